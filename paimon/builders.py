@@ -261,6 +261,8 @@ class TableCommit(BuilderDisplay):
         Replace the partitions that the messages name.
     ignore_empty : bool
         Make no snapshot where there is nothing to commit.
+    owns_messages : bool
+        No caller keeps the messages, so their files may be written again; see `commit.late-rows.max-size`.
     """
 
     context: TableContext
@@ -268,6 +270,7 @@ class TableCommit(BuilderDisplay):
     overwrite: Mapping[str, object] | None = None
     dynamic_overwrite: bool = False
     ignore_empty: bool = True
+    owns_messages: bool = field(default=False, repr=False, kw_only=True)
     _safe: SafeSnapshot = field(factory=SafeSnapshot, init=False, eq=False, repr=False)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
@@ -321,6 +324,7 @@ class TableCommit(BuilderDisplay):
             watermark=watermark,
             properties=dict(check_mapping(properties, "properties")),
             ignore_empty=self.ignore_empty,
+            renumbers=self.owns_messages,
         )
         done = commit_written(self.context, request, self._safe)
         run_after_commit(self.context, done.snapshot_ids, identifier)

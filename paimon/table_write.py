@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.builders import BatchWriteBuilder, TableCommit
 from paimon.domain.commit.message import CommitMessage, ReadState
@@ -369,7 +369,8 @@ def commit_messages(
         The commit was refused; see `TableCommit.commit`.
     """
     try:
-        done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
+        owner = evolve(commit, owns_messages=True)
+        done = owner.commit(messages, properties, identifier=identifier, watermark=watermark)
     except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported, TableDropped, TableReplaced) as error:
         if not is_still_needed(messages, error):
             # A refused identifier may be that of another commit, so only the names of the files tell.

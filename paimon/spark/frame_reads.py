@@ -21,7 +21,11 @@ from paimon.spark.warehouse import open_in_session
 
 def to_read_mark(scan: Scan) -> dict[str, str]:
     """Return the option that marks a read of the newest snapshot; none if the caller chose the snapshot."""
-    marks = [[r.location, r.branch, r.state.snapshot_id, r.state.identity] for r in find_reads(scan).reads if r.state]
+    marks = [
+        [r.location, r.branch, r.state.snapshot_id, r.state.delta_manifest_list]
+        for r in find_reads(scan).reads
+        if r.state
+    ]
     return {READ_MARK: json.dumps(marks[0])} if marks else {}
 
 
@@ -68,5 +72,5 @@ def _describe_path(spark: SparkSession, path: str) -> SnapshotRead | None:
 
 
 def _parse_mark(mark: str) -> SnapshotRead:
-    location, branch, snapshot_id, identity = json.loads(mark)
-    return SnapshotRead(location, branch, ReadState(snapshot_id, identity))
+    location, branch, snapshot_id, delta = json.loads(mark)
+    return SnapshotRead(location, branch, ReadState(snapshot_id, delta))

@@ -81,6 +81,9 @@ _TESTS_BY_FILE = {
         "commit.discard-duplicate-files": "test_duplicates_are_refused_or_dropped",
         "row-tracking.enabled": "test_rows_of_row_tracking_tables_get_ids",
     },
+    "operations/write/test_late_rows.py": {
+        "commit.late-rows.max-size": "test_rows_above_the_limit_stay_as_java_writes_them",
+    },
     "operations/commit/test_retries.py": {
         "commit.timeout": "test_no_retry_begins_after_the_timeout",
         "commit.max-retries": "test_the_option_limits_the_retries",

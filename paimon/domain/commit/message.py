@@ -73,15 +73,22 @@ class HashIndexBase:
 
 @frozen
 class ReadState:
-    """The snapshot from which a change was computed; id 0 is a table without snapshots."""
+    """The snapshot from which a change was computed; id 0 is a table without snapshots.
+
+    A rollback makes an id free for another snapshot, which has another delta manifest list.
+    """
 
     snapshot_id: int
-    identity: str
+    delta_manifest_list: str
 
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> ReadState:
         """Return the state that a snapshot shows."""
-        return cls(0, "") if snapshot is None else cls(snapshot.id, snapshot.identity)
+        return cls(0, "") if snapshot is None else cls(snapshot.id, snapshot.delta_manifest_list)
+
+    def is_state_of(self, snapshot: Snapshot | None) -> bool:
+        """Return whether a snapshot is the one that was read."""
+        return self == ReadState.of(snapshot)
 
 
 @frozen
@@ -127,6 +134,8 @@ class CommitMessage:
     read_state : ReadState, optional
         For rows that were computed from the table: the oldest snapshot that was read. The commit conflicts if later
         commits of other users changed rows.
+    numbered_after : ReadState, optional
+        For primary-key tables: the snapshot after whose rows the written rows are numbered.
     """
 
     partition: bytes
@@ -140,6 +149,7 @@ class CommitMessage:
     row_base: int | None = None
     row_groups: tuple[RowGroupBase, ...] = field(converter=_to_groups, default=())
     read_state: ReadState | None = None
+    numbered_after: ReadState | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -98,6 +98,7 @@ class TableOptions:
     manifest_merge_min_count = required_setting("manifest.merge-min-count", parse_int)
     manifest_delete_file_drop_stats = required_setting("manifest.delete-file-drop-stats", parse_bool)
     commit_timeout_millis = optional_setting("commit.timeout", parse_duration_millis)
+    commit_late_rows_max_bytes = required_setting("commit.late-rows.max-size", parse_memory)
     commit_max_retries = required_setting("commit.max-retries", parse_int)
     commit_min_retry_wait_millis = required_setting("commit.min-retry-wait", parse_duration_millis)
     commit_max_retry_wait_millis = required_setting("commit.max-retry-wait", parse_duration_millis)

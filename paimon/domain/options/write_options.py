@@ -50,6 +50,12 @@ COMMIT = (
         reason="only sorting of manifests uses it, and 'manifest-sort.enabled' is refused",
     ),
     Option("manifest.delete-file-drop-stats", Kind.BOOL, "false", "leave statistics out of DELETE entries"),
+    Option(
+        "commit.late-rows.max-size",
+        Kind.MEMORY,
+        "64 mb",
+        "rows that a write writes again at most, because others committed newer rows first (not in Java)",
+    ),
     Option("commit.timeout", Kind.DURATION, None, "time that retries may take"),
     Option("commit.max-retries", Kind.INT, "10", "retries after another commit was published first"),
     Option("commit.min-retry-wait", Kind.DURATION, "10 ms", "shortest wait before a retry"),

@@ -29,6 +29,7 @@ from paimon.operations.commit.attempt import ChangeOn
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.key_index_check import KeyIndexCheck
 from paimon.operations.commit.last_commits import check_last_commit
+from paimon.operations.commit.late_rows import check_late_rows
 from paimon.operations.commit.read_snapshot import check_read_snapshot
 from paimon.operations.commit.request import CommitRequest
 from paimon.operations.commit.strict_mode import SafeSnapshot
@@ -82,6 +83,7 @@ class CheckedChange:
         check_bucket_option(request.bucket_option, bucket_options[-1])
         if has_other_bucket_count(change, bucket_options):
             check_bucket_counts(base.read_live_files_near(change), change, bucket_options[-1])
+        check_late_rows(context, base, request, change)
         self.index_before = base.snapshot.index_manifest if base.snapshot else None
         return change
 

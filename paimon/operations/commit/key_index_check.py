@@ -69,7 +69,7 @@ class KeyIndexCheck:
             snapshot = self._find(known.snapshot_id, latest)
             # An expired snapshot was in the history: rollback would have removed all later ones, too.
             is_expired = snapshot is None and known.snapshot_id < latest.id
-            if not is_expired and (snapshot is None or snapshot.identity != known.identity):
+            if not is_expired and (snapshot is None or not known.is_state_of(snapshot)):
                 raise lost_snapshot_error(known.snapshot_id)
 
     def _find(self, snapshot_id: int, latest: Snapshot) -> Snapshot | None:

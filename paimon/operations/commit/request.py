@@ -56,6 +56,8 @@ class CommitRequest:
     read_state : ReadState, optional
         The snapshot from which the rows were computed. A later commit of another user that changed rows refuses this
         one, and so does a rollback.
+    renumbers : bool
+        Whether `commit_written` may write level-0 files again, because no caller keeps the messages.
     """
 
     messages: tuple[CommitMessage, ...] = field(converter=_messages)
@@ -71,6 +73,7 @@ class CommitRequest:
     operation: str | None = None
     bucket_option: int | None = None
     read_state: ReadState | None = None
+    renumbers: bool = False
 
     @property
     def replaces(self) -> bool:

@@ -250,7 +250,7 @@ def _change_rows(
         written = write(context, SelectedChange(snapshot, predicate, assignments, request.commit_user))
     # Old rows of append tables are found by their files; new versions of keyed rows hide those of other users.
     read_state = ReadState.of(snapshot) if context.schema.primary_keys else None
-    commit = evolve(request, messages=written.messages, read_state=request.read_state or read_state)
+    commit = evolve(request, messages=written.messages, read_state=request.read_state or read_state, renumbers=True)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
         return RowChange(commit_written(context, commit), written.rows)
 

@@ -90,6 +90,7 @@ def merge_source(
         properties=properties or {},
         operation="MERGE",
         read_state=state or ReadState.of(snapshot),
+        renumbers=True,
     )
     numbers = [written.counts.get(a, 0) for a in (MergeAction.INSERT, MergeAction.UPDATE, MergeAction.DELETE)]
     with abort_on_refusal(context, written.messages, commit_user, snapshot):

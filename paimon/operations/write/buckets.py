@@ -53,6 +53,10 @@ class BucketState:
         The hash index files that the rows were assigned by.
     key_index : ReadState, optional
         The snapshot of the key index that placed the rows.
+    known : ReadState, optional
+        The snapshot whose rows have smaller numbers than `next_sequence`.
+    numbered_after : ReadState, optional
+        The snapshot after whose rows the first row is numbered that no commit message contains.
     rolling : RollingFiles, optional
         The open files; None if no file is open.
     idle : bool
@@ -73,6 +77,8 @@ class BucketState:
         self.index = IndexChange()
         self.index_base: HashIndexBase | None = None
         self.key_index: ReadState | None = None
+        self.known: ReadState | None = None
+        self.numbered_after: ReadState | None = None
         self.rolling: RollingFiles | None = None
         self.idle = False
         self.idle_triggers = 0
@@ -154,9 +160,17 @@ class Buckets:
             restored = self._committed.restore(new) if self._committed else BucketStates(dict.fromkeys(new, 0))
             for address in new:
                 state = self._restore_state(address, restored)
+                state.known = state.numbered_after = self._read_state
                 self._numbers[address] = len(self.states)
                 self.states.append(state)
         return np.array([self._numbers[a] for a in addresses], np.int64)[codes]
+
+    @property
+    def _read_state(self) -> ReadState | None:
+        """The newest known snapshot; None for tables without sequence numbers, and writers that ignore files."""
+        if self._committed is None or not self._context.schema.primary_keys:
+            return None
+        return ReadState.of(self._committed.snapshot)
 
     def get_state(self, address: Address) -> BucketState:
         """Return the state of one bucket, which is restored from the table if it is new to the writer."""
@@ -188,6 +202,7 @@ class Buckets:
         for state in self.states:
             known = self._committed.get_files(state.address).values()
             state.next_sequence = max([state.next_sequence, *(f.max_sequence_number + 1 for f in known)])
+            state.known = self._read_state
 
     def get_open_files(self, state: BucketState) -> RollingFiles:
         """Return the open files of a bucket, and open them if necessary."""
@@ -248,9 +263,11 @@ class Buckets:
                     state.compacted,
                     state.index_base,
                     state.key_index,
+                    numbered_after=state.numbered_after,
                 )
             )
             state.clear()
+            state.numbered_after = state.known
         if self._committed is not None:
             self._drop_states([s for s in idle if s.address not in kept], self._committed)
             self._committed.record_prepared(messages)

@@ -7,10 +7,13 @@ on level 0; see `row_visibility`. For other tables a lost compaction is reported
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import count, takewhile
 
-from paimon.domain.commit.message import CommitMessage
+from attrs import evolve
+
+from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.errors import (
+    CommitConflict,
     CommitOverwritten,
     CommitUncertain,
     CorruptTable,
@@ -19,14 +22,18 @@ from paimon.domain.errors import (
     Unsupported,
 )
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.operations.commit.abort import abort, abort_on_refusal
 from paimon.operations.commit.commit import SafeSnapshot, call_callbacks_again, commit
 from paimon.operations.commit.history import iterate_user_snapshots
+from paimon.operations.commit.late_rows import LateRowsFound
 from paimon.operations.commit.lineage import is_detached
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext
+from paimon.operations.write.renumber import count_late_bytes, renumber_messages
 from paimon.operations.write.route import Address
 from paimon.operations.write.row_visibility import (
     HiddenFiles,
@@ -35,6 +42,9 @@ from paimon.operations.write.row_visibility import (
     discard_compactions,
     must_show_rows,
 )
+
+_GAP_BITS, _MOST_GAP_BITS = 16, 40
+"""How many numbers are left free at the second, third, … try to commit late rows, as a power of 2."""
 
 
 def commit_written(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
@@ -61,6 +71,52 @@ def commit_written(context: TableContext, request: CommitRequest, safe: SafeSnap
     CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, CorruptTable, Unsupported
         See `commit`.
     """
+    if not request.renumbers or not _orders_by_number(context.table):
+        return _commit_once(context, evolve(request, renumbers=False), safe)
+    return _commit_as_newest(context, request, safe)
+
+
+def _orders_by_number(table: TableDefinition) -> bool:
+    """Return whether sequence numbers decide which row of a key is the newest; otherwise columns of the user do."""
+    return bool(table.schema.primary_keys) and not table.options.sequence_fields
+
+
+def _commit_as_newest(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None) -> CommitResult:
+    """Commit rows so that they are newer than all rows that were committed before.
+
+    Rows that would lose are written again with higher numbers, up to a size. From the second time on, numbers are left
+    free, so that other writers who did not see these rows cannot use them first.
+    """
+    given = request
+    for retries in count():
+        with abort_on_refusal(context, () if request is given else request.messages, request.commit_user, None):
+            try:
+                done = _commit_once(context, request, safe)
+                break
+            except LateRowsFound as late:
+                request = _renumber(context, request, late, retries)
+    if request.messages is given.messages:
+        return done
+    if done.already_committed:
+        abort(context, request.messages, request.commit_user)
+    drops_compaction = any(m.compact != CompactIncrement() for m in given.messages) and len(done.snapshot_ids) == 1
+    if drops_compaction and done.lost_compaction is None:
+        reason = f"Table {context.table.table_name!r}: others committed rows of the same buckets before this write."
+        return evolve(done, lost_compaction=CommitConflict(reason))
+    return done
+
+
+def _renumber(context: TableContext, request: CommitRequest, late: LateRowsFound, retries: int) -> CommitRequest:
+    """Return the request with late rows written again; above the limit they stay as they are, as in Java."""
+    if count_late_bytes(request.messages, late.first_numbers) > context.options.commit_late_rows_max_bytes:
+        context.engine.observer.count("commit.late_rows_kept", 1)
+        return evolve(request, renumbers=False)
+    gap = 1 << min(_GAP_BITS * retries, _MOST_GAP_BITS) if retries else 0
+    numbers = {key: number + gap for key, number in late.first_numbers.items()}
+    return evolve(request, messages=renumber_messages(context, request.messages, numbers))
+
+
+def _commit_once(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None) -> CommitResult:
     if not must_show_rows(context.table):
         done = commit(context, request, safe)
         if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):

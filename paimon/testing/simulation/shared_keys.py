@@ -1,8 +1,9 @@
 """The rows of actors that write the same keys, and the states that the commits of a history lead to.
 
 Invariant: the rows of a commit follow from the actor and the number of the commit, so the states after each snapshot
-are known without reading the table. The last write of a key wins. Two writers of one dynamic bucket that ran
-concurrently may win in any order, because they number their rows independently; the winner never changes afterwards.
+are known without reading the table. The last write of a key wins. A streaming writer of a dynamic bucket, whose
+messages the program keeps, may lose against rows that were committed concurrently before its own, because it numbered
+its rows before. The winner never changes afterwards.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class SharedCommit:
         Logical times: a commit that was published before the start was visible to the writer.
     is_overwrite : bool
         Whether the commit replaces the whole table; then `versions` has all keys.
+    keeps_numbers : bool
+        Whether its rows have the numbers that they got when they were written, whatever was committed since.
     """
 
     snapshot_id: int
@@ -85,11 +88,12 @@ class SharedCommit:
     start_time: int
     publish_time: int
     is_overwrite: bool
+    keeps_numbers: bool
 
     def is_after(self, other: SharedCommit) -> bool:
         """Return whether the rows of this commit certainly replace those of another one."""
-        was_visible = other.publish_time < self.start_time
-        return self.snapshot_id > other.snapshot_id and (was_visible or self.actor == other.actor or other.is_overwrite)
+        was_visible = other.publish_time < self.start_time or self.actor == other.actor or other.is_overwrite
+        return self.snapshot_id > other.snapshot_id and (was_visible or not self.keeps_numbers)
 
 
 class SharedHistory:
@@ -208,7 +212,8 @@ class SharedHistory:
         numbers = (number,) if role is not Role.STREAMER else range(number + 1)
         starts = [a.start_time for a in self._actions if a.actor == actor_name and a.number in numbers]
         versions = dict.fromkeys(_KEYS) | written if is_overwrite else written
-        return SharedCommit(snapshot.id, actor, number, versions, min(starts, default=0), publish_time, is_overwrite)
+        start_time, keeps_numbers = min(starts, default=0), role is Role.STREAMER
+        return SharedCommit(snapshot.id, actor, number, versions, start_time, publish_time, is_overwrite, keeps_numbers)
 
 
 def _actor_number(actor_name: str) -> int:

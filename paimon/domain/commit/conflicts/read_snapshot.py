@@ -41,7 +41,7 @@ def check_read_state(
     is_there = not state.snapshot_id
     for snapshot_id, snapshot in history:
         if state.snapshot_id and snapshot_id == state.snapshot_id:
-            is_there = snapshot is not None and snapshot.identity == state.identity
+            is_there = snapshot is not None and state.is_state_of(snapshot)
             if not is_there:
                 break
         elif snapshot is None or (snapshot.commit_kind in _CHANGING and snapshot.commit_user != commit_user):
