@@ -8,10 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from paimon.catalog_databases import DatabaseCatalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
@@ -32,6 +32,8 @@ from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
 if TYPE_CHECKING:
+    from paimon.domain.schema.table_schema import TableSchema
+    from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.operations.evolve import TableDeclaration
     from paimon.sql.run.result import SqlResult
     from paimon.sql.run.run_statements import SqlSession
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 _DATABASES_SHOWN = 8
 DEFAULT_OPTION = "table-default."
 """The prefix of catalog options that are copied into new tables."""
+
+
+_Result = TypeVar("_Result")
 
 
 @frozen(eq=False, repr=False)
@@ -152,6 +157,74 @@ class Catalog(DatabaseCatalog):
             declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
             self._create(parse_table_name(name), declaration, allow_unknown_options)
         return self.table(name)
+
+    def create_filled_table(
+        self,
+        name: str,
+        schema: pa.Schema | str | Sequence[DataField],
+        fill: Callable[[Table], _Result],
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> _Result | Snapshot | None:
+        """Create a table together with its first rows: no reader sees the table without them.
+
+        If the call dies, there is no table. The repeated call completes what an earlier one began, or starts again.
+
+        Parameters
+        ----------
+        name, schema, primary_keys, partition_keys, options, comment
+            As in `create_table`.
+        fill : callable
+            Writes rows to the table that it is given, which has another branch than the new table.
+
+        Returns
+        -------
+        object
+            What `fill` returned. If an earlier call was completed, the latest snapshot of the table, or None.
+
+        Raises
+        ------
+        InvalidRequest
+            A name, column, key or option is not possible; nothing was created.
+        AlreadyExists
+            There is a table of this name.
+        """
+        from paimon.operations.data_files.undo import undo_on_failure
+        from paimon.operations.refs.filled_tables import begin_filled_table, discard_branch, find_interrupted
+        from paimon.table_location import open_at
+
+        identifier = parse_table_name(name)
+        self._check_database_exists(identifier.database)
+        paths = self._paths(identifier)
+        interrupted = find_interrupted(self.engine, paths)
+        if interrupted is None:
+            self._can_create(name, exist_ok=False)
+        declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+        branch, declared = begin_filled_table(self.engine, paths, declaration)
+        with undo_on_failure(lambda: discard_branch(self.engine, branch)):
+            if interrupted is not None:
+                return self._complete_table(identifier, interrupted, declared)
+            opened = open_at(self.engine, paths.root, evolve(identifier, branch=branch.branch), {})
+            filled = fill(cast("Table", opened))
+        self._complete_table(identifier, branch, declared)
+        return filled
+
+    def _complete_table(self, identifier: Identifier, branch: TablePaths, declared: TableSchema) -> Snapshot | None:
+        """Make a branch the table that was declared, and register the table; return its latest snapshot."""
+        from paimon.operations.evolve import build_catalog_properties
+        from paimon.operations.refs.filled_tables import delete_creation_branches, publish_filled_table
+
+        paths = self._paths(identifier)
+        done = publish_filled_table(self.engine, branch, paths)
+        if not self._has_table(identifier):
+            self.store.register_table(identifier.database, identifier.table, build_catalog_properties(done.schema))
+        delete_creation_branches(self.engine, paths)
+        if not done.is_declared_as(declared):
+            raise AlreadyExists("table", identifier.full_name, hint="its creation was interrupted, and is complete now")
+        return done.snapshot
 
     def _can_create(self, name: str, exist_ok: bool) -> bool:
         """Return whether no such table exists; an existing one is an error unless `exist_ok`."""

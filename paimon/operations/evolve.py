@@ -57,6 +57,8 @@ from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
 
 _ATTEMPTS = 20
+CREATION_PREFIX = "create-table-as-"
+"""The names of branches that become tables together with their rows; see `paimon.operations.refs.filled_tables`."""
 
 
 @frozen
@@ -118,8 +120,8 @@ def create_table(
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
     is_there = latest_schema(engine, paths) is not None
-    if not is_there and has_snapshots(engine, paths):
-        hint = f"a process wrote to a dropped table: delete the directory {paths.root!r}, which belongs to no table"
+    if not is_there and has_snapshots(engine, paths, CREATION_PREFIX):
+        hint = f"it belongs to no table: repeat an interrupted CREATE TABLE AS, or delete the directory {paths.root!r}"
         raise AlreadyExists("snapshot directory", paths.snapshots, hint=hint)
     if is_there or not _put_schema(engine, paths, schema):
         hint = "if the catalog does not list it, its creation was interrupted: call catalog.repair_table"

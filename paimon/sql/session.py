@@ -19,10 +19,12 @@ from paimon.ports.queries import QueryEngine, QuerySource
 from paimon.sql.parse.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
+    from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.merge_builder import MergeBuilder, MergeResult
     from paimon.operations.row_level.matches import WrittenChanges
     from paimon.operations.row_level.numbered_changes import NumberedChange
     from paimon.sql.parse.parse_script import ParsedStatement
+    from paimon.sql.run.result import SqlResult
     from paimon.system_table import SystemTable
     from paimon.table import Table
     from paimon.table_write import WriteResult
@@ -50,6 +52,19 @@ class SqlCatalog(Protocol):
 
     def tables(self, database: str) -> list[str]:
         """Return the names of the tables of a database."""
+
+    def create_filled_table(
+        self,
+        name: str,
+        schema: Sequence[DataField],
+        fill: Callable[[Table], SqlResult],
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> SqlResult | Snapshot | None:
+        """Create a table together with its first rows; see `Catalog.create_filled_table`."""
 
     def create_database(self, name: str, *, exist_ok: bool = False) -> None:
         """Create a database."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 from paimon.domain.errors import CorruptTable, NotFound, SnapshotExpired, StorageError, did_you_mean
 from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
-from paimon.domain.paths import TablePaths
+from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
 from paimon.operations.metadata.table_identity import check_table_exists
@@ -362,9 +362,13 @@ def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
     return [s.name.removeprefix(_BRANCH_PREFIX) for s in found]
 
 
-def has_snapshots(engine: Engine, paths: TablePaths) -> bool:
-    """Return whether the directory of a table, or of one of its branches, contains a snapshot."""
-    branches = [TablePaths(paths.root, name) for name in list_branch_directories(engine, paths)]
+def has_snapshots(engine: Engine, paths: TablePaths, ignored: str) -> bool:
+    """Return whether the directory of a branch contains a snapshot; for the main branch, also whether any other does.
+
+    Names that begin with `ignored` do not count.
+    """
+    names = list_branch_directories(engine, paths) if paths.branch == MAIN_BRANCH else []
+    branches = [TablePaths(paths.root, name) for name in names if not name.startswith(ignored)]
     return any(list_ids(engine, place.snapshots, _PREFIX) for place in (paths, *branches))
 
 

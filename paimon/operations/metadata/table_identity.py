@@ -25,7 +25,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from paimon.domain.errors import NotFound, PaimonError, TableDropped, TableReplaced
 from paimon.domain.identifier import parse_identifier
 from paimon.domain.json_text import SCHEMA_FILE
-from paimon.domain.paths import TablePaths
+from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.schema.table_definition import TableOrigin
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.operations.metadata.schemas import list_schema_files, read_schema
@@ -100,7 +100,7 @@ def check_same_table(context: TableContext) -> None:
         raise (TableReplaced if is_replaced else TableDropped)(location) from None
     if not origin.is_same_file(data):
         raise TableReplaced(location)
-    if context.engine.tables is not None:
+    if context.engine.tables is not None and context.table.branch == MAIN_BRANCH:
         name = parse_identifier(context.table.table_name)
         if not context.engine.tables.has_table(name.database, name.table):
             raise TableDropped(location)

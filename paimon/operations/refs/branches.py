@@ -129,7 +129,7 @@ def delete_branch(context: TableContext, name: str) -> None:
     # Newest first: the rest is always an earlier state of the branch.
     for snapshot_id in reversed(snapshot_ids(context.at_branch(name))):
         context.files.delete([paths.snapshot(snapshot_id)])
-    _remove_tree(context.engine, paths.metadata_root)
+    remove_tree(context.engine, paths.metadata_root)
 
 
 @on_same_table
@@ -169,9 +169,9 @@ def _move_tree(context: TableContext, source: str, target: str) -> None:
     if isinstance(context.files, Directories):
         context.files.move_directory(source, target)
         return
-    for path in _sort_for_copy(_list_tree(context.engine, source)):
+    for path in sort_for_copy(list_tree(context.engine, source)):
         copy_file(context.engine, path, join_path(target, path.removeprefix(source).lstrip("/")))
-    _remove_tree(context.engine, source)
+    remove_tree(context.engine, source)
 
 
 @on_same_table
@@ -239,7 +239,7 @@ def _is_tag_unchanged(context: TableContext, tag: str, content: bytes) -> bool:
 def _is_incomplete(engine: Engine, target: TablePaths, wanted: Mapping[str, bytes]) -> bool:
     """Return whether the branch has some of these files, not all, and no others."""
     existing = {
-        path: engine.files.read(path, SCHEMA_FILE.max_bytes) for path in _list_tree(engine, target.metadata_root)
+        path: engine.files.read(path, SCHEMA_FILE.max_bytes) for path in list_tree(engine, target.metadata_root)
     }
     return len(existing) < len(wanted) and all(wanted.get(path) == data for path, data in existing.items())
 
@@ -271,25 +271,25 @@ def _check_exists(context: TableContext, name: str) -> None:
         raise NotFound("branch", name, hint=did_you_mean(name, names))
 
 
-def _sort_for_copy(paths: list[str]) -> list[str]:
+def sort_for_copy(paths: list[str]) -> list[str]:
     """Sort schemas first, then tags and other files, snapshots last, so that each visible snapshot can be read."""
     return sorted(paths, key=lambda path: ("/snapshot/" in path, "/schema/" not in path, path))
 
 
-def _list_tree(engine: Engine, directory: str) -> list[str]:
+def list_tree(engine: Engine, directory: str) -> list[str]:
     """List all files of a directory, recursively, without hidden files."""
     found: list[str] = []
     for status in engine.files.list(directory):
         if status.is_directory:
-            found += _list_tree(engine, join_path(directory, status.name))
+            found += list_tree(engine, join_path(directory, status.name))
         elif not status.name.startswith("."):
             found.append(join_path(directory, status.name))
     return found
 
 
-def _remove_tree(engine: Engine, directory: str) -> None:
+def remove_tree(engine: Engine, directory: str) -> None:
     """Delete the directory of a branch, schemas last: the removal of orphan files skips a branch without a schema."""
-    paths = _list_tree(engine, directory)
+    paths = list_tree(engine, directory)
     for path in sorted(paths, key=lambda path: "/schema/" in path):
         engine.files.delete([path])
     inner = {path.rpartition("/")[0] for path in paths} - {directory}

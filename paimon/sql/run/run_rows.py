@@ -19,6 +19,7 @@ from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.predicate.zero_order import equate_zeros, is_floating
 from paimon.domain.schema.missing_columns import MISSING_COLUMNS
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.nested_types import all_types
@@ -44,7 +45,7 @@ _MERGE_REPORT = pa.schema([(name, pa.int64()) for name in ("inserted", "updated"
 _EVERY_ROW = "TRUE"
 
 
-def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
+def insert_rows(run: StatementRun, statement: Insert, table: Table | None = None) -> SqlResult:
     """Insert the rows of a query, or replace partitions or the whole table by them.
 
     Parameters
@@ -53,6 +54,8 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
         The statement that runs.
     statement : Insert
         What is inserted where.
+    table : Table, optional
+        The table, if it is not the one of the name.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
         The query has another number of columns, or a column does not exist; nothing was written.
     """
     # A column that the statement leaves out has its default or is null, as SQL defines it.
-    table = run.session.open_table(statement.name).with_options({MISSING_COLUMNS: "null"})
+    table = (table or run.session.open_table(statement.name)).with_options({MISSING_COLUMNS: "null"})
     rows = _CastRows.plan(run, table, statement)
     # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
     replaced = (statement.partition or None) if statement.overwrite else None
@@ -207,6 +210,12 @@ def _to_literal(value: object) -> str:
     if value is None:
         return "NULL"
     return str(value) if isinstance(value, int) else quote_text(str(value))
+
+
+def report_completed(run: StatementRun, snapshot: Snapshot | None) -> SqlResult:
+    """Report the rows of a table whose creation an earlier statement began."""
+    rows = (snapshot.total_record_count or 0) if snapshot else 0
+    return _report_rows(run, rows, () if snapshot is None else (snapshot.id,))
 
 
 def _report_rows(run: StatementRun, rows: int, snapshot_ids: Sequence[int]) -> SqlResult:

@@ -25,7 +25,7 @@ from paimon.sql.parse.statements import (
 from paimon.sql.plan.column_comments import find_column_comments
 from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.run.result import SqlResult
-from paimon.sql.run.run_rows import insert_rows
+from paimon.sql.run.run_rows import insert_rows, report_completed
 from paimon.sql.run.statement_run import StatementRun, report
 from paimon.sql.session import DEFAULT_DATABASE, TablePlace
 
@@ -37,10 +37,10 @@ def _create_table(run: StatementRun, statement: CreateTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if place.database == DEFAULT_DATABASE:
         place.catalog.create_database(DEFAULT_DATABASE, exist_ok=True)
-    if _has_table(place):
+    if _has_table(place) and (statement.exist_ok or statement.query is None):
         if statement.exist_ok:
             return report(run, f"Table {place.name!r} exists.")
-        raise AlreadyExists("table", place.name, hint="write CREATE TABLE IF NOT EXISTS to use it")
+        raise _exists_error(place)
     if statement.like is not None:
         _check_no_columns(statement, "LIKE")
         return _create_like(run, statement, place)
@@ -56,6 +56,10 @@ def _create_table(run: StatementRun, statement: CreateTable) -> SqlResult:
         comment=statement.comment,
     )
     return report(run, f"Table {place.name!r} is created.")
+
+
+def _exists_error(place: TablePlace) -> AlreadyExists:
+    return AlreadyExists("table", place.name, hint="write CREATE TABLE IF NOT EXISTS to use it")
 
 
 def _has_table(place: TablePlace) -> bool:
@@ -90,20 +94,20 @@ def _create_from_query(run: StatementRun, statement: CreateTable, place: TablePl
     schema = describe_query(run.session, planned)
     comments = find_column_comments(statement.query.tree, planned.sources)
     columns = [_to_column(column, comments.get(column.name.lower())) for column in fields_from_arrow(schema)]
-    place.catalog.create_table(
-        place.name,
-        columns,
-        primary_keys=statement.primary_keys,
-        partition_keys=statement.partition_keys,
-        options=statement.options,
-        comment=statement.comment,
-    )
-    name = TableName((place.catalog_name, place.database, place.table))
+    insert = Insert(TableName((place.catalog_name, place.database, place.table)), statement.query)
     try:
-        return insert_rows(run, Insert(name, statement.query))
-    except Exception:
-        place.catalog.drop_table(place.name)  # a statement that failed leaves no table
-        raise
+        done = place.catalog.create_filled_table(
+            place.name,
+            columns,
+            lambda table: insert_rows(run, insert, table),
+            primary_keys=statement.primary_keys,
+            partition_keys=statement.partition_keys,
+            options=statement.options,
+            comment=statement.comment,
+        )
+    except AlreadyExists as error:
+        raise (_exists_error(place) if error.kind == "table" else error) from error
+    return done if isinstance(done, SqlResult) else report_completed(run, done)
 
 
 def _to_column(column: DataField, comment: str | None) -> DataField:
