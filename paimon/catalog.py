@@ -207,9 +207,11 @@ class Catalog(DatabaseCatalog):
         with undo_on_failure(lambda: discard_branch(self.engine, branch)):
             if interrupted is not None:
                 return self._complete_table(identifier, interrupted, declared)
-            opened = open_at(self.engine, paths.root, evolve(identifier, branch=branch.branch), {})
-            filled = fill(cast("Table", opened))
+            opened = cast("Table", open_at(self.engine, paths.root, evolve(identifier, branch=branch.branch), {}))
+            named = evolve(opened.definition, table_name=identifier.full_name)
+            filled = fill(evolve(opened, context=opened.context.with_table(named)))
         self._complete_table(identifier, branch, declared)
+        _warn_of_key_scope(identifier, declared)
         return filled
 
     def _complete_table(self, identifier: Identifier, branch: TablePaths, declared: TableSchema) -> Snapshot | None:
@@ -263,9 +265,7 @@ class Catalog(DatabaseCatalog):
 
         schema = create_table(self.engine, self._paths(identifier), declaration, allow_unknown_options)
         self.store.register_table(identifier.database, identifier.table, build_catalog_properties(schema))
-        scope = explain_key_scope(schema)
-        if scope is not None:
-            warnings.warn(f"Table {identifier.full_name!r}: {scope}", PaimonWarning, stacklevel=3)
+        _warn_of_key_scope(identifier, schema)
 
     def repair_table(self, name: str) -> Table:
         """Register a table whose files exist at its location, for instance because its creation was interrupted.
@@ -480,6 +480,12 @@ class Catalog(DatabaseCatalog):
         if database not in self.store.databases():
             hint = did_you_mean(database, self.databases())
             raise NotFound("database", database, hint=hint or "the warehouse is empty: create one first")
+
+
+def _warn_of_key_scope(identifier: Identifier, schema: TableSchema) -> None:
+    scope = explain_key_scope(schema)
+    if scope is not None:
+        warnings.warn(f"Table {identifier.full_name!r}: {scope}", PaimonWarning, stacklevel=4)
 
 
 def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
