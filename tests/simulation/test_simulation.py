@@ -94,7 +94,7 @@ PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
         "a moved key is not deleted in its old partition": 1,
         "the key index conflict is not checked": 3,
         "a stream does not read the keys of other writers": 10,
-        "a moved key is deleted with a low sequence number": 50,
+        "a moved key is deleted with a low sequence number": 30,
         "the key index is not rebuilt after a repeated commit": 33,
     },
     "postponed_buckets": {
