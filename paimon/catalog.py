@@ -175,10 +175,18 @@ class Catalog(DatabaseCatalog):
 
         Parameters
         ----------
-        name, schema, primary_keys, partition_keys, options, comment
+        name : str
+            The table, as ``database.table``.
+        schema : pyarrow.Schema, str or sequence of DataField
             As in `create_table`.
         fill : callable
             Writes rows to the table that it is given, which has another branch than the new table.
+        primary_keys, partition_keys : sequence of str
+            As in `create_table`.
+        options : mapping, optional
+            As in `create_table`.
+        comment : str, optional
+            As in `create_table`.
 
         Returns
         -------

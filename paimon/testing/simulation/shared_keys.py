@@ -3,7 +3,8 @@
 Invariant: the rows of a commit follow from the actor and the number of the commit, so the states after each snapshot
 are known without reading the table. The last write of a key wins. A streaming writer of a dynamic bucket, whose
 messages the program keeps, may lose against rows that were committed concurrently before its own, because it numbered
-its rows before. The winner never changes afterwards.
+its rows before. The winner never changes afterwards, except that a compaction may drop a delete, and so show the row of
+such a writer that the delete hid.
 """
 
 from __future__ import annotations
@@ -183,9 +184,17 @@ class SharedHistory:
             if version not in allowed:
                 return f"contains version {version} of key {key}, and its commits lead to {allowed}"
             is_new = any(key in c.versions and c.versions[key] == version for c in new_commits)
-            if version != self._seen.get(key) and not is_new:
+            if version != self._seen.get(key) and not is_new and not self._can_reappear(key, version, snapshot_id):
                 return f"contains version {version} of key {key}, and no commit changed {self._seen.get(key)}"
         return ""
+
+    def _can_reappear(self, key: int, version: int | None, snapshot_id: int) -> bool:
+        """Return whether a compaction can have dropped the delete that hid a row with the numbers of its writer."""
+        has_compacted = any(
+            s.commit_kind is CommitKind.COMPACT for s in self._snapshots if self._seen_snapshot < s.id <= snapshot_id
+        )
+        writers = [c for c in self._list_commits(0, snapshot_id) if c.versions.get(key) == version]
+        return has_compacted and key not in self._seen and any(c.keeps_numbers for c in writers)
 
     def _find_allowed_versions(self, snapshot_id: int, key: int) -> set[int | None]:
         """Return the versions of a key by the commits that no other commit certainly replaces."""
