@@ -40,6 +40,8 @@ from paimon.operations.table_context import TableContext
 from paimon.results import Results, first_rows
 from paimon.source_reads import SnapshotRead, SourceReads, find_reads
 
+_RECORDS_MODE = "incremental-between-scan-mode"
+"""Where this option is given, an incremental scan returns all records, as Java's `TableRead` does."""
 PREVIEW_ROWS = 10
 PREVIEW_COLUMNS = 20
 PREVIEW_MANIFEST_BYTES = 8 * 1024 * 1024
@@ -95,6 +97,7 @@ class Scan(NotebookDisplay, Results):
         # Set on first use. Not cached_property, which before Python 3.12 has one lock for all scans.
         self._pinned = pinned
         self._between: Between | None = None
+        self._leaves_out_retracts = False
         self._read_plan: ReadPlan | None = None
         self._plan: Plan | None = None
         self._schema: pa.Schema | None = None
@@ -135,10 +138,19 @@ class Scan(NotebookDisplay, Results):
                 columns = tuple(f.name for f in self.fields if f not in hidden)
             predicate, view = self._bind_predicate(), self._view
             unmerged = self._between is not None and not self._between.difference
-            self._read_plan = ReadPlan(
-                columns, predicate, self._limit, view.row_kinds, unmerged, view.binlog, self._reads_row_ids
-            )
+            keep_retracts = unmerged and _RECORDS_MODE in self._context.options.values and not self._leaves_out_retracts
+            flags = view.row_kinds, unmerged, view.binlog, self._reads_row_ids, keep_retracts
+            self._read_plan = ReadPlan(columns, predicate, self._limit, *flags)
         return self._read_plan
+
+    def without_retracts(self) -> Scan:
+        """Return this scan without the rows of kinds ``-U`` and ``-D`` in each mode of an incremental read.
+
+        Queries of SQL and Spark read in this way.
+        """
+        found = copy(self)
+        found._leaves_out_retracts, found._read_plan = True, None
+        return found
 
     def _list_reads(self) -> SourceReads:
         """Return what is read if the scan does not select a snapshot; read again, it has the newest one."""

@@ -212,7 +212,8 @@ class Source:
             A scan that has read no rows yet.
         """
         if self.pinned is None or not isinstance(self.opened, Table):
-            return self.opened.scan(columns)
+            scan = self.opened.scan(columns)
+            return scan.without_retracts() if isinstance(scan, Scan) else scan
         context = self.opened.context
         state: PinnedTable = load_pinned_table(context, self.pinned["snapshot"], self.pinned["schema"])
         sent, limit = self.pinned.get("where"), self.pinned.get("limit")

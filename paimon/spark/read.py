@@ -86,6 +86,7 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     needed = None if columns is None else list(columns)
     travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
     scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]
+    scan = scan.without_retracts() if isinstance(scan, Scan) else scan
     _check_columns(opened.name, needed or (), scan.arrow_schema.names)
     state = _to_state_options(opened, scan, travel)
     if where is None:

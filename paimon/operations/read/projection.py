@@ -44,6 +44,8 @@ class ReadPlan:
         Return retracts, too, and offer the column `rowkind` (``+I``, ``-U``, ``+U``, ``-D``).
     unmerged : bool
         The rows are changes that are not merged. Without `row_kinds` only those that add a row are returned.
+    keep_retracts : bool
+        Of `unmerged` rows, return those that remove a row, too.
     binlog : bool
         With `row_kinds`: return each column as a list, with both values of an update that is not merged.
     row_ids : bool
@@ -57,6 +59,7 @@ class ReadPlan:
     unmerged: bool = False
     binlog: bool = False
     row_ids: bool = False
+    keep_retracts: bool = False
 
     @property
     def predicate_columns(self) -> frozenset[str]:

@@ -114,6 +114,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
             raise Unsupported("sequence numbers of a difference of two states", hint="leave out '_SEQUENCE_NUMBER'")
         yield from _read_difference(bucket, split, read)
         return
+    keep_retracts = read.row_kinds or read.keep_retracts
     keys = context.schema.trimmed_primary_keys if read.binlog else ()
     names = {*read.columns, *read.predicate_columns, *keys} - _SYSTEM_NAMES
     system = [f for f in (ROW_ID, SEQUENCE_NUMBER) if f.name in {*read.columns, *read.predicate_columns}]
@@ -157,7 +158,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
         columns = wanted or spec.key_fields[:1]  # a batch without columns has no number of rows
-        merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), read.row_kinds)
+        merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), keep_retracts)
         yield from merging.rows(split.files)
         return
     if context.options.data_evolution_enabled and not split.raw_convertible:
@@ -165,7 +166,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         return
     for file in split.files:
         if context.schema.primary_keys:
-            yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, read.row_kinds)
+            yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
 

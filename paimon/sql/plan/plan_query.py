@@ -229,6 +229,10 @@ def _open_source(
     return source, partial(_describe_scan, scan, limit, shared_files)
 
 
+def _scan_changes(table: Table, columns: Sequence[str], predicate: Predicate | None, limit: int | None) -> Scan:
+    return table.scan(columns, predicate, limit).without_retracts()
+
+
 def _read_widened(scan: Scan, schema: pa.Schema) -> pa.RecordBatchReader:
     """Read a scan with some of its decimals in a wider type, which stores the same numbers."""
 
@@ -333,7 +337,7 @@ class _Resolver:
         _check_names(name.text, first.arrow_schema.names)
 
         # An incremental read finds its range itself.
-        scan = partial(_scan_pinned, opened, pin) if plain else opened.scan
+        scan = partial(_scan_pinned, opened, pin) if plain else partial(_scan_changes, opened)
         table = opened if plain else None
         reads = tuple(evolve(read, state=ReadState.of(pin.snapshot)) for read in find_reads(first).reads)
         return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened, reads=reads)

@@ -208,12 +208,17 @@ def test_no_retract_is_a_row_of_an_incremental_read(tmp_path: Path, producer: st
     last = table.snapshots()[-1].id
     options = {"incremental-between": f"{first},{last}", "incremental-between-scan-mode": mode}
     expected = [] if (producer, mode) == ("none", "changelog") else [{"k": 1, "v": 9}]
-    between = table.with_options(options)
-    scan, builder = between.scan(), between.new_read_builder()
-    splits = builder.new_scan().plan().splits()
-    assert scan.to_arrow().to_pylist() == builder.new_read().to_arrow(splits).to_pylist() == expected
+    between, default = table.with_options(options), table.with_options({"incremental-between": f"{first},{last}"})
+    scan = between.scan().without_retracts()
+    assert scan.to_arrow().to_pylist() == expected
     assert scan.count() == len(expected)
-    assert between.scan(where="v = 2").count() == between.scan(where="v = 1").count() == 0
+    assert default.scan(where="v = 2").count() == default.scan(where="v = 1").count() == 0
+    if mode == "auto":
+        builder = default.new_read_builder()
+        splits = builder.new_scan().plan().splits()
+        assert default.scan().to_arrow() == scan.to_arrow() == builder.new_read().to_arrow(splits)
+    records = between.scan().to_arrow().to_pylist()  # as Java's TableRead
+    assert len(records) > len(expected) or not expected or mode == "diff"
     catalog = paimon.connect(tmp_path / "lake")
     hint = f"/*+ OPTIONS('incremental-between' = '{first},{last}', 'incremental-between-scan-mode' = '{mode}') */"
     assert catalog.sql(f"SELECT * FROM shop.orders {hint}").to_arrow().to_pylist() == expected
