@@ -195,7 +195,7 @@ def test_numbers_that_no_snapshot_can_hold(
     catalog: paimon.Catalog, table: paimon.Table, argument: str, name: str, value: Any
 ) -> None:
     with pytest.raises(InvalidRequest, match=f"{name} must be an integer"):
-        table.write([ROW], **{argument: value})
+        table.write([ROW], commit_user="job", **{argument: value})
     assert len(table.snapshots()) == 1
     check_tables_can_be_read(catalog)
 

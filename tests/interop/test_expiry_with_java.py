@@ -62,9 +62,10 @@ def read_by_us(directory: Path) -> dict[str, Any]:
 
 
 def files(directory: Path) -> set[str]:
-    """All files except hints, which both may write or leave."""
+    """All files except hints, which both may write or leave, and the records of last commits, which only we write."""
     hints = ("LATEST", "EARLIEST")
-    return {str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name not in hints}
+    found = {p.relative_to(directory) for p in directory.rglob("*") if p.is_file() and p.name not in hints}
+    return {str(path) for path in found if path.parts[0] != "last-commit"}
 
 
 def no_orphans(java: JavaPaimon, directory: Path) -> None:

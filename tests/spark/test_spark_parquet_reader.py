@@ -169,7 +169,7 @@ def test_columns_are_found_by_their_ids(spark: SparkSession, tmp_path: Path, dec
         return catalog.table("db.t")
 
     def write(table: paimon.Table, row: dict[str, Any]) -> None:
-        table.write([row])
+        table.write([row], missing_columns="null")
         table.compact(full=True)
 
     write(catalog.table("db.t"), {"id": 1, "a": "a1", "b": "b1", "c": "c1", "n": 1})

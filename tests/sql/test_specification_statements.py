@@ -275,7 +275,9 @@ REFUSED = {
     "insert into layout1 values(1,'flink',10)": "needs 4 columns, and the query has 3",
     # The document shows the names of the parameters, with placeholders as values.
     "CALL sys.compact(`table` => 'layout.layout1', partitions => 'partition_name', "
-    "order_strategy => 'order_strategy', order_by => 'order_by', options => 'paimon_table_dynamic_conf')": "'order_by'",
+    "order_strategy => 'order_strategy', order_by => 'order_by', options => 'paimon_table_dynamic_conf')": (
+        "order strategy 'order_strategy'"
+    ),
 }
 
 

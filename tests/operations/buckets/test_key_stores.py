@@ -63,7 +63,7 @@ def test_a_full_disk_is_a_storage_error_that_names_the_file(monkeypatch: pytest.
 
     store.put(numbers(0, 10), np.arange(10), 0)
     monkeypatch.setattr(pa, "OSFile", fail)
-    with pytest.raises(StorageError, match=r"joined-.*No space left on device"):
+    with pytest.raises(StorageError, match=r"joined-.*the disk of temporary files is full"):
         store.put(numbers(0, 100_000), np.arange(100_000), 0)
     monkeypatch.undo()
     store.close()

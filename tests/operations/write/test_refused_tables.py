@@ -117,9 +117,10 @@ def test_tables_of_other_types_are_neither_opened_nor_written(catalog: paimon.Ca
         lambda: paimon.open_table(table.location),
         lambda: paimon.open_table(f"{table.location}$files"),
         lambda: TableWriter(table.context.with_table(pickle.loads(pickled)), "u"),
-        lambda: table.alter(SetOption("num-levels", "3")),
         lambda: paimon.open_table(table.location, {"branch": "main"}),
     ]
+    with pytest.raises(paimon.TableReplaced):
+        table.alter(SetOption("num-levels", "3"))
     for way in ways:
         with pytest.raises(Unsupported, match=f"type '{kind}'"):
             way()
@@ -146,7 +147,10 @@ def test_a_materialized_table_of_flink_is_read_and_written(catalog: paimon.Catal
 def test_descriptors_are_not_read_as_values(tmp_path: Path) -> None:
     table = paimon.open_table(golden_directory() / "data_evolution" / "table")
     assert isinstance(table, paimon.Table)
-    described = table.with_options({"blob-descriptor-field": "b"})
+    with pytest.raises(InvalidRequest, match="'blob-descriptor-field' cannot change for one handle"):
+        table.with_options({"blob-descriptor-field": "b"})
+    options = table.definition.options.with_values({"blob-descriptor-field": "b"})
+    described = evolve(table, context=table.context.with_table(evolve(table.definition, options=options)))
     with pytest.raises(Unsupported, match="column 'b' through BLOB descriptors"):
         described.scan().to_arrow()
     assert described.scan(columns=["id"]).count() == table.scan().count()
