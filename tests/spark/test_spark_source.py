@@ -305,7 +305,9 @@ def test_changes_with_row_kinds_are_those_of_embedded_reads(
     kinds: set[str] = set()
     for name in ("$audit_log", "$binlog", "$ro", ""):
         for given in ({}, *modes):
-            wanted = sorted(map(repr, paimon.open_table(table.location + name, given).scan().to_arrow().to_pylist()))
+            scan = paimon.open_table(table.location + name, given).scan()
+            embedded = scan.without_retracts() if name in ("$ro", "") else scan  # as queries read
+            wanted = sorted(map(repr, embedded.to_arrow().to_pylist()))
             for frame in (
                 paimon.spark.read(spark, table.location + name, options=given),
                 spark.read.format("paimon").options(**given).load(table.location + name),
