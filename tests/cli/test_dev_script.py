@@ -46,19 +46,25 @@ def test_a_failure_shows_the_last_lines_and_ends(
 
 
 def test_a_failure_shows_an_error_that_came_before_the_output(
-    dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A program holds back what it writes to a pipe, unless a variable of the machine says otherwise."""
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    failing = (
-        "import sys; [print('line', i) for i in range(50)]; print('ERROR', file=sys.stderr, flush=True); sys.exit(3)"
-    )
+    """A program often holds back what it writes to a pipe; this one waits until its error has arrived."""
+    log = tmp_path / "log"
+    failing = f"""
+import pathlib, sys, time
+print("ERROR", file=sys.stderr, flush=True)
+while "ERROR" not in pathlib.Path({str(log)!r}).read_text():
+    time.sleep(0.01)
+for i in range(50):
+    print("line", i)
+sys.exit(3)
+"""
     with pytest.raises(SystemExit) as ended:
-        dev.run_with_progress(program(failing), tmp_path / "log")
+        dev.run_with_progress(program(failing), log)
     assert ended.value.code == 3
     shown = capfd.readouterr().err.splitlines()[1:]
     assert shown == ["ERROR", *(f"line {i}" for i in range(30, 50))]
-    assert len((tmp_path / "log").read_text().splitlines()) == 51
+    assert len(log.read_text().splitlines()) == 51
 
 
 class Called:
