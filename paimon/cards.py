@@ -36,19 +36,9 @@ _CELL_LENGTH = 80
 
 
 def table_card(definition: TableDefinition, snapshot: Snapshot | str | None) -> str:
-    """Make the card of a table: keys, partitions, options, snapshot, location, columns.
+    """Make the HTML card of a table: keys, partitions, options, snapshot, location, columns.
 
-    Parameters
-    ----------
-    definition : TableDefinition
-        The table.
-    snapshot : Snapshot, str or None
-        Its latest snapshot; None where there is none yet, a text where it cannot be read.
-
-    Returns
-    -------
-    str
-        HTML of one element.
+    `snapshot` is the latest one: None if there is none yet, a string that says why it cannot be read.
     """
     schema = definition.schema
     options = [(key, redact_option(key, value)) for key, value in sorted(definition.options.values.items())]
@@ -91,23 +81,10 @@ def _format_columns_grid(definition: TableDefinition) -> str:
 def scan_card(
     title: str, arguments: Mapping[str, object], plan: Plan | str, preview: tuple[pa.Table, int] | str
 ) -> str:
-    """Make the card of a scan: its arguments, what it reads, and its first rows.
+    """Make the HTML card of a scan: its arguments, what it reads, and its first rows.
 
-    Parameters
-    ----------
-    title : str
-        The table's name.
-    arguments : mapping
-        The arguments of the scan, by name.
-    plan : Plan or str
-        What is read; a text says why it is not known.
-    preview : (pyarrow.Table, int) or str
-        The first rows, and how many columns were left out in their middle; a text says why there are none.
-
-    Returns
-    -------
-    str
-        HTML of one element.
+    `preview` has the first rows, and how many columns in their middle are left out. A string as `plan` or `preview`
+    says why it is not known.
     """
     facts = [(name, _format_argument(value)) for name, value in arguments.items()]
     if isinstance(plan, Plan):
@@ -120,20 +97,7 @@ def scan_card(
 
 
 def result_card(title: str, rows: pa.Table | str) -> str:
-    """Make the card of the result of a statement.
-
-    Parameters
-    ----------
-    title : str
-        The statement.
-    rows : pyarrow.Table or str
-        The first rows; a text says why there are none.
-
-    Returns
-    -------
-    str
-        HTML of one element.
-    """
+    """Make the HTML card of the result of a statement: its first rows, or a string that says why there are none."""
     body = format_note(rows) if isinstance(rows, str) else _format_rows_grid(rows, 0)
     return format_card(redact_secrets(title, {}), "Result", [], body)
 
@@ -150,21 +114,9 @@ def _format_rows_grid(rows: pa.Table, left_out: int) -> str:
 
 
 def catalog_card(warehouse: str, databases: Mapping[str, Sequence[str] | str] | str, left_out: int) -> str:
-    """Make the card of a catalog: its databases and their tables.
+    """Make the HTML card of a catalog: its table names by database. A string says why they are not known.
 
-    Parameters
-    ----------
-    warehouse : str
-        The root of the warehouse.
-    databases : mapping or str
-        Names of tables by database; a text says why they are not known.
-    left_out : int
-        How many databases are not among them.
-
-    Returns
-    -------
-    str
-        HTML of one element.
+    `left_out` counts the databases that are not listed.
     """
     location = remove_password(warehouse)
     if isinstance(databases, str):
@@ -183,21 +135,9 @@ def _format_table_names(tables: Sequence[str] | str) -> list[str]:
 
 
 def arguments_card(kind: str, title: str, arguments: Mapping[str, object]) -> str:
-    """Make the card of an object that only holds arguments, such as a builder.
+    """Make the HTML card of an object that only holds arguments, such as a builder.
 
-    Parameters
-    ----------
-    kind : str
-        The name of its class.
-    title : str
-        The table's name.
-    arguments : mapping
-        Its arguments, by name.
-
-    Returns
-    -------
-    str
-        HTML of one element.
+    `kind` is the name of its class, and `title` that of its table.
     """
     return format_card(title, kind, [(name, _format_argument(value)) for name, value in arguments.items()])
 

@@ -157,17 +157,9 @@ def _is_repeatable(events: Any) -> bool:
 
 
 def read_events(events: Any) -> Iterator[pa.Table]:
-    """Yield events in parts that are small enough to be read at once.
+    """Yield events, in order, in tables that are small enough to be read at once.
 
-    Parameters
-    ----------
-    events : object
-        Texts, or rows, as `cdc` takes them.
-
-    Yields
-    ------
-    pyarrow.Table
-        In their order.
+    `events` are strings or rows, in any form that `cdc` takes.
     """
     if isinstance(events, Iterable) and not hasattr(events, "__arrow_c_stream__") and not isinstance(events, Mapping):
         items = iter(events)
@@ -185,50 +177,25 @@ def read_events(events: Any) -> Iterator[pa.Table]:
 
 @frozen(eq=False)
 class CaptureTargets:
-    """The tables that events are written to.
+    """The tables that events are written to."""
 
-    Parameters
-    ----------
-    tables : tuple of Table
-        The tables, each once.
-    numbers : mapping of str to int, optional
-        By source table the position of its table; None if all events go to one table.
-    opened : tuple of TableSchema
-        The schemas of the tables when they were opened.
-    wanted : tuple of mapping of str to DataType
-        By table the columns of the events, if those that it lacks are added with its rows.
-    planned : frozenset of int
-        The positions of the tables whose schema is not published yet.
-    """
-
+    # Each table once; other fields refer to positions in this tuple
     tables: tuple[Table, ...]
+    # Position of the target by source table; None if all events go to one table
     numbers: Mapping[str, int] | None = field(default=None)
+    # For each table, its schema when it was opened
     opened: tuple[TableSchema, ...] = ()
+    # For each table, the columns of its events; empty if missing columns are not added
     wanted: tuple[Mapping[str, DataType], ...] = ()
+    # Positions of the tables whose new schema is not published yet
     planned: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, table: Targets, event_format: EventFormat, surveyed: SourceColumns) -> CaptureTargets:
-        """Return the tables of an argument of `cdc`.
+        """Return the tables of an argument of `cdc`, at their newest schema; refuse tables that cannot be written.
 
-        Parameters
-        ----------
-        table : Table, mapping of str to Table, or callable
-            The argument.
-        event_format : EventFormat
-            How to read the events.
-        surveyed : dict of str to (dict of str to DataType)
-            The source tables, for a callable.
-
-        Returns
-        -------
-        CaptureTargets
-            The tables at their newest schema.
-
-        Raises
-        ------
-        InvalidRequest
-            A table cannot be written, or the format does not name source tables.
+        `surveyed` has the columns by source table, for a callable. Only one table is possible if the events do not name
+        their source table.
         """
         if isinstance(table, Table):
             return cls._check((table,), None, event_format)
@@ -320,30 +287,13 @@ def plan_columns(table: Table, columns: Mapping[str, DataType]) -> tuple[Table, 
 
 
 def check_rejected(converted: ConvertedEvents) -> None:
-    """Raise an error for the first event that cannot be read.
-
-    Raises
-    ------
-    InvalidRequest
-        There is such an event.
-    """
+    """Raise `InvalidRequest` for the first event that cannot be read, if there is one."""
     if converted.rejected.num_rows:
         raise rejection_error(converted.rejected.slice(0, 1).to_pylist()[0])
 
 
 def rejection_error(letter: Mapping[str, Any]) -> InvalidRequest:
-    """Return the error for an event that cannot be read.
-
-    Parameters
-    ----------
-    letter : mapping of str to object
-        A row of a dead-letter table.
-
-    Returns
-    -------
-    InvalidRequest
-        It names the event and the reason.
-    """
+    """Return the error for an event that cannot be read; `letter` is its row of a dead-letter table."""
     place = f"Event {letter['position']}"
     if letter["topic"] is not None and letter["offset"] is not None:
         place = f"Event at offset {letter['offset']} of partition {letter['partition']} of topic {letter['topic']!r}"
@@ -356,21 +306,7 @@ def rejection_error(letter: Mapping[str, Any]) -> InvalidRequest:
 
 @frozen(eq=False)
 class _WriteEvents:
-    """One call of `cdc`, which may be repeated.
-
-    Parameters
-    ----------
-    event_format : EventFormat
-        How to read the events.
-    targets : CaptureTargets
-        The tables.
-    dead_letters : Table, optional
-        The dead-letter table.
-    commit_user : str
-        The user of all commits.
-    identifier : int
-        Their identifier.
-    """
+    """One call of `cdc`, which may be repeated."""
 
     event_format: EventFormat
     targets: CaptureTargets

@@ -28,22 +28,7 @@ class TableSource(Protocol):
 
 
 def maintain_tables(catalog: TableSource, database: str | None, maintain: Callable[[Table], pa.Table]) -> pa.Table:
-    """Maintain tables one after the other, and return the reports of all.
-
-    Parameters
-    ----------
-    catalog : TableSource
-        Has the tables.
-    database : str, optional
-        Only the tables of this database.
-    maintain : callable
-        Maintains one table, and returns its report.
-
-    Returns
-    -------
-    pa.Table
-        As `Catalog.maintain` returns it.
-    """
+    """Maintain tables one after the other, and return the reports of all; `database` limits this to one database."""
     reports = [to_report([])]
     for name in list_table_names(catalog, database):
         try:

@@ -204,30 +204,9 @@ def open_with_engine(
     options: Mapping[str, object] | None = None,
     allowed_roots: Sequence[str] = (),
 ) -> Table | SystemTable:
-    """Open a table or a system table with the ports of an existing engine.
+    """Open a table or a system table with the ports of an existing engine, at its newest schema.
 
-    Parameters
-    ----------
-    engine : Engine
-        The ports.
-    path : str or path
-        As for `open_table`.
-    options : mapping, optional
-        Dynamic options of this table object.
-    allowed_roots : sequence of str
-        Directories outside the table that may contain its files.
-
-    Returns
-    -------
-    Table or SystemTable
-        The table with its newest schema.
-
-    Raises
-    ------
-    NotFound
-        There is no table at this path.
-    InvalidRequest
-        An option or the path is not valid.
+    `options` are dynamic options. `allowed_roots` are directories outside the table that may contain its files.
     """
     from paimon.table_location import open_at  # loaded with the first table, so that connecting is fast
 
@@ -237,14 +216,10 @@ def open_with_engine(
 
 
 def split_table_path(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
-    """Split the path of a table.
+    """Split the path of a table into its directory and its names.
 
-    Returns
-    -------
-    str
-        The directory of the table, without the suffixes of a branch and a system table.
-    Identifier
-        The names. The database is empty if the parent directory does not end in ``.db``.
+    The directory has no suffix of a branch or a system table. The database is empty if the parent directory does not
+    end in ``.db``.
     """
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)
@@ -254,21 +229,9 @@ def split_table_path(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
 
 
 def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Catalog:
-    """Create the catalog of a warehouse from checked options. It is pickled as this call, without secrets.
+    """Create the catalog of a warehouse from checked options, with an engine of its own.
 
-    Parameters
-    ----------
-    location : str
-        The warehouse, as `location_of` returns it.
-    storage : mapping
-        Storage options of the file system.
-    options : mapping of str to str
-        Checked catalog options.
-
-    Returns
-    -------
-    Catalog
-        The catalog with an engine of its own.
+    It is pickled as this call, without secrets.
     """
     recipe = (catalog_for, (location, remove_secrets(storage), remove_secrets(options)))
     engine, store = engine_for(location, storage, options), _catalog_store(location, storage, options)
@@ -283,23 +246,10 @@ def _connect_for_sql(warehouse: str, options: Mapping[str, object]) -> Catalog:
 def engine_for(
     location: str, storage: Mapping[str, object], options: Mapping[str, str], allowed_roots: Sequence[str] = ()
 ) -> Engine:
-    """Create an engine with the adapters that a location needs. It is pickled as this call, without secrets.
+    """Create an engine with the adapters for a location, which has the form of `location_of`. `options` are checked.
 
-    Parameters
-    ----------
-    location : str
-        A local path or a URL, as `location_of` returns it.
-    storage : mapping
-        Storage options of the file system.
-    options : mapping of str to str
-        Checked catalog options.
-    allowed_roots : sequence of str
-        Directories outside the location that may contain files.
-
-    Returns
-    -------
-    Engine
-        An engine with its own cache. Arrow's memory pool may change; see `docs/reference/environment.md`.
+    The engine has its own cache, and is pickled as this call, without secrets. `allowed_roots` are directories outside
+    the location that may contain files. May change Arrow's memory pool; see `docs/reference/environment.md`.
     """
     choose_memory_pool()
     files = _catalog_files(location, storage, options, allowed_roots)
@@ -332,13 +282,7 @@ def _with_callbacks(engine: Engine, callbacks: Sequence[CommitCallback] | Mappin
 
 
 def location_of(path: str | os.PathLike[str]) -> str:
-    """Convert a path or URL to an absolute local path or a URL without a slash at the end, as the adapters use it.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is not text, not valid Unicode, contains a NUL, or cannot be resolved.
-    """
+    """Convert a path or URL to an absolute local path or a URL without a slash at the end, as the adapters use it."""
     try:
         text = check_path(os.fspath(path), "path")
     except TypeError as error:
@@ -454,19 +398,7 @@ def translate_spark_error(error: Exception) -> PaimonError:
 def spark_executor(session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> Executor:
     """Create an executor that runs tasks on a Spark session.
 
-    Parameters
-    ----------
-    session : SparkSession
-        The session.
-    encode : callable
-        Converts a result to bytes on the executor.
-    decode : callable
-        Converts the bytes to a result on the driver.
-
-    Returns
-    -------
-    Executor
-        One Spark task runs each task.
+    `encode` converts a result to bytes on the executors, and `decode` converts it back on the driver.
     """
     from paimon.adapters.executors.spark import SparkExecutor
 

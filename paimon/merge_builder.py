@@ -211,16 +211,8 @@ class PreparedMerge(MergeBuilder):
     def prepare_commit(self) -> list[CommitMessage]:
         """Write the changes, and return the messages to commit; in place of `execute`.
 
-        Returns
-        -------
-        list of CommitMessage
-            The new files and deletion vectors. The commit conflicts if another commit removed rows of the same files,
-            or set columns of them that the merge reads or sets.
-
-        Raises
-        ------
-        InvalidRequest, Unsupported, MissingExtra
-            A clause is not possible, or two rows of the source match one row of the table. No file is left behind.
+        If this fails, no file is left behind. The commit conflicts if another commit removed rows of the same files, or
+        set columns that the merge reads or sets. Raises `InvalidRequest` if two source rows match one row of the table.
         """
         assert self.updates is not None
         source = self.source() if callable(self.source) else self.source
@@ -235,22 +227,9 @@ class PreparedMerge(MergeBuilder):
 
 
 def retry_conflicts(change: Callable[[], _Change]) -> _Change:
-    """Change rows, and again while other users change them before the commit.
+    """Call a function that changes rows, and again while other writers change them before its commit.
 
-    Parameters
-    ----------
-    change : callable
-        Reads the newest snapshot and commits.
-
-    Returns
-    -------
-    object
-        What `change` returned.
-
-    Raises
-    ------
-    CommitConflict
-        Other users changed rows each time.
+    `change` reads the newest snapshot in each call. The last `CommitConflict` is raised after some attempts.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

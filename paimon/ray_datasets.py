@@ -26,15 +26,7 @@ class SplitReader(Protocol):
 
 
 class PaimonDatasource(Datasource):
-    """The splits of a read as tasks of Ray.
-
-    Parameters
-    ----------
-    read : SplitReader
-        Reads the splits; it is sent to the tasks, without secrets of the storage.
-    splits : sequence of DataSplit
-        The splits.
-    """
+    """The splits of a read as tasks of Ray. The reader is pickled for the tasks, without secrets of the storage."""
 
     def __init__(self, read: SplitReader, splits: Sequence[DataSplit]) -> None:
         super().__init__()

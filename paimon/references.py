@@ -279,13 +279,7 @@ class Consumers(Mapping[str, int]):
 
 
 def _to_retained_millis(name: str, age: Age | None) -> float | None:
-    """Return the time to live of a tag in milliseconds, to the microsecond.
-
-    Raises
-    ------
-    InvalidRequest
-        A text has fractions of a microsecond.
-    """
+    """Return the time to live of a tag in milliseconds; fractions are microseconds, and smaller ones are refused."""
     if isinstance(age, timedelta):
         return age / timedelta(milliseconds=1)
     if not isinstance(age, str):
@@ -305,21 +299,10 @@ def run_after_commit(
     snapshot_ids: Sequence[int],
     identifier: int = BATCH_COMMIT_IDENTIFIER,
 ) -> None:
-    """Run the maintenance that follows a commit; if it fails, a warning says why, and the rows stay committed.
+    """Run the maintenance that follows a commit.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_ids : sequence of int
-        The snapshots of the commit, ascending; nothing is done where there are none.
-    identifier : int
-        The commit identifier.
-
-    Warns
-    -----
-    RuntimeWarning
-        Tags or expiry failed.
+    If it fails, a `RuntimeWarning` says why, and the rows stay committed. `snapshot_ids` are the snapshots of the
+    commit, ascending; if there are none, nothing is done.
     """
     if not snapshot_ids:
         return

@@ -33,18 +33,6 @@ class TableUpdate(BuilderDisplay):
 
     Only the columns that are set are written. All calls change the snapshot that was the newest at the creation, or the
     one that the `scan.*` options of the table select.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The name of the job that commits.
-
-    Raises
-    ------
-    InvalidRequest
-        The table has no data evolution.
     """
 
     def __init__(self, context: TableContext, commit_user: str) -> None:
@@ -65,23 +53,8 @@ class TableUpdate(BuilderDisplay):
     def update_by_row_id(self, rows: Any, columns: Sequence[str] | None = None) -> list[CommitMessage]:
         """Set columns of rows; returns the messages to commit.
 
-        Parameters
-        ----------
-        rows : object
-            Rows in any form that `Table.write` takes, with the column `_ROW_ID` and the columns to set.
-        columns : sequence of str, optional
-            The columns to set; by default all columns of `rows`.
-
-        Returns
-        -------
-        list of CommitMessage
-            The new files. The commit conflicts if another commit removed rows of the same files, or set the same
-            columns of them.
-
-        Raises
-        ------
-        InvalidRequest
-            A column does not fit, or row ids are repeated or not in the table.
+        `rows` has the column `_ROW_ID` and the columns to set, by default all others. Row ids must exist, each once.
+        The commit conflicts if another commit removed rows of the same files, or set the same columns of them.
         """
         return self._updates.update(rows, columns)
 
@@ -90,24 +63,8 @@ class TableUpdate(BuilderDisplay):
     ) -> list[CommitMessage]:
         """Set columns of the rows with the same keys, and append the other rows; returns the messages to commit.
 
-        Parameters
-        ----------
-        rows : object
-            Rows in any form that `Table.write` takes; of several rows with one key the last one counts.
-        keys : sequence of str
-            The columns that identify a row. A row only matches rows of its own partition, and nulls are equal.
-        columns : sequence of str, optional
-            The columns to set in rows of the table; by default all columns of `rows`.
-
-        Returns
-        -------
-        list of CommitMessage
-            The new files.
-
-        Raises
-        ------
-        InvalidRequest
-            A key or a column does not exist, or the rows do not fit.
+        `keys` identify a row within its partition, and null equals null. If `rows` repeat a key, the last row counts.
+        `columns` are set in existing rows; by default all columns of `rows`.
         """
         from paimon.operations.row_level.row_id_upsert import upsert_by_keys
 
@@ -121,25 +78,8 @@ class TableUpdate(BuilderDisplay):
     ) -> list[CommitMessage]:
         """Set columns of rows to what a function returns; returns the messages to commit.
 
-        Parameters
-        ----------
-        function : callable
-            Gets the selected rows of one group of files at a time as an Arrow table: `columns` and `_ROW_ID`. Returns
-            the columns to set, as a table or by name, with one value for each row.
-        columns : sequence of str
-            The columns that the function gets.
-        where : str or Predicate, optional
-            The rows to change; by default all.
-
-        Returns
-        -------
-        list of CommitMessage
-            The new files. If the function fails, none are left behind.
-
-        Raises
-        ------
-        InvalidRequest
-            A column does not exist or does not fit, or the function returns another number of rows.
+        The function gets the selected rows of one file group at a time, with `columns` and `_ROW_ID`. It returns the
+        columns to set, with one value for each row. If it fails, no file is left behind.
         """
         from paimon.operations.row_level.row_id_matches import update_by_function
 
@@ -152,24 +92,8 @@ class TableUpdate(BuilderDisplay):
     def delete_where(self, where: str | Predicate) -> list[CommitMessage]:
         """Delete the rows for which a condition is true; returns the messages to commit.
 
-        Parameters
-        ----------
-        where : str or Predicate
-            The rows to delete. A condition on partition columns alone removes the files of whole partitions; other
-            conditions need `deletion-vectors.enabled`.
-
-        Returns
-        -------
-        list of CommitMessage
-            The new deletion vectors, or the removed files. The commit conflicts if another commit changed rows of the
-            same files.
-
-        Raises
-        ------
-        InvalidRequest
-            The condition does not fit the table.
-        Unsupported
-            The table has no deletion vectors, and the condition does not select whole partitions.
+        A condition on partition columns alone removes whole partitions; others need `deletion-vectors.enabled`. The
+        commit conflicts if another commit changed rows of the same files.
         """
         from paimon.operations.row_level.matches import SelectedChange
         from paimon.operations.row_level.row_id_deletes import write_row_id_deletes
@@ -181,24 +105,9 @@ class TableUpdate(BuilderDisplay):
         return list(write_row_id_deletes(self._context, change).messages)
 
     def delete_by_row_id(self, row_ids: Iterable[int]) -> list[CommitMessage]:
-        """Delete rows by their ids; returns the messages to commit.
+        """Delete rows by their ids, in any order; returns the messages to commit.
 
-        Parameters
-        ----------
-        row_ids : iterable of int
-            The ids, in any order; rows that are deleted already are left out.
-
-        Returns
-        -------
-        list of CommitMessage
-            The new deletion vectors.
-
-        Raises
-        ------
-        InvalidRequest
-            A row is not in the table.
-        Unsupported
-            The table has no deletion vectors.
+        Rows that are already deleted are skipped. Raises `Unsupported` if the table has no deletion vectors.
         """
         from paimon.operations.row_level.row_id_deletes import delete_row_ids
 
@@ -214,19 +123,7 @@ class TableUpdate(BuilderDisplay):
     ) -> PreparedMerge:
         """Merge rows of a source into the table: add clauses to the result, then call `prepare_commit`.
 
-        Parameters
-        ----------
-        source : object
-            Rows in any form that `Table.write` takes.
-        on : str, sequence of str or Predicate
-            When a row of the source matches a row of the table; see `Table.merge`.
-        source_alias, target_alias : str
-            The names of the sides in SQL text.
-
-        Returns
-        -------
-        PreparedMerge
-            A merge without clauses.
+        `on` is the match condition, as in `Table.merge`. The aliases name the two sides in SQL text.
         """
         from paimon.merge_builder import PreparedMerge
         from paimon.operations.row_level.merge_plan import MergeRequest
@@ -242,26 +139,9 @@ class TableUpdate(BuilderDisplay):
         return bind_predicate(condition_of(where), table, list_readable_fields(table, row_ids=True))
 
     def shard(self, shard: int, shards: int, columns: Sequence[str]) -> RowShard:
-        """Return one of several disjoint parts of the rows, which a process reads and writes new columns of.
+        """Return part `shard` of `shards` disjoint parts of the rows, for one process that computes new columns.
 
-        Parameters
-        ----------
-        shard : int
-            The number of the part, from 0.
-        shards : int
-            The number of parts.
-        columns : sequence of str
-            The columns to read, also `_ROW_ID`.
-
-        Returns
-        -------
-        RowShard
-            Rows in the order of their ids.
-
-        Raises
-        ------
-        InvalidRequest
-            There is no such part.
+        Rows are in the order of their ids. `columns` are read, and may include `_ROW_ID`.
         """
         from paimon.operations.row_level.row_id_updates import select_shard
 
@@ -270,17 +150,7 @@ class TableUpdate(BuilderDisplay):
 
 
 class RowShard:
-    """A part of the rows of a table with `data-evolution.enabled`; made by `TableUpdate.shard`.
-
-    Parameters
-    ----------
-    updates : RowIdUpdates
-        The rows of the table.
-    groups : sequence of RowGroup
-        The rows of the part.
-    columns : tuple of DataField
-        The columns to read.
-    """
+    """A part of the rows of a table with `data-evolution.enabled`; made by `TableUpdate.shard`."""
 
     def __init__(self, updates: RowIdUpdates, groups: Sequence[RowGroup], columns: tuple[DataField, ...]) -> None:
         self._updates = updates
@@ -304,20 +174,7 @@ class RowShard:
     def update(self, values: pa.Table) -> list[CommitMessage]:
         """Set columns of all rows of the part; returns the messages to commit.
 
-        Parameters
-        ----------
-        values : pyarrow.Table
-            The new columns, with one row for each row of the part, in their order.
-
-        Returns
-        -------
-        list of CommitMessage
-            The new files.
-
-        Raises
-        ------
-        InvalidRequest
-            There are more or fewer rows, or a column does not fit.
+        `values` has the new columns, with one row for each row of the part, in the same order.
         """
         ids = self.row_ids
         if values.num_rows != len(ids):

@@ -338,13 +338,7 @@ def _count_rows(context: TableContext, read: ReadPlan, split: DataSplit) -> int:
 
 
 def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:
-    """Check the arguments `columns` and `limit` of a scan.
-
-    Raises
-    ------
-    InvalidRequest
-        `columns` is not a list of names, or `limit` is not a number of rows.
-    """
+    """Check the arguments `columns` and `limit` of a scan."""
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         wrong = "negative" if isinstance(limit, int) else "not a number"
         raise InvalidRequest(f"Limit {limit!r} is {wrong}.", subject="limit", hint="give a number of rows, or None")

@@ -26,33 +26,10 @@ Column = str | Sequence[str]
 def change_schema(
     context: TableContext, changes: Iterable[SchemaChange | str], allow_unknown_options: bool, allow_lossy: bool = False
 ) -> TableContext:
-    """Apply changes to the newest schema of a table, and write the result as its next version.
+    """Apply changes in order to the newest schema of a table, write its next version, and return the table with it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    changes : iterable of SchemaChange or str
-        Changes, or clauses of ``ALTER TABLE`` in SQL; they apply in order.
-    allow_unknown_options : bool
-        Accept options that this library does not know.
-    allow_lossy : bool
-        Allow the loss of stored values in all changes of types.
-
-    Returns
-    -------
-    TableContext
-        The table at its new schema; dynamic options stay on top.
-
-    Raises
-    ------
-    InvalidRequest
-        The name of an option is not a text, or a change is refused. Nothing was changed.
-
-    Warns
-    -----
-    PaimonWarning
-        Keys become unique within a partition only.
+    Strings are clauses of ``ALTER TABLE``. `allow_lossy` permits type changes that lose stored values. Dynamic options
+    stay in effect. A refused change leaves the schema unchanged. Warns if keys become unique only within a partition.
     """
     parsed: list[SchemaChange] = []
     for change in changes:
@@ -79,25 +56,7 @@ def to_column_path(schema: TableSchema, name: Column) -> tuple[str, ...]:
 
 
 def to_position(first: bool, after: str | None, before: str | None) -> Position | None:
-    """Return the position that at most one of the arguments names; None where none does.
-
-    Parameters
-    ----------
-    first : bool
-        Before all columns.
-    after, before : str, optional
-        Next to this column.
-
-    Returns
-    -------
-    Position or None
-        None for the end.
-
-    Raises
-    ------
-    InvalidRequest
-        More than one argument is given.
-    """
+    """Return the position that at most one of the arguments names; None where none does."""
     if first + (after is not None) + (before is not None) > 1:
         raise InvalidRequest("A column has one position.", subject="position", hint="give one of first, after, before")
     if first:

@@ -90,10 +90,7 @@ class OwnReads:
 def find_own_reads(table: TableDefinition, data: Any) -> OwnReads | None:
     """Return what a source reads of the table that it changes; None for nothing.
 
-    Raises
-    ------
-    InvalidRequest
-        The snapshot that it reads is not known, so a commit could not be checked.
+    Refuses a source whose snapshot of the table is not known, because the commit could not detect conflicts.
     """
     found = find_reads(data)
     own = [read.state for read in found.reads if (read.location, read.branch) == (table.location, table.branch)]

@@ -73,25 +73,15 @@ class StreamReadBuilder(BuilderDisplay):
     """Collect what to read of a stream; made by `Table.new_stream_read_builder`.
 
     A builder is immutable: each `with_…` method returns a new one.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    predicate : Predicate or str, optional
-        Condition on the changes.
-    columns : tuple of str, optional
-        Columns of the result, in order; all by default.
-    consumer_id : str, optional
-        The name under which progress is recorded.
-    from_snapshot : int or str, optional
-        Where the stream begins; as in `Table.follow`.
     """
 
     context: TableContext
     predicate: Predicate | str | None = None
+    # Columns of the result, in order; None means all
     columns: tuple[str, ...] | None = None
+    # The name under which progress is recorded
     consumer_id: str | None = None
+    # Start of the stream, as in `Table.follow`
     from_snapshot: int | str | None = None
 
     def with_filter(self, predicate: Predicate | str) -> StreamReadBuilder:
@@ -111,24 +101,10 @@ class StreamReadBuilder(BuilderDisplay):
         return evolve(self, from_snapshot=from_snapshot)
 
     def new_scan(self, *, until: int | None = None, idle_timeout: Age | None = None) -> StreamTableScan:
-        """Return the iterator of plans.
+        """Return the iterator of plans, which waits for new snapshots until it is closed.
 
-        Parameters
-        ----------
-        until : int, optional
-            End after this snapshot.
-        idle_timeout : timedelta, int or str, optional
-            End after this time without a new snapshot; 0: after all existing snapshots.
-
-        Returns
-        -------
-        StreamTableScan
-            It waits for new snapshots until it is closed.
-
-        Raises
-        ------
-        InvalidRequest
-            The start or the timeout is not possible.
+        It ends after snapshot `until`, or after `idle_timeout` without a new snapshot; with 0, after all existing
+        snapshots.
         """
         start = parse_start(self.context.options, self.from_snapshot)
         idle = None if idle_timeout is None else to_idle_millis(idle_timeout)
@@ -151,20 +127,11 @@ class StreamReadBuilder(BuilderDisplay):
 
 @frozen
 class StreamPlan:
-    """The splits of one snapshot of a stream; it pickles.
-
-    Parameters
-    ----------
-    snapshot_id : int
-        The snapshot.
-    planned : tuple of DataSplit
-        The files to read.
-    is_state : bool
-        True for the rows of the first state, False for changes.
-    """
+    """The splits of one snapshot of a stream; it can be pickled."""
 
     snapshot_id: int
     planned: tuple[DataSplit, ...]
+    # Whether the rows are the initial state of the table, not changes
     is_state: bool = False
 
     def splits(self) -> tuple[DataSplit, ...]:
@@ -175,14 +142,7 @@ class StreamPlan:
 class StreamTableScan(AsyncSteps[StreamPlan], Iterator[StreamPlan]):
     """An iterator of plans as snapshots arrive; a ``with`` block, or `close`, ends it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : StreamRequest
-        Start, end and filter.
-    consumer_id : str, optional
-        The consumer under which progress is recorded; by default the option `consumer-id`.
+    Progress is recorded under `consumer_id`, by default under the option `consumer-id`.
     """
 
     def __init__(self, context: TableContext, request: StreamRequest, consumer_id: str | None = None) -> None:
@@ -223,20 +183,11 @@ class StreamTableScan(AsyncSteps[StreamPlan], Iterator[StreamPlan]):
 
 @frozen(eq=False)
 class StreamTableRead:
-    """Read the plans of a stream; made by `StreamReadBuilder.new_read`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    read_plan : ReadPlan
-        Columns and filter.
-    arrow_schema : pyarrow.Schema
-        The columns of the result: `_snapshot_id`, `_row_kind`, then those that are selected.
-    """
+    """Read the plans of a stream; made by `StreamReadBuilder.new_read`."""
 
     context: TableContext
     read_plan: ReadPlan
+    # `_snapshot_id`, `_row_kind`, then the selected columns
     arrow_schema: pa.Schema
 
     def to_batches(self, plan: StreamPlan, splits: Sequence[DataSplit] | None = None) -> Iterator[pa.RecordBatch]:
@@ -251,13 +202,7 @@ class StreamTableRead:
 
 
 def to_idle_millis(idle_timeout: Age) -> int:
-    """Return how long a stream waits for a snapshot, in milliseconds.
-
-    Raises
-    ------
-    InvalidRequest
-        The time is negative.
-    """
+    """Return how long a stream waits for a snapshot, in milliseconds; refuse a negative time."""
     millis = age_millis(idle_timeout)
     if millis < 0:
         raise InvalidRequest(

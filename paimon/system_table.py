@@ -161,16 +161,7 @@ class SystemTable(NotebookDisplay):
 class SystemScan(NotebookDisplay, Results):
     """The rows of a system table at the time of the first result; made by `SystemTable.scan`.
 
-    Parameters
-    ----------
-    table : SystemTable
-        What is read.
-    columns : sequence of str, optional
-        Columns of the result, in order; all by default.
-    where : str or Predicate, optional
-        Condition on rows.
-    limit : int, optional
-        The largest number of rows.
+    `columns` are in the order of the result; None means all.
     """
 
     def __init__(
@@ -225,26 +216,14 @@ class SystemScan(NotebookDisplay, Results):
 
 
 def refuse_plain_table(name: str) -> NoReturn:
-    """Raise the error for the name of a table where the name of a system table is expected.
-
-    Raises
-    ------
-    InvalidRequest
-        Always.
-    """
+    """Raise the error for the name of a table where the name of a system table is expected."""
     raise InvalidRequest(
         f"{name!r} is not the name of a system table.", subject=name, hint="append $snapshots, $files or another"
     )
 
 
 def open_system_table(context: TableContext, name: str) -> SystemTable:
-    """Return the system table of this name.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no such system table; the hint names the most similar one.
-    """
+    """Return the system table of this name."""
     known = SYSTEM_TABLES.keys() | DATA_VIEWS.keys()
     if not isinstance(name, str) or name not in known:
         raise InvalidRequest(f"There is no system table {name!r}.", subject=name, hint=did_you_mean(name, known))

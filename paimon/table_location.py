@@ -29,30 +29,10 @@ def open_at(
     options: Mapping[str, str],
     allowed_roots: tuple[str, ...] = (),
 ) -> Table | SystemTable:
-    """Open the table, or its system table, at a location.
+    """Open the table, or its system table, at a location, at the newest schema of its branch.
 
-    Parameters
-    ----------
-    engine : Engine
-        The ports through which it reads and writes.
-    location : str
-        The root directory or URL of the table.
-    identifier : Identifier
-        Its name, with a branch or a system table where one is requested.
-    options : mapping of str to str
-        Dynamic options, for the handle alone.
-    allowed_roots : tuple of str
-        Roots outside the table under which its files may lie.
-
-    Returns
-    -------
-    Table or SystemTable
-        A handle at the newest schema of the branch.
-
-    Raises
-    ------
-    NotFound
-        There is no table at the location, or it has no such branch.
+    `identifier` may name a branch and a system table. `options` are dynamic, for this handle only. `allowed_roots` are
+    directories outside the table that may contain its files.
     """
     check_options(options)
     branch = check_segment(options.get("branch", identifier.branch), "branch name")

@@ -16,24 +16,7 @@ from paimon.scan import condition_of
 def compact_where(
     context: TableContext, full: bool, where: str | Predicate | None, dry_run: bool = False
 ) -> CompactResult:
-    """Compact a table; see `Table.compact`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    full : bool
-        Whether all sorted runs of a bucket are merged.
-    where : str or Predicate, optional
-        Selects partitions.
-    dry_run : bool
-        Write nothing.
-
-    Returns
-    -------
-    CompactResult
-        The snapshot, and what was compacted.
-    """
+    """Compact the partitions that a condition selects, None for all; see `Table.compact`."""
     predicate = None if where is None else condition_of(where)
     if dry_run:
         return plan_table_compaction(context, full, predicate)
@@ -47,24 +30,7 @@ def compact_where(
 def rescale_where(
     context: TableContext, buckets: int, where: str | Predicate | None, dry_run: bool = False
 ) -> RescaleResult:
-    """Rescale a table; see `Table.rescale`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    buckets : int
-        The new number of buckets of each partition.
-    where : str or Predicate, optional
-        Selects partitions.
-    dry_run : bool
-        Write nothing.
-
-    Returns
-    -------
-    RescaleResult
-        The snapshot, and what was rewritten.
-    """
+    """Rewrite the partitions that a condition selects with `buckets` buckets each; see `Table.rescale`."""
     predicate = None if where is None else condition_of(where)
     if dry_run:
         return plan_rescale(context, buckets, predicate)

@@ -126,33 +126,9 @@ def write_and_commit(
 ) -> WriteResult:
     """Write rows to files and commit them; again if another writer changed the hash index that assigned them.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    data : object
-        Rows in any form that `Table.write` takes.
-    kind_column : str, optional
-        The column of `data` that contains row kinds.
-    commit_user : str
-        The user of the commit.
-    merge_schema : bool
-        Write files of a schema with the columns that only `data` has, and publish this schema after the last row.
-    commit : callable
-        Publishes the messages.
-    missing_columns : str, optional
-        As in `Table.write`.
-
-    Returns
-    -------
-    WriteResult
-        The snapshots of the commit, and what they added.
-
-    Raises
-    ------
-    CommitConflict
-        Other writers changed the schema or the hash index each time, or once where `data` can be read only once.
-        Nothing was committed.
+    `merge_schema` adds the columns that only `data` has, and publishes the schema after the last row. `missing_columns`
+    is as in `Table.write`. Raises `CommitConflict`, with nothing committed, after some attempts, or after the first one
+    if `data` can be read only once.
     """
     context = context.with_table(set_missing_columns(context.table, missing_columns))
     write_files = _write_files_with_new_columns if merge_schema else _write_files
@@ -210,14 +186,10 @@ def schema_changed_error(table_name: str) -> CommitConflict:
 
 
 def retry_assignment(write: Callable[[], _Result]) -> _Result:
-    """Call a function that writes and commits, again while other writers make what it read outdated.
+    """Call a function that writes and commits, again while other writers make outdated what it read.
 
-    This is the hash index of its partitions, the places of keys, a snapshot that expired, or rows that changed.
-
-    Raises
-    ------
-    CommitConflict
-        Other writers were first each time.
+    It read the hash index, the buckets of keys, or rows that changed, or its snapshot expired. The conflict of the last
+    attempt is raised.
     """
     for _ in range(_ASSIGN_ATTEMPTS - 1):
         try:
@@ -233,23 +205,9 @@ def delete_where(
     properties: Mapping[str, str] | None,
     write: WriteChanges | None = None,
 ) -> WriteResult:
-    """Delete rows in one commit, as `Table.delete` does.
+    """Delete rows in one commit, as `Table.delete` does; the result's `rows` counts the deleted rows.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    where : str or Predicate
-        The rows to delete.
-    properties : mapping of str to str, optional
-        Text to store in the snapshot.
-    write : callable, optional
-        Writes the changes; by default in this process.
-
-    Returns
-    -------
-    WriteResult
-        Its `rows` counts the deleted rows.
+    `properties` are stored in the snapshot. `write` writes the changes; None means in this process.
     """
     from paimon.operations.row_level.change import (  # loaded when rows are changed
         compute_late_input,
@@ -285,25 +243,10 @@ def update_where(
     properties: Mapping[str, str] | None,
     write: WriteChanges | None = None,
 ) -> WriteResult:
-    """Set columns of rows in one commit, as `Table.update` does.
+    """Set columns of rows in one commit, as `Table.update` does; the result's `rows` counts the changed rows.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    set : mapping of str to object
-        By column: SQL text over the row before the update, or a value that is not text.
-    where : str or Predicate
-        The rows to change.
-    properties : mapping of str to str, optional
-        Text to store in the snapshot.
-    write : callable, optional
-        Writes the changes; by default in this process.
-
-    Returns
-    -------
-    WriteResult
-        Its `rows` counts the changed rows.
+    A string in `set` is SQL over the row before the update; other values are constants. `properties` are stored in the
+    snapshot. `write` writes the changes; None means in this process.
     """
     from paimon.operations.row_level.change import (
         compute_late_input,
@@ -343,30 +286,8 @@ def commit_messages(
 ) -> WriteResult:
     """Commit what writers prepared, here or in other processes, as `Table.write` does.
 
-    Where the commit is refused for certain, or was made before, the files of the messages are deleted.
-
-    Parameters
-    ----------
-    commit : TableCommit
-        The commit of the writers' builder.
-    messages : sequence of CommitMessage
-        What the writers prepared.
-    properties : mapping of str to str, optional
-        Text to store in the snapshot.
-    identifier : int
-        The commit identifier, unique for each commit of a user.
-    watermark : int, optional
-        Event time in epoch milliseconds.
-
-    Returns
-    -------
-    WriteResult
-        The snapshots of the commit, and what they added.
-
-    Raises
-    ------
-    InvalidRequest, CommitConflict, CommitOverwritten, Unsupported, TableDropped, TableReplaced
-        The commit was refused; see `TableCommit.commit`.
+    Where the commit is certainly refused, or was already committed, the files of the messages are deleted. `identifier`
+    is unique for each commit of a user. `properties` are stored in the snapshot. `watermark` is in epoch milliseconds.
     """
     try:
         owner = evolve(commit, owns_messages=True)

@@ -28,34 +28,20 @@ class SplitReader(Protocol):
 
 @frozen
 class TorchOptions:
-    """How a stream of rows is returned.
+    """The form of the rows of a dataset, and the share of this process."""
 
-    Parameters
-    ----------
-    batch_size : int, optional
-        Return record batches of at most so many rows; by default one dict for each row.
-    convert : callable, optional
-        Converts each record batch, for instance to tensors.
-    rank, world_size : int
-        The number of this process, and the number of processes that share the splits.
-    """
-
+    # Most rows of a record batch; None returns one dict for each row
     batch_size: int | None = None
+    # Converts each record batch, for instance to tensors
     convert: Callable[[pa.RecordBatch], Any] | None = None
+    # Number of this process, from 0
     rank: int = 0
+    # Number of processes that share the splits
     world_size: int = 1
 
 
 class RowDataset(Dataset):
-    """The rows of splits by number, each a dict; they are held in memory as Arrow columns.
-
-    Parameters
-    ----------
-    read : SplitReader
-        Reads the splits.
-    splits : sequence of DataSplit
-        The splits.
-    """
+    """The rows of splits by number, each a dict; they are held in memory as Arrow columns."""
 
     def __init__(self, read: SplitReader, splits: Sequence[DataSplit]) -> None:
         self._table = read.to_arrow(splits)
@@ -73,14 +59,7 @@ class RowDataset(Dataset):
 class StreamDataset(IterableDataset):
     """The rows of splits, which are read while they are iterated; the workers of a `DataLoader` share them.
 
-    Parameters
-    ----------
-    read : SplitReader
-        Reads the splits.
-    splits : sequence of DataSplit
-        The splits of all processes.
-    options : TorchOptions
-        The form of the rows.
+    `splits` are those of all processes; each process and worker selects its share.
     """
 
     def __init__(self, read: SplitReader, splits: Sequence[DataSplit], options: TorchOptions) -> None:

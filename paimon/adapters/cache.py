@@ -17,12 +17,7 @@ _RELEASED_AT_ONCE_BYTES = 32 * 1024 * 1024
 class LruCache:
     """See `paimon.ports.cache.ObjectCache`.
 
-    Parameters
-    ----------
-    max_bytes : int
-        The bound of the sum of all sizes.
-    release : callable
-        Returns free memory to the operating system. By default nothing is returned.
+    `max_bytes` bounds the sum of all sizes. `release` returns free memory to the operating system.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES, release: Callable[[], None] = lambda: None) -> None:
@@ -58,18 +53,9 @@ class LruCache:
             return found[0]
 
     def put(self, path: str, value: object, size_bytes: int, view: str = "") -> None:
-        """Cache a value, and evict the least recently used ones until all fit.
+        """Cache an immutable value, and evict the least recently used ones until all fit.
 
-        Parameters
-        ----------
-        path : str
-            The file that the value was decoded from.
-        value : object
-            Immutable.
-        size_bytes : int
-            The memory of the value. A value larger than the bound is not cached.
-        view : str
-            The name of one of several values of this file.
+        A value larger than the bound is not cached. `view` names one of several values of the same file.
         """
         with self._lock:
             self._remove(path, view)

@@ -13,31 +13,16 @@ class SilentObserver:
     """Ignores all calls."""
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """Ignore the progress.
-
-        Parameters
-        ----------
-        activity : str
-            The activity.
-        done : int
-            The number of finished units.
-        total : int, optional
-            The number of all units.
-        """
+        """Ignore the progress."""
 
     def count(self, metric: str, value: int) -> None:
         """Ignore the increment."""
 
 
 class CountingObserver:
-    """Adds metrics up and keeps the last progress of each activity. It is safe to use from several threads.
+    """Adds metrics up. It is safe to use from several threads.
 
-    Attributes
-    ----------
-    metrics : collections.Counter
-        The sum of each metric.
-    activities : dict
-        The last (done, total) of each activity.
+    `activities` has the last (done, total) of each activity.
     """
 
     def __init__(self) -> None:
@@ -46,17 +31,7 @@ class CountingObserver:
         self.activities: dict[str, tuple[int, int | None]] = {}
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """Replace the progress of the activity.
-
-        Parameters
-        ----------
-        activity : str
-            The activity.
-        done : int
-            The number of finished units.
-        total : int, optional
-            The number of all units.
-        """
+        """Replace the progress of the activity."""
         with self._lock:
             self.activities[activity] = (done, total)
 

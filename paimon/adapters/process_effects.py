@@ -39,15 +39,7 @@ def is_enabled() -> bool:
 
 
 def set_environment(name: str, value: str) -> None:
-    """Set an environment variable of this process and of the processes that it starts.
-
-    Parameters
-    ----------
-    name : str
-        The variable. It keeps its value if effects are disabled.
-    value : str
-        The new value.
-    """
+    """Set an environment variable of this process and of the processes that it starts, unless effects are disabled."""
     if is_enabled():
         os.environ[name] = value
 
@@ -62,13 +54,10 @@ def request_huge_pages() -> None:
 
 
 def load_arrow_without_threads() -> bool:
-    """Load Arrow without the thread of its jemalloc, so that this process may fork.
+    """Load Arrow without the thread of its jemalloc, and return whether this process has one thread, so may fork.
 
-    Returns
-    -------
-    bool
-        Whether Arrow is loaded and the process has one thread. False, without a change, if effects are disabled, if
-        Arrow was loaded before, if the user chose settings of jemalloc, or if the system does not list threads.
+    Returns False without a change if effects are disabled or Arrow was loaded before. The same applies if the user
+    chose settings of jemalloc, or the system does not list threads.
     """
     threads = "/proc/self/task"
     settings = os.environ.get(_ALLOCATOR_SETTINGS, _HUGE_PAGES)
@@ -212,10 +201,7 @@ class SystemProcessEffects:
     def pause_gc(self) -> AbstractContextManager[None]:
         """Pause the cycle collector of all threads during a block, if effects are enabled.
 
-        Returns
-        -------
-        context manager
-            Usable once. Pauses are counted, so nested and concurrent blocks do not end each other's pause.
+        Pauses are counted, so nested and concurrent blocks do not end each other's pause.
         """
         return _pause_gc()
 

@@ -25,23 +25,10 @@ else:
 
 
 def add_command(commands: Commands, name: str, help_text: str, example: str) -> argparse.ArgumentParser:
-    """Add a command.
+    """Add a command to the program or to a group of commands.
 
-    Parameters
-    ----------
-    commands : Commands
-        The commands of the program, or of a group of commands.
-    name : str
-        The name of the command.
-    help_text : str
-        One sentence that says what the command does, without a full stop.
-    example : str
-        A command line that runs as written; the help text ends with it.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        The parser of the command, for its arguments.
+    `help_text` is one sentence without a full stop. `example` is a command line that runs as written; it ends the help
+    text.
     """
     return commands.add_parser(
         name,
@@ -101,13 +88,7 @@ def add_option(parser: argparse.ArgumentParser, help_text: str) -> None:
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, str]:
-    """Parse texts of the form `KEY=VALUE`.
-
-    Raises
-    ------
-    InvalidRequest
-        A text has no equals sign.
-    """
+    """Parse texts of the form `KEY=VALUE`."""
     for pair in pairs:
         if "=" not in pair:
             raise InvalidRequest(
@@ -136,19 +117,9 @@ def open_table_or_system_table(arguments: argparse.Namespace) -> Table | SystemT
 
 
 def locate_table(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Find the warehouse of a table, and its name in the catalog.
+    """Return the warehouse of TABLE, as a path or URL, and its name in the catalog.
 
-    Returns
-    -------
-    warehouse : str
-        Path or URL.
-    name : str
-        ``database.table``.
-
-    Raises
-    ------
-    InvalidRequest
-        TABLE is neither ``database.table`` in a warehouse nor a path below a database directory.
+    TABLE is ``database.table`` in a warehouse, or a path below a database directory.
     """
     if arguments.warehouse and not is_table_path(arguments.table):
         return arguments.warehouse, arguments.table
@@ -169,13 +140,7 @@ def open_catalog(arguments: argparse.Namespace, warehouse: str) -> Catalog:
 
 
 def open_data_table(arguments: argparse.Namespace) -> Table:
-    """Open the table that TABLE names.
-
-    Raises
-    ------
-    InvalidRequest
-        TABLE names a system table.
-    """
+    """Open the table that TABLE names."""
     table = open_table_or_system_table(arguments)
     if isinstance(table, SystemTable):
         raise InvalidRequest(

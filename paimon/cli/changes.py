@@ -63,13 +63,7 @@ def _update(arguments: argparse.Namespace) -> None:
 
 
 def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
-    """Parse texts of the form `COLUMN=SQL`.
-
-    Raises
-    ------
-    InvalidRequest
-        A text has another form.
-    """
+    """Parse texts of the form `COLUMN=SQL`."""
     found: dict[str, str] = {}
     for text in texts:
         column, equals, value = text.partition("=")

@@ -32,20 +32,13 @@ _PLAIN = re.compile(r"[^\W\d]\w*\Z")
 
 @frozen
 class _Source:
-    """What a statement reads under some names.
+    """A table, a view or a subquery that a statement reads, with the names it has there."""
 
-    Parameters
-    ----------
-    parts : tuple of str
-        The name of a table or a view; empty for a subquery.
-    query : str
-        The text of a subquery.
-    alias : str
-        Another name for both; empty if there is none.
-    """
-
+    # name of a table or a view; empty for a subquery
     parts: tuple[str, ...] = ()
+    # text of a subquery
     query: str = ""
+    # another name for the table, the view or the subquery; empty if there is none
     alias: str = ""
 
     def count_qualifier_parts(self, path: Sequence[str]) -> int:
@@ -67,21 +60,10 @@ class _Source:
 
 
 def list_columns(session: Session, text: str, begun: str) -> list[str]:
-    """Return the columns that can follow in a statement.
+    """Return the columns that can replace `begun`, the word before the cursor, in an incomplete statement.
 
-    Parameters
-    ----------
-    session : Session
-        Whose tables and views are read.
-    text : str
-        The statement, which need not be complete.
-    begun : str
-        The word before the cursor. After names and dots, the columns of that table, or the fields of that column.
-
-    Returns
-    -------
-    list of str
-        Words that replace the word before the cursor; names with other characters than letters are quoted.
+    After names and dots, these are the columns of that table, or the fields of that column. Names with other characters
+    than letters are quoted.
     """
     qualifier, dot, _ = begun.rpartition(".")
     path = qualifier.lower().split(".") if dot else []
@@ -115,13 +97,7 @@ def _list_fields(columns: pa.Schema, path: Sequence[str]) -> list[str]:
 
 
 def _find_sources(text: str) -> Iterator[_Source]:
-    """Yield the tables and the subqueries that a statement names.
-
-    Raises
-    ------
-    InvalidRequest
-        A quote is still open.
-    """
+    """Yield the tables and the subqueries that a statement names. InvalidRequest if a quote is still open."""
     tokens = tokenize(text)
     for place, token in enumerate(tokens):
         word = token.text.upper() if token.kind == "word" else ""

@@ -28,16 +28,9 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def complete_arguments(arguments: argparse.Namespace) -> None:
-    """Set the warehouse and the catalog options of a parsed command that has these arguments.
+    """Set the warehouse and the catalog options of a parsed command from its configuration file or the environment.
 
-    Raises
-    ------
-    StorageError
-        The file cannot be read.
-    InvalidRequest
-        The file is not a YAML mapping of names to values.
-    MissingExtra
-        The package that reads YAML is not installed.
+    Arguments that the command does not have are left out. Options of the command line have precedence.
     """
     config = None if arguments.config is None else read_config(arguments.config)
     if hasattr(arguments, "warehouse") and arguments.warehouse is None:
@@ -51,27 +44,7 @@ def complete_arguments(arguments: argparse.Namespace) -> None:
 
 
 def read_config(path: str) -> Mapping[str, str]:
-    """Read a YAML file of catalog options.
-
-    Parameters
-    ----------
-    path : str
-        The path of the file.
-
-    Returns
-    -------
-    mapping of str to str
-        The values as options have them: ``true`` and not ``True``.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be read.
-    InvalidRequest
-        The file is not a YAML mapping of names to values.
-    MissingExtra
-        The package that reads YAML is not installed.
-    """
+    """Read a YAML file of catalog options, with the values as options have them: ``true`` and not ``True``."""
     try:
         import yaml
     except ModuleNotFoundError as missing:

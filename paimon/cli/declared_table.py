@@ -21,19 +21,7 @@ from paimon.domain.types.type_json import type_from_json
 
 @frozen(eq=False)
 class DeclaredTable:
-    """What `create_table` takes.
-
-    Parameters
-    ----------
-    columns : str or pyarrow.Schema
-        The columns.
-    primary_keys, partition_keys : sequence of str
-        Columns with a role.
-    options : mapping of str to str
-        Table options.
-    comment : str, optional
-        The comment.
-    """
+    """The declaration of a new table, as `create_table` takes it."""
 
     columns: str | pa.Schema
     primary_keys: Sequence[str] = ()
@@ -43,22 +31,9 @@ class DeclaredTable:
 
 
 def read_declared_table(path: str) -> DeclaredTable:
-    """Read the declaration of a table.
+    """Read the declaration of a table from a JSON file.
 
-    Parameters
-    ----------
-    path : str
-        A JSON file with the members ``fields``, ``primaryKeys``, ``partitionKeys``, ``options`` and ``comment``.
-
-    Returns
-    -------
-    DeclaredTable
-        The declaration.
-
-    Raises
-    ------
-    InvalidRequest
-        The file cannot be read, or is no declaration.
+    Its members are ``fields``, ``primaryKeys``, ``partitionKeys``, ``options`` and ``comment``.
     """
     try:
         found = json.loads(Path(path).read_text("utf8"))

@@ -163,13 +163,7 @@ def _alter(arguments: argparse.Namespace) -> None:
 
 
 def _parse_properties(text: str | None) -> dict[str, str] | None:
-    """Return the properties in a JSON object; None where none is given.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not a JSON object.
-    """
+    """Return the properties in a JSON object; None where none is given."""
     if text is None:
         return None
     try:

@@ -79,30 +79,10 @@ class _Source:
 
 
 def read_file(name: str, format_name: str | None, schema: pa.Schema | None = None) -> Iterator[Piece]:
-    """Read a file piece by piece.
+    """Read a file, or standard input for ``-``, in pieces that are Arrow tables or plain rows.
 
-    Parameters
-    ----------
-    name : str
-        Its path, or ``-`` for standard input.
-    format_name : str, optional
-        One of `FORMATS`; by default the extension of the file decides.
-    schema : pyarrow.Schema, optional
-        Types for columns of text formats.
-
-    Returns
-    -------
-    iterator of Piece
-        Arrow tables, or plain rows.
-
-    Raises
-    ------
-    NotFound
-        The file does not exist.
-    InvalidRequest
-        The format is unknown, or an archive does not contain exactly one file.
-    CorruptTable
-        The file does not have the format.
+    `format_name` is one of `FORMATS`; by default the extension decides. `schema` has types for columns of text formats.
+    An archive must contain exactly one file.
     """
     if name == STANDARD_INPUT:
         if format_name is None:
@@ -122,22 +102,9 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
 
 
 def read_schema(name: str, format_name: str | None = None) -> pa.Schema:
-    """Read the columns of a file.
+    """Read the names and types of the columns from the first piece of a file.
 
-    Parameters
-    ----------
-    name, format_name : str
-        As in `read_file`.
-
-    Returns
-    -------
-    pyarrow.Schema
-        Names and types of the first piece of the file.
-
-    Raises
-    ------
-    InvalidRequest
-        The file has no rows to infer types from.
+    A file without rows to infer types from is refused.
     """
     for piece in read_file(name, format_name):
         return piece.schema if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece).schema

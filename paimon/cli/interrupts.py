@@ -18,17 +18,9 @@ _END = b"\0"
 
 @contextmanager
 def call_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """Call a function in another thread as soon as the signal of Ctrl-C arrives; Python raises KeyboardInterrupt, too.
+    """Call `stop` in another thread as soon as the signal of Ctrl-C arrives; Python raises KeyboardInterrupt, too.
 
-    Parameters
-    ----------
-    stop : callable
-        Stops what the block runs.
-
-    Yields
-    ------
-    None
-        Control to the block. In other threads than the main one, the signal is not watched.
+    `stop` ends what the block runs. The signal is watched in the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -49,17 +49,9 @@ A table is named by its path, or as database.table with --warehouse (or PAIMON_W
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command, by default that of this process, and return the exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after the name of the program; by default those of this process.
-
-    Returns
-    -------
-    int
-        The exit code.
+    `arguments` are the words after the name of the program.
     """
     parser = build_parser()
     parsed = parser.parse_args(arguments)

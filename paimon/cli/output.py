@@ -66,14 +66,8 @@ def print_rows(reader: pa.RecordBatchReader, output: str) -> None:
 def print_with_total(reader: pa.RecordBatchReader, limit: int, describe_total: Callable[[], str]) -> None:
     """Draw the first rows on a terminal, then print the total and the options that show more.
 
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-        The rows, or the first `limit` + 1 of them.
-    limit : int
-        Number of rows that are drawn.
-    describe_total : callable
-        Returns a text with the number of all rows; called only if some rows are not drawn.
+    `reader` has at least the first `limit` + 1 rows, of which `limit` are drawn. `describe_total` returns a text with
+    the number of all rows, and is called only if some rows are not drawn.
     """
     rows = reader.read_all()
     if rows.num_rows <= limit:
@@ -83,16 +77,10 @@ def print_with_total(reader: pa.RecordBatchReader, limit: int, describe_total: C
 
 
 def print_records(records: Iterable[Mapping[str, object]], output: str, title: str | None = None) -> None:
-    """Print a few records.
+    """Print a few records, which all have the same column names, as a table or as JSON.
 
-    Parameters
-    ----------
-    records : iterable of mapping
-        Values by column name; all records have the same names. In JSON, blanks in names become underscores.
-    output : str
-        ``"table"`` or ``"json"``.
-    title : str, optional
-        Heading of the table; without records it is printed with ``none``.
+    In JSON, blanks in names become underscores. `title` is the heading of the table; without records it is printed with
+    ``none``.
     """
     listed = list(records)
     if output == "json":

@@ -49,17 +49,7 @@ class TerminalObserver:
         self._printed = False
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """Show how far an activity is.
-
-        Parameters
-        ----------
-        activity : str
-            Name of the activity.
-        done : int
-            Number of finished parts.
-        total : int, optional
-            Number of all parts, if it is known.
-        """
+        """Show how many parts of an activity are finished. `total` is None if the number of all parts is not known."""
         now = time.monotonic()
         if not sys.stderr.isatty() or now - self._started < _PATIENCE_SECONDS or now - self._shown < _PAUSE_SECONDS:
             return

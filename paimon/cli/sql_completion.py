@@ -40,19 +40,9 @@ WORD = re.compile(r"[\w.$-]*\Z")
 
 
 def complete(session: Session, before: str, after: str = "") -> list[str]:
-    """Return the words that continue a text.
+    """Return the words that continue a text, whole and in alphabetical order.
 
-    Parameters
-    ----------
-    session : Session
-        Whose names are completed.
-    before, after : str
-        The text before and after the cursor.
-
-    Returns
-    -------
-    list of str
-        Whole words in alphabetical order, which begin with the word before the cursor in any case.
+    They begin with the word before the cursor, in any case of letters.
     """
     match = WORD.search(before)
     begun = match.group() if match else ""

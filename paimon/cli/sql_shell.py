@@ -77,16 +77,10 @@ _KEYWORDS = frozenset(word for text in list_statement_words() for word in text.s
 
 
 def run_shell(session: SqlSession, warehouse: str, prompt: Callable[[str], str] | None = None) -> None:
-    """Read statements and run them, until the user leaves.
+    """Read statements and run them, until the user leaves. `warehouse` is shown in the first line.
 
-    Parameters
-    ----------
-    session : SqlSession
-        Runs the statements.
-    warehouse : str
-        Shown in the first line.
-    prompt : callable, optional
-        Reads one text after showing its argument; by default an editor on the terminal. It raises EOFError at the end.
+    `prompt` reads one text after showing its argument, and raises EOFError at the end. By default it is an editor on
+    the terminal.
     """
     read = prompt or _make_prompt(session.state)
     print(_INTRODUCTION.format(warehouse=warehouse))

@@ -26,24 +26,15 @@ _SHOWN_BUCKETS = 40
 
 @frozen
 class BucketShape:
-    """Size of one bucket.
-
-    Parameters
-    ----------
-    partition : str
-        Name of the partition.
-    bucket : int
-        Bucket number.
-    files, size_bytes : collections.Counter
-        Number and bytes of the files by level.
-    records : int
-        Stored records of all files.
-    """
+    """Size of one bucket."""
 
     partition: str
     bucket: int
+    # number of files by level
     files: Counter[int]
+    # bytes of the files by level
     size_bytes: Counter[int]
+    # stored records of all files
     records: int
 
 

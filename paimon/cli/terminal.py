@@ -51,18 +51,7 @@ def draw_columns(columns: Sequence[TextColumn], title: str | None = None) -> Non
 
 
 def draw_fitted(columns: Sequence[TextColumn]) -> int:
-    """Draw a small table no wider than the terminal.
-
-    Parameters
-    ----------
-    columns : sequence of TextColumn
-        The table.
-
-    Returns
-    -------
-    int
-        Number of columns in the middle that were left out.
-    """
+    """Draw a small table no wider than the terminal, and return how many columns in the middle were left out."""
     gap, border = (3, 1) if has_rich() else (len(GAP), -len(GAP))
     fitted, elided = fit_to_screen(columns, shutil.get_terminal_size().columns, gap, border)
     draw_columns(fitted)

@@ -22,19 +22,7 @@ __all__ = ["install", "is_installed", "uninstall"]
 
 
 def install(*, allow_unknown_options: bool = False) -> None:
-    """Register the names of this package as `pypaimon` in the running process.
-
-    Parameters
-    ----------
-    allow_unknown_options : bool
-        Accept table options that this library does not know. pypaimon stores and ignores them; here they are refused
-        by default, because a wrong spelling would have no effect.
-
-    Raises
-    ------
-    RuntimeError
-        The real package is loaded in this process.
-    """
+    """Register the names of this package as `pypaimon` in the running process."""
     add_alias()
     set_allow_unknown_options(allow_unknown_options)
 

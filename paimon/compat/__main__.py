@@ -11,13 +11,7 @@ import paimon.compat
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Install the alias and run the program as `__main__`, with its own arguments.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        The arguments of the command line; by default those of the process.
-    """
+    """Install the alias and run the program as `__main__`, with its own arguments."""
     parser = argparse.ArgumentParser("python -m paimon.compat", description="Run a program of pypaimon.")
     parser.add_argument(
         "--allow-unknown-options",

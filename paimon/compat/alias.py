@@ -41,27 +41,7 @@ class AliasFinder(MetaPathFinder, Loader):
     """Finds `pypaimon` and its modules before the other finders do."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        """Return how a module is loaded; None for modules of other packages.
-
-        Parameters
-        ----------
-        fullname : str
-            The name of the module.
-        path : sequence of str, optional
-            Where the package of the module lies; not used.
-        target : module, optional
-            The module that is loaded again; not used.
-
-        Returns
-        -------
-        ModuleSpec or None
-            How it is loaded.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            The module belongs to pypaimon and is not offered.
-        """
+        """Return how a module is loaded; None for modules of other packages."""
         if fullname != PEER and not fullname.startswith(f"{PEER}."):
             return None
         if fullname not in HOMES and fullname not in PACKAGES:
@@ -88,13 +68,7 @@ def is_installed() -> bool:
 
 
 def add_alias() -> None:
-    """Install the alias; modules of the real package that are loaded already are an error.
-
-    Raises
-    ------
-    RuntimeError
-        The real package is loaded in this process.
-    """
+    """Install the alias; modules of the real package that are loaded already are an error."""
     if is_installed():
         return
     if PEER in sys.modules:

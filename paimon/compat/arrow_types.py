@@ -30,13 +30,7 @@ class PyarrowFieldParser:
 
     @staticmethod
     def from_paimon_type(data_type: DataType) -> pa.DataType:
-        """Return the Arrow type in which pypaimon returns a type.
-
-        Raises
-        ------
-        ValueError
-            The type has no Arrow type.
-        """
+        """Return the Arrow type in which pypaimon returns a type."""
         return arrow_type_of(to_paimon_type(data_type))
 
     @staticmethod
@@ -65,13 +59,7 @@ class PyarrowFieldParser:
 
     @staticmethod
     def to_paimon_schema(pa_schema: pa.Schema) -> list[DataField]:
-        """Return the fields of an Arrow schema, with ids that are unique.
-
-        Raises
-        ------
-        ValueError
-            A type has no counterpart.
-        """
+        """Return the fields of an Arrow schema, with ids that are unique."""
         counter = AtomicInteger(-1)
         made = []
         for column in pa_schema:

@@ -17,22 +17,7 @@ from paimon.domain.types.data_types import DataField
 def check_assignments(
     assignments: Mapping[str, Any], read_columns: Sequence[str], names: Sequence[str], partition_keys: Sequence[str]
 ) -> None:
-    """Check the assignments of `update_by_predicate` as pypaimon does.
-
-    Parameters
-    ----------
-    assignments : mapping of str to object
-        The new value of each column.
-    read_columns : sequence of str
-        The columns that functions get.
-    names, partition_keys : sequence of str
-        The columns of the table, and those of its partitions.
-
-    Raises
-    ------
-    ValueError
-        A column does not exist or is a partition column, or kinds of values are mixed.
-    """
+    """Check the assignments of `update_by_predicate` as pypaimon does."""
     if not assignments:
         raise ValueError("assignments must not be empty.")
     calls = any(callable(value) for value in assignments.values())
@@ -53,15 +38,7 @@ def check_assignments(
 
 
 class AssignedColumns:
-    """The new columns of rows, computed for one group of rows after the other.
-
-    Parameters
-    ----------
-    assignments : mapping of str to object
-        The new value of each column.
-    fields : sequence of DataField
-        The columns of the table.
-    """
+    """The new columns of rows, computed for one group of rows after the other."""
 
     def __init__(self, assignments: Mapping[str, Any], fields: Sequence[DataField]) -> None:
         kinds = arrow_schema_of([field for field in fields if field.name in assignments])
@@ -70,25 +47,13 @@ class AssignedColumns:
         self._rows = 0
 
     def compute(self, rows: pa.Table) -> pa.Table:
-        """Return the new columns of the next rows.
-
-        Raises
-        ------
-        ValueError
-            A function does not return an Arrow array, or an array has another number of values than there are rows.
-        """
+        """Return the new columns of the next rows."""
         first, self._rows = self._rows, self._rows + rows.num_rows
         columns = {name: self._fill(name, value, first, rows) for name, value in self._assignments.items()}
         return pa.table(columns)
 
     def check_all_used(self) -> None:
-        """Check that no array has more values than there were rows.
-
-        Raises
-        ------
-        ValueError
-            One has.
-        """
+        """Check that no array has more values than there were rows."""
         for value in self._assignments.values():
             if _is_array(value) and len(value) != self._rows:
                 raise _length_error(len(value), f"{self._rows}")

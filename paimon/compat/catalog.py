@@ -36,13 +36,7 @@ Name = str | Identifier
 
 
 class Catalog(VersionMethods):
-    """The databases and tables of a warehouse; made by `CatalogFactory.create`.
-
-    Parameters
-    ----------
-    inner : paimon.Catalog
-        The catalog of this library.
-    """
+    """The databases and tables of a warehouse; made by `CatalogFactory.create`."""
 
     DB_SUFFIX = ".db"
     DEFAULT_DATABASE = "default"
@@ -68,13 +62,7 @@ class Catalog(VersionMethods):
             return []
 
     def get_database(self, name: str) -> Database:
-        """Return a database.
-
-        Raises
-        ------
-        DatabaseNotExistException
-            There is no such database.
-        """
+        """Return a database."""
         with catalog_errors():
             properties = dict(self.inner.database_properties(name))
         if not self._has_properties:
@@ -84,26 +72,7 @@ class Catalog(VersionMethods):
     def create_database(
         self, name: str, ignore_if_exists: bool = False, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Create a database.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        ignore_if_exists : bool
-            Accept an existing database.
-        properties : mapping, optional
-            Its properties, which only a JDBC catalog stores.
-
-        Raises
-        ------
-        DatabaseAlreadyExistException
-            There is such a database.
-        ValueError
-            A location is given.
-        Unsupported
-            There are properties, and the catalog cannot store them.
-        """
+        """Create a database."""
         if name in self.list_databases():
             if not ignore_if_exists:
                 raise DatabaseAlreadyExistException(name)
@@ -114,30 +83,12 @@ class Catalog(VersionMethods):
             self.inner.create_database(name, properties=properties, exist_ok=ignore_if_exists)
 
     def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
-        """Delete a database.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        ignore_if_not_exists : bool
-            Accept a name without a database.
-        cascade : bool
-            Also delete its tables.
-        """
+        """Delete a database."""
         with catalog_errors():
             self.inner.drop_database(name, cascade=cascade, missing_ok=ignore_if_not_exists)
 
     def alter_database(self, name: str, changes: Sequence[PropertyChange]) -> None:
-        """Change the properties of a database, which only a JDBC catalog stores.
-
-        Raises
-        ------
-        DatabaseNotExistException
-            There is no such database.
-        Unsupported
-            The catalog cannot store properties.
-        """
+        """Change the properties of a database, which only a JDBC catalog stores."""
         values, removed = PropertyChange.get_set_properties_to_remove_keys(changes)
         with catalog_errors():
             self.inner.alter_database(name, values, remove=sorted(removed))
@@ -173,27 +124,7 @@ class Catalog(VersionMethods):
             raise TableNotExistException(name)
 
     def create_table(self, identifier: Name, schema: Schema, ignore_if_exists: bool = False) -> None:
-        """Create a table.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            Its name.
-        schema : Schema
-            Its columns, keys and options.
-        ignore_if_exists : bool
-            Accept an existing table.
-
-        Raises
-        ------
-        ValueError
-            The option `type` asks for another kind of table.
-
-        Warns
-        -----
-        PaimonWarning
-            An append table has a number of buckets and no `bucket-key`, which is set to its first column.
-        """
+        """Create a table."""
         name = to_identifier(identifier)
         kind = schema.options.get("type", "table")
         if kind != "table":
@@ -226,24 +157,7 @@ class Catalog(VersionMethods):
     def alter_table(
         self, identifier: Name, changes: Sequence[SchemaChange], ignore_if_not_exists: bool = False
     ) -> None:
-        """Change the schema of a table.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            The table.
-        changes : sequence of SchemaChange
-            They apply in order, all or none.
-        ignore_if_not_exists : bool
-            Accept a name without a table.
-
-        Raises
-        ------
-        TableNotExistException
-            There is no such table.
-        RuntimeError
-            A change is not possible; the message and the cause say why.
-        """
+        """Change the schema of a table."""
         name = to_identifier(identifier)
         try:
             table = self.get_table(name)
@@ -289,22 +203,7 @@ class Catalog(VersionMethods):
         return TableSnapshot(from_paimon_snapshot(found), record_count=found.total_record_count or 0)
 
     def rollback_to(self, identifier: Name, instant: Any, from_snapshot: int | None = None) -> None:
-        """Roll a table back to a snapshot or a tag.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            The table.
-        instant : Instant
-            The state.
-        from_snapshot : int, optional
-            The snapshot that must be the latest.
-
-        Raises
-        ------
-        ValueError
-            Another snapshot is the latest.
-        """
+        """Roll a table back to a snapshot or a tag."""
         table = self.get_table(identifier)
         latest = table.inner.snapshot()
         if from_snapshot is not None and (latest is None or latest.id != from_snapshot):
@@ -318,18 +217,7 @@ class Catalog(VersionMethods):
     def create_partitions(
         self, identifier: Name, partitions: Sequence[Mapping[str, str]], ignore_if_exists: bool = True
     ) -> None:
-        """Refuse to register empty partitions.
-
-        Parameters
-        ----------
-        identifier, partitions, ignore_if_exists : str or Identifier, sequence of mapping, bool
-            Not used.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to register empty partitions."""
         refuse("create_partitions", "write rows: a partition exists when it has rows")
 
     def list_partitions_paged(
@@ -339,24 +227,7 @@ class Catalog(VersionMethods):
         page_token: str | None = None,
         partition_name_pattern: str | None = None,
     ) -> PagedList[Partition]:
-        """Return the partitions of a table in pages.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            The table.
-        max_results : int, optional
-            The size of a page; by default all partitions.
-        page_token : str, optional
-            The token of the page before.
-        partition_name_pattern : str, optional
-            A pattern of names such as ``day=2026*``.
-
-        Returns
-        -------
-        PagedList
-            The partitions, and the token of the next page.
-        """
+        """Return the partitions of a table in pages."""
         rows = self.get_table(identifier).inner.system_table("partitions").scan().to_arrow().to_pylist()
         named = {row["partition"]: to_partition(row) for row in rows}
         names = sorted(named)
@@ -381,13 +252,7 @@ class FileSystemCatalog(Catalog):
 
 
 class JdbcCatalog(Catalog):
-    """A catalog whose tables are rows of a database; after `close`, its methods raise an error.
-
-    Parameters
-    ----------
-    inner : paimon.Catalog
-        The catalog of this library.
-    """
+    """A catalog whose tables are rows of a database; after `close`, its methods raise an error."""
 
     _has_properties = True
 
@@ -397,13 +262,7 @@ class JdbcCatalog(Catalog):
 
     @property
     def inner(self) -> paimon.Catalog:  # type: ignore[override]
-        """The catalog of this library.
-
-        Raises
-        ------
-        sqlite3.ProgrammingError
-            The catalog is closed.
-        """
+        """The catalog of this library."""
         if self._opened is None:
             raise sqlite3.ProgrammingError("The catalog is closed. Open another one with CatalogFactory.create.")
         return self._opened
@@ -418,26 +277,7 @@ class CatalogFactory:
 
     @staticmethod
     def create(catalog_options: Mapping[str, Any]) -> Catalog:
-        """Open a catalog.
-
-        Parameters
-        ----------
-        catalog_options : mapping
-            `warehouse`, `metastore` (``filesystem`` or ``jdbc``), `uri`, options of storages (``s3.endpoint``) and
-            ``table-default.X``.
-
-        Returns
-        -------
-        Catalog
-            The catalog.
-
-        Raises
-        ------
-        ValueError
-            An option is missing or not known.
-        NotImplementedError
-            The metastore is not offered.
-        """
+        """Open a catalog."""
         warehouse, arguments = to_connect_arguments(catalog_options)
         catalog = paimon.connect(warehouse, **arguments)
         return (JdbcCatalog if arguments.get("metastore") == "jdbc" else FileSystemCatalog)(catalog)
@@ -455,13 +295,7 @@ def add_peer_words(message: str) -> str:
 
 
 def add_bucket_key(schema: Schema) -> dict[str, Any]:
-    """Return the options of a table to create; an append table with buckets gets a `bucket-key`, as Java requires.
-
-    Warns
-    -----
-    PaimonWarning
-        The option was added: without it, pypaimon puts all rows of a partition into one bucket.
-    """
+    """Return the options of a table to create; an append table with buckets gets a `bucket-key`, as Java requires."""
     options = dict(schema.options)
     columns = [column.name for column in schema.fields if column.name not in schema.partition_keys]
     has_buckets = str(options.get("bucket", "-1")).isdecimal()

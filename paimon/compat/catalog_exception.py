@@ -140,23 +140,7 @@ _EXISTING: dict[str, type[CatalogException]] = {
 
 @contextmanager
 def catalog_errors(identifier: Identifier | None = None) -> Iterator[None]:
-    """Raise errors about databases, tables, columns, branches and tags as the classes of pypaimon.
-
-    Parameters
-    ----------
-    identifier : Identifier, optional
-        The table that the statements in the block are about.
-
-    Yields
-    ------
-    None
-        Other errors pass unchanged.
-
-    Raises
-    ------
-    CatalogException
-        The class of the missing or existing object.
-    """
+    """Raise errors about databases, tables, columns, branches and tags as the classes of pypaimon."""
     try:
         yield
     except NotFound as error:
@@ -175,18 +159,7 @@ def catalog_errors(identifier: Identifier | None = None) -> Iterator[None]:
 
 @contextmanager
 def state_errors() -> Iterator[None]:
-    """Raise the error about a missing snapshot or tag that options name as the ValueError of pypaimon.
-
-    Yields
-    ------
-    None
-        Other errors pass unchanged.
-
-    Raises
-    ------
-    ValueError
-        There is no such state.
-    """
+    """Raise the error about a missing snapshot or tag that options name as the ValueError of pypaimon."""
     try:
         yield
     except NotFound as error:

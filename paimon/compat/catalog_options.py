@@ -34,27 +34,7 @@ _STORAGE = {
 
 
 def to_connect_arguments(options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the warehouse and the named arguments of `paimon.connect`.
-
-    Parameters
-    ----------
-    options : mapping
-        Options of `CatalogFactory.create`.
-
-    Returns
-    -------
-    str
-        The warehouse.
-    dict
-        The arguments.
-
-    Raises
-    ------
-    ValueError
-        The warehouse is missing, or an option is not known.
-    NotImplementedError
-        The metastore is a REST server.
-    """
+    """Return the warehouse and the named arguments of `paimon.connect`."""
     metastore = options.get(_METASTORE, "filesystem")
     if metastore == "rest":
         refuse("metastore=rest", "open the warehouse with metastore=filesystem or metastore=jdbc")

@@ -17,17 +17,7 @@ T = TypeVar("T")
 
 
 class Database:
-    """A database.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    options : dict
-        Its properties.
-    comment : str, optional
-        What it contains.
-    """
+    """A database."""
 
     def __init__(self, name: str, options: dict[str, str], comment: str | None = None) -> None:
         self.name = name
@@ -81,8 +71,6 @@ class TableSnapshot:
 def to_iso_duration(duration: timedelta) -> str:
     """Return a duration in the form of ISO 8601, as Java writes it.
 
-    Examples
-    --------
     >>> to_iso_duration(timedelta(days=1, minutes=5))
     'PT24H5M'
     """
@@ -94,24 +82,7 @@ def to_iso_duration(duration: timedelta) -> str:
 
 
 def cut_page(names: list[str], size: int | None, token: str | None) -> tuple[list[str], str | None]:
-    """Return a page of sorted names, and the token of the next page.
-
-    Parameters
-    ----------
-    names : list of str
-        All names, sorted.
-    size : int, optional
-        The size of a page; by default all names.
-    token : str, optional
-        The last name of the page before.
-
-    Returns
-    -------
-    list of str
-        The names of the page.
-    str or None
-        The token of the next page; None for the last page.
-    """
+    """Return a page of sorted names, and the token of the next page."""
     left = [name for name in names if token is None or name > token]
     if not size or size >= len(left):
         return left, None

@@ -22,13 +22,7 @@ class VersionMethods(PeerClass):
     """Mixin: a class provides `get_table`, and gets the methods about tags and branches."""
 
     def get_table(self, identifier: Name) -> Any:
-        """Open a table.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: a catalog defines it.
-        """
+        """Open a table."""
         raise NotImplementedError
 
     def create_tag(
@@ -39,26 +33,7 @@ class VersionMethods(PeerClass):
         time_retained: str | None = None,
         ignore_if_exists: bool = False,
     ) -> None:
-        """Create a tag.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            The table.
-        tag_name : str
-            The name of the tag.
-        snapshot_id : int, optional
-            The snapshot; by default the latest.
-        time_retained : str, optional
-            The time to live.
-        ignore_if_exists : bool
-            Accept an existing tag.
-
-        Raises
-        ------
-        ValueError
-            There is no such snapshot.
-        """
+        """Create a tag."""
         table = self.get_table(identifier)
         with catalog_errors():
             try:
@@ -67,24 +42,12 @@ class VersionMethods(PeerClass):
                 raise ValueError(str(error)) from error
 
     def delete_tag(self, identifier: Name, tag_name: str) -> None:
-        """Delete a tag.
-
-        Raises
-        ------
-        TagNotExistException
-            There is no such tag.
-        """
+        """Delete a tag."""
         if not self.get_table(identifier).delete_tag(tag_name):
             raise TagNotExistException(tag_name)
 
     def get_tag(self, identifier: Name, tag_name: str) -> GetTagResponse:
-        """Return a tag.
-
-        Raises
-        ------
-        TagNotExistException
-            There is no such tag.
-        """
+        """Return a tag."""
         found = self.get_table(identifier).inner.tags.get(tag_name)
         if found is None:
             raise TagNotExistException(tag_name)
@@ -100,35 +63,12 @@ class VersionMethods(PeerClass):
         page_token: str | None = None,
         tag_name_prefix: str | None = None,
     ) -> PagedList[str]:
-        """Return the names of the tags of a table in pages.
-
-        Parameters
-        ----------
-        identifier, max_results, page_token : str or Identifier, int, str
-            As in `list_partitions_paged`.
-        tag_name_prefix : str, optional
-            Only names that begin so.
-
-        Returns
-        -------
-        PagedList
-            The names, and the token of the next page.
-        """
+        """Return the names of the tags of a table in pages."""
         names = [name for name in self.get_table(identifier).list_tags() if name.startswith(tag_name_prefix or "")]
         return PagedList(*cut_page(names, max_results, page_token))
 
     def create_branch(self, identifier: Name, branch_name: str, tag_name: str | None = None) -> None:
-        """Create a branch, by default without rows.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            The table.
-        branch_name : str
-            The name of the branch.
-        tag_name : str, optional
-            The tag whose state it starts with.
-        """
+        """Create a branch, by default without rows."""
         table = self.get_table(identifier)
         with catalog_errors():
             table.inner.branches.create(branch_name, tag_name)
@@ -138,15 +78,7 @@ class VersionMethods(PeerClass):
         self._existing_branch(identifier, branch_name).inner.branches.delete(branch_name)
 
     def rename_branch(self, identifier: Name, from_branch: str, to_branch: str) -> None:
-        """Give a branch another name.
-
-        Parameters
-        ----------
-        identifier : str or Identifier
-            The table.
-        from_branch, to_branch : str
-            The old and the new name.
-        """
+        """Give a branch another name."""
         table = self._existing_branch(identifier, from_branch)
         with catalog_errors():
             table.inner.branches.rename(from_branch, to_branch)

@@ -40,15 +40,7 @@ _PEER_WORDS = {
 
 @define
 class CommitMessage:
-    """The files that a writer added in one bucket; it pickles.
-
-    Parameters
-    ----------
-    partition : tuple
-        The values of the partition columns.
-    inner : PaimonMessage
-        The message of this library.
-    """
+    """The files that a writer added in one bucket; it pickles."""
 
     partition: tuple[Any, ...]
     inner: PaimonMessage
@@ -104,15 +96,7 @@ class CommitMessage:
 
 
 class DataFileMeta:
-    """The metadata of a file that was written; its first row id can be set.
-
-    Parameters
-    ----------
-    message : CommitMessage
-        The message.
-    place : int
-        The position of the file in it.
-    """
+    """The metadata of a file that was written; its first row id can be set."""
 
     def __init__(self, message: CommitMessage, place: int) -> None:
         self._message = message
@@ -163,17 +147,7 @@ def to_paimon_messages(messages: Iterable[CommitMessage | PaimonMessage]) -> lis
 
 @define
 class CommitCallbackContext:
-    """A commit that is published.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot of the commit.
-    commit_entries : list
-        The files that were added and deleted.
-    identifier : int
-        The commit identifier.
-    """
+    """A commit that is published."""
 
     snapshot: Snapshot | None
     commit_entries: list[Any]
@@ -184,13 +158,7 @@ class CommitCallback:
     """The base of objects that are called after commits."""
 
     def call(self, context: CommitCallbackContext) -> None:
-        """Handle a commit.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: subclasses define it.
-        """
+        """Handle a commit."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -210,18 +178,7 @@ def to_paimon_callback(callback: CommitCallback) -> Callable[[paimon.CommitEvent
 
 @contextmanager
 def commit_errors() -> Iterator[None]:
-    """Raise the conflict of a commit as the RuntimeError of pypaimon.
-
-    Yields
-    ------
-    None
-        Other errors pass unchanged.
-
-    Raises
-    ------
-    RuntimeError
-        Another commit contradicts this one; nothing was published.
-    """
+    """Raise the conflict of a commit as the RuntimeError of pypaimon."""
     try:
         yield
     except CommitConflict as error:
@@ -231,18 +188,7 @@ def commit_errors() -> Iterator[None]:
 
 @contextmanager
 def row_id_errors() -> Iterator[None]:
-    """Raise the error of an unknown row id with the words of pypaimon.
-
-    Yields
-    ------
-    None
-        Other errors pass unchanged.
-
-    Raises
-    ------
-    ValueError
-        A row id is not in the table.
-    """
+    """Raise the error of an unknown row id with the words of pypaimon."""
     try:
         yield
     except RowIdNotFound as error:
@@ -251,18 +197,7 @@ def row_id_errors() -> Iterator[None]:
 
 @contextmanager
 def delete_errors() -> Iterator[None]:
-    """Raise the error of a delete in a table without deletion vectors with the words of pypaimon.
-
-    Yields
-    ------
-    None
-        Other errors pass unchanged.
-
-    Raises
-    ------
-    ValueError
-        The table has no deletion vectors.
-    """
+    """Raise the error of a delete in a table without deletion vectors with the words of pypaimon."""
     try:
         yield
     except paimon.Unsupported as error:

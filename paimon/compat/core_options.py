@@ -52,13 +52,7 @@ class _Constants(type):
 
 
 class CoreOptions(metaclass=_Constants):
-    """The options of a table: ``table.options.bucket()`` returns the value of the option `bucket`.
-
-    Parameters
-    ----------
-    options : Options
-        The effective options.
-    """
+    """The options of a table: ``table.options.bucket()`` returns the value of the option `bucket`."""
 
     FILE_FORMAT_AVRO = "avro"
     FILE_FORMAT_ORC = "orc"
@@ -84,13 +78,7 @@ class CoreOptions(metaclass=_Constants):
         return self.options.to_map()
 
     def data_file_external_paths_weights(self, default: list[int] | None = None) -> list[int] | None:
-        """Return the weights of external paths; `default` if they are not set.
-
-        Raises
-        ------
-        ValueError
-            A weight is not a number above 0.
-        """
+        """Return the weights of external paths; `default` if they are not set."""
         text = self.options.data.get("data-file.external-paths.weights")
         if text is None:
             return default
@@ -105,15 +93,7 @@ class CoreOptions(metaclass=_Constants):
         self.options.set(key, value)
 
     def target_file_size(self, has_primary_key: bool | None = None, default: Any = None) -> Any:
-        """Return the size of data files in bytes.
-
-        Parameters
-        ----------
-        has_primary_key : bool, optional
-            Whether the table has one: its files are half as large by default. None for the default of the option.
-        default : int, optional
-            The value where the option is not set.
-        """
+        """Return the size of data files in bytes."""
         option = find_option("target_file_size", "CoreOptions")
         if default is None and has_primary_key is not None:
             default = TableOptions({}).target_file_size_bytes(has_primary_key)
@@ -169,13 +149,7 @@ class CoreOptions(metaclass=_Constants):
         return found
 
     def startup_mode(self) -> StartupMode:
-        """Return what a scan starts from, by `scan.mode` and the options that name a state.
-
-        Warns
-        -----
-        DeprecationWarning
-            The mode is ``full``, an older name of ``latest-full``.
-        """
+        """Return what a scan starts from, by `scan.mode` and the options that name a state."""
         mode: StartupMode = self.scan_mode()
         if mode == StartupMode.FULL:
             warnings.warn("scan.mode 'full' is deprecated, use 'latest-full'", DeprecationWarning, stacklevel=2)

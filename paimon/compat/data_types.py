@@ -25,25 +25,13 @@ _KEYWORDS = frozenset(
 
 
 class DataType:
-    """The base of all data types.
-
-    Parameters
-    ----------
-    nullable : bool
-        Whether a value may be null.
-    """
+    """The base of all data types."""
 
     def __init__(self, nullable: bool = True) -> None:
         self.nullable = nullable
 
     def to_dict(self) -> Any:
-        """Return the JSON form of the type.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: subclasses define it.
-        """
+        """Return the JSON form of the type."""
         raise NotImplementedError
 
     def _suffix(self) -> str:
@@ -60,15 +48,7 @@ class DataType:
 
 
 class AtomicType(DataType):
-    """A type without parts: ``AtomicType("DECIMAL(10, 2)")``.
-
-    Parameters
-    ----------
-    type : str
-        The type as SQL text.
-    nullable : bool
-        Whether a value may be null.
-    """
+    """A type without parts: ``AtomicType("DECIMAL(10, 2)")``."""
 
     def __init__(self, type: str, nullable: bool = True) -> None:
         super().__init__(nullable)
@@ -120,22 +100,7 @@ class MultisetType(_ElementType):
 
 
 class VectorType(_ElementType):
-    """A list of fixed length.
-
-    Parameters
-    ----------
-    nullable : bool
-        Whether a value may be null.
-    element_type : DataType
-        A boolean or a number.
-    length : int
-        The number of elements.
-
-    Raises
-    ------
-    ValueError
-        The length is below 1, or the type of the elements is not possible.
-    """
+    """A list of fixed length."""
 
     _root = "VECTOR"
     VALID_ELEMENT_TYPES = frozenset({"BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"})
@@ -162,15 +127,7 @@ class VectorType(_ElementType):
 
 
 class MapType(DataType):
-    """A map.
-
-    Parameters
-    ----------
-    nullable : bool
-        Whether a value may be null.
-    key_type, value_type : DataType
-        The types of the keys and the values.
-    """
+    """A map."""
 
     def __init__(self, nullable: bool, key_type: DataType, value_type: DataType) -> None:
         super().__init__(nullable)
@@ -192,19 +149,7 @@ class MapType(DataType):
 
 
 class DataField:
-    """A column, or a field of a row.
-
-    Parameters
-    ----------
-    id : int
-        The number of the field, unique in a table.
-    name : str
-        The name.
-    type : DataType
-        The type.
-    description, default_value : str, optional
-        The comment, and the value of rows that give none.
-    """
+    """A column, or a field of a row."""
 
     FIELD_ID = "id"
     FIELD_NAME = "name"
@@ -248,15 +193,7 @@ class DataField:
 
 
 class RowType(DataType):
-    """A row of fields.
-
-    Parameters
-    ----------
-    nullable : bool
-        Whether a value may be null.
-    fields : list of DataField
-        The fields, in order.
-    """
+    """A row of fields."""
 
     def __init__(self, nullable: bool, fields: list[DataField]) -> None:
         super().__init__(nullable)
@@ -273,13 +210,7 @@ class RowType(DataType):
         return DataTypeParser.parse_data_type(data)
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field.
-
-        Raises
-        ------
-        ValueError
-            There is no such field.
-        """
+        """Return the position of a field."""
         for position, field in enumerate(self.fields):
             if field.name == field_name:
                 return position
@@ -291,13 +222,7 @@ class RowType(DataType):
 
 
 class AtomicInteger:
-    """A counter, from which ids of fields are taken.
-
-    Parameters
-    ----------
-    initial_value : int
-        The first value.
-    """
+    """A counter, from which ids of fields are taken."""
 
     def __init__(self, initial_value: int = 0) -> None:
         self._value = initial_value
@@ -331,13 +256,7 @@ class DataTypeParser:
 
     @staticmethod
     def parse_atomic_type_sql_string(type_string: str) -> DataType:
-        """Parse a type without parts from SQL text.
-
-        Raises
-        ------
-        ValueError
-            There is no such type.
-        """
+        """Parse a type without parts from SQL text."""
         nullable = DataTypeParser.parse_nullability(type_string)
         text = type_string.upper().strip().removesuffix(" NOT NULL").removesuffix(" NULL").rstrip()
         root = text.split("(")[0].split(" ")[0]
@@ -347,13 +266,7 @@ class DataTypeParser:
 
     @staticmethod
     def parse_data_type(json_data: Mapping[str, Any] | str, field_id: AtomicInteger | None = None) -> DataType:
-        """Parse the JSON form of a type; fields without an id take theirs from the counter `field_id`.
-
-        Raises
-        ------
-        ValueError
-            The value is not a type.
-        """
+        """Parse the JSON form of a type; fields without an id take theirs from the counter `field_id`."""
         if isinstance(json_data, str):
             return DataTypeParser.parse_atomic_type_sql_string(json_data)
         if not isinstance(json_data, Mapping) or "type" not in json_data:
@@ -376,13 +289,7 @@ class DataTypeParser:
 
     @staticmethod
     def parse_data_field(json_data: Mapping[str, Any], field_id: AtomicInteger | None = None) -> DataField:
-        """Parse the JSON form of a field; a field without an id takes it from the counter `field_id`.
-
-        Raises
-        ------
-        ValueError
-            The value is not a field, or only some fields have an id.
-        """
+        """Parse the JSON form of a field; a field without an id takes it from the counter `field_id`."""
         given = json_data.get("id")
         if given is not None and field_id is not None and field_id.get() != -1:
             raise ValueError("Partial field id is not allowed.")
@@ -408,13 +315,7 @@ def is_blob_type(data_type: DataType) -> bool:
 
 
 def to_paimon_type(data_type: DataType) -> dt.DataType:
-    """Return the type of this library.
-
-    Raises
-    ------
-    ValueError
-        The text is not a type.
-    """
+    """Return the type of this library."""
     try:
         return type_from_json(data_type.to_dict(), _CALLER)
     except Exception as error:

@@ -119,26 +119,7 @@ def explain_plan(
     selection: tuple[list[str] | None, int | None],
     verbose: bool,
 ) -> ExplainResult:
-    """Describe a plan.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    planned : Plan
-        The plan of this library.
-    predicate : Predicate, optional
-        The condition on rows.
-    selection : (list of str, int)
-        The columns and the limit.
-    verbose : bool
-        Whether each split is listed.
-
-    Returns
-    -------
-    ExplainResult
-        The description.
-    """
+    """Describe a plan."""
     splits = from_paimon_splits(planned.splits, table.inner.table_schema)
     infos = [_describe_split(split) for split in splits]
     result = ExplainResult(

@@ -30,21 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @frozen
 class FileStatus:
-    """One file or directory.
-
-    Parameters
-    ----------
-    path : str
-        Its path.
-    base_name : str
-        The last part of the path.
-    size : int, optional
-        Bytes; None for a directory.
-    type : pyarrow.fs.FileType
-        Whether it is a file or a directory.
-    mtime : float, optional
-        The time of its last change in epoch seconds.
-    """
+    """One file or directory."""
 
     path: str
     base_name: str
@@ -59,28 +45,14 @@ class FileStatus:
 
 
 class FileIO(PeerClass):
-    """The storage of a table, made by `FileStoreTable.file_io`.
-
-    Parameters
-    ----------
-    files : PaimonFileIO
-        The storage of this library.
-    """
+    """The storage of a table, made by `FileStoreTable.file_io`."""
 
     def __init__(self, files: PaimonFileIO) -> None:
         self._files = files
 
     @staticmethod
     def get(path: str, catalog_options: Any = None) -> FileIO:
-        """Return the storage of a path.
-
-        Parameters
-        ----------
-        path : str
-            A directory or URL.
-        catalog_options : Options or mapping, optional
-            Options of the storage, such as ``s3.endpoint``.
-        """
+        """Return the storage of a path."""
         options: Mapping[str, Any] = getattr(catalog_options, "data", catalog_options) or {}
         storage = {key: value for key, value in options.items() if key not in ("warehouse", "metastore")}
         return FileIO(engine_for(location_of(path), storage, {}).files)
@@ -94,26 +66,14 @@ class FileIO(PeerClass):
         return {path: self.exists(path) for path in paths}
 
     def get_file_status(self, path: str) -> FileStatus:
-        """Return what is at a path.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is nothing.
-        """
+        """Return what is at a path."""
         status = self._files.status(path)
         if status is None:
             raise FileNotFoundError(f"File {path} does not exist")
         return _to_status(status)
 
     def list_status(self, path: str) -> list[FileStatus]:
-        """Return the entries of a directory.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such directory.
-        """
+        """Return the entries of a directory."""
         self.get_file_status(path)
         return [_to_status(status) for status in self._files.list(path)]
 
@@ -122,15 +82,7 @@ class FileIO(PeerClass):
         return [] if not self.exists(path) else [entry.name for entry in self._files.list(path)]
 
     def get_file_size(self, path: str) -> int:
-        """Return the size of a file in bytes.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such file.
-        ValueError
-            It is a directory.
-        """
+        """Return the size of a file in bytes."""
         size = self.get_file_status(path).size
         if size is None:
             raise ValueError(f"File size not available for {path}")
@@ -141,25 +93,13 @@ class FileIO(PeerClass):
         return bool(self.get_file_status(path).type == pafs.FileType.Directory)
 
     def check_or_mkdirs(self, path: str) -> None:
-        """Create a directory, if it does not exist.
-
-        Raises
-        ------
-        ValueError
-            There is a file of this name.
-        """
+        """Create a directory, if it does not exist."""
         if self.exists(path) and not self.is_dir(path):
             raise ValueError(f"The path '{path}' should be a directory.")
         self.mkdirs(path)
 
     def mkdirs(self, path: str) -> bool:
-        """Create a directory with its parents; a storage of objects has none to create.
-
-        Raises
-        ------
-        FileExistsError
-            There is a file of this name.
-        """
+        """Create a directory with its parents; a storage of objects has none to create."""
         if self.exists(path) and not self.is_dir(path):
             raise FileExistsError(f"Path exists but is not a directory: {path}")
         if isinstance(self._files, Directories):
@@ -167,13 +107,7 @@ class FileIO(PeerClass):
         return True
 
     def new_input_stream(self, path: str) -> pa.NativeFile:
-        """Open a file to read.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such file.
-        """
+        """Open a file to read."""
         try:
             return self._files.open(path)
         except NotFound as error:
@@ -198,39 +132,13 @@ class FileIO(PeerClass):
             return None
 
     def read_file_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return bytes of a file.
-
-        Parameters
-        ----------
-        path : str
-            The file.
-        offset, length : int
-            The position of the first byte, and how many; a negative length reads to the end.
-
-        Returns
-        -------
-        bytes
-            The bytes; fewer where the file ends.
-        """
+        """Return bytes of a file."""
         with self.new_input_stream(path) as source:
             source.seek(offset)
             return bytes(source.read() if length < 0 else source.read(length))
 
     def read_ranges_coalesced(self, ranges: Sequence[Range | None], parallelism: int) -> list[bytes | None]:
-        """Return the bytes of ranges, in their order; each file is opened once. A range without a place is None.
-
-        Parameters
-        ----------
-        ranges : sequence of tuple
-            Paths, positions and lengths.
-        parallelism : int
-            Accepted and not needed: ranges of one file are read from one stream.
-
-        Returns
-        -------
-        list of bytes or None
-            One for each range.
-        """
+        """Return the bytes of ranges, in their order; each file is opened once. A range without a place is None."""
         results: list[bytes | None] = [None] * len(ranges)
         by_path: dict[str, list[tuple[int, int, int]]] = {}
         for index, wanted in enumerate(ranges):
@@ -244,20 +152,7 @@ class FileIO(PeerClass):
         return results
 
     def write_file(self, path: str, content: str, overwrite: bool = False) -> None:
-        """Write a text.
-
-        Parameters
-        ----------
-        path, content : str
-            The file and the text.
-        overwrite : bool
-            Replace an existing file.
-
-        Raises
-        ------
-        FileExistsError
-            There is such a file, and it is not to be replaced.
-        """
+        """Write a text."""
         if overwrite:
             self._files.replace(path, content.encode("utf8"))
         elif self._files.put_if_absent(path, content.encode("utf8")) is PutOutcome.EXISTS:
@@ -274,20 +169,7 @@ class FileIO(PeerClass):
         return self._files.put_if_absent(path, content.encode("utf8")) is PutOutcome.CREATED
 
     def copy_file(self, source_path: str, target_path: str, overwrite: bool = False) -> None:
-        """Copy a file.
-
-        Parameters
-        ----------
-        source_path, target_path : str
-            The old and the new path.
-        overwrite : bool
-            Replace an existing file.
-
-        Raises
-        ------
-        FileExistsError
-            There is such a file, and it is not to be replaced.
-        """
+        """Copy a file."""
         if not overwrite and self.exists(target_path):
             raise FileExistsError(f"Target file {target_path} already exists and overwrite=False")
         with self.new_input_stream(source_path) as source, self.new_output_stream(target_path) as target:
@@ -295,15 +177,7 @@ class FileIO(PeerClass):
                 target.write(data)
 
     def copy_files(self, source_directory: str, target_directory: str, overwrite: bool = False) -> None:
-        """Copy the files of a directory, without those in its directories.
-
-        Parameters
-        ----------
-        source_directory, target_directory : str
-            The directories.
-        overwrite : bool
-            As in `copy_file`.
-        """
+        """Copy the files of a directory, without those in its directories."""
         for status in self.list_status(source_directory):
             if status.type == pafs.FileType.File:
                 self.copy_file(status.path, f"{target_directory.rstrip('/')}/{status.base_name}", overwrite)
@@ -322,13 +196,7 @@ class FileIO(PeerClass):
         return True
 
     def delete(self, path: str, recursive: bool = False) -> bool:
-        """Delete a file or a directory; return whether there was one.
-
-        Raises
-        ------
-        OSError
-            The directory is not empty, and `recursive` is not set.
-        """
+        """Delete a file or a directory; return whether there was one."""
         if not self.exists(path):
             return False
         if self.is_dir(path):

@@ -14,17 +14,7 @@ UNKNOWN_DATABASE = "unknown"
 
 
 class Identifier:
-    """The name of a table: ``Identifier("db", "orders$branch_b$files")``.
-
-    Parameters
-    ----------
-    database : str
-        The database.
-    object : str
-        The table, with the suffixes of a branch and a system table unless the next parameters name them.
-    branch, system_table : str, optional
-        The branch and the system table.
-    """
+    """The name of a table: ``Identifier("db", "orders$branch_b$files")``."""
 
     def __init__(
         self,
@@ -45,29 +35,12 @@ class Identifier:
     def create(
         cls, database: str, table: str, branch: str | None = None, system_table: str | None = None
     ) -> Identifier:
-        """Return the name of a table.
-
-        Parameters
-        ----------
-        database, table, branch, system_table : str
-            As in the constructor.
-
-        Returns
-        -------
-        Identifier
-            The name.
-        """
+        """Return the name of a table."""
         return cls(database, table, branch=branch, system_table=system_table)
 
     @classmethod
     def from_string(cls, full_name: str) -> Identifier:
-        """Parse ``database.object``; parts in backticks may contain dots.
-
-        Raises
-        ------
-        ValueError
-            The text does not consist of two parts.
-        """
+        """Parse ``database.object``; parts in backticks may contain dots."""
         if not full_name or not full_name.strip():
             raise ValueError("fullName cannot be null or empty")
         if full_name.count("`") % 2:

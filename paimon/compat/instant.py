@@ -35,13 +35,7 @@ class Instant:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Instant:
-        """Return the state for the members of its JSON.
-
-        Raises
-        ------
-        ValueError
-            The member `type` is missing or not known.
-        """
+        """Return the state for the members of its JSON."""
         kind = data.get("type")
         if kind == "snapshot":
             return SnapshotInstant(data["snapshotId"])

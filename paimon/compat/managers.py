@@ -20,13 +20,7 @@ _MAIN = "main"
 
 
 class TableManager(PeerClass):
-    """The base of all managers; made by methods of `FileStoreTable`.
-
-    Parameters
-    ----------
-    table : paimon.Table
-        The table of this library.
-    """
+    """The base of all managers; made by methods of `FileStoreTable`."""
 
     def __init__(self, table: paimon.Table) -> None:
         self._table = table
@@ -102,24 +96,7 @@ class SnapshotManager(TableManager):
         lookahead_size: int = 10,
         max_workers: int = 4,
     ) -> tuple[Snapshot | None, int, int]:
-        """Return the first of some following snapshots for which a function is true.
-
-        Parameters
-        ----------
-        start_id : int
-            The id of the first snapshot.
-        should_scan : callable
-            Returns whether a snapshot is wanted.
-        lookahead_size : int
-            How many snapshots are looked at.
-        max_workers : int
-            Accepted and not needed: the snapshots are read at once.
-
-        Returns
-        -------
-        tuple of (Snapshot or None, int, int)
-            The snapshot, the id after it, and how many were left out.
-        """
+        """Return the first of some following snapshots for which a function is true."""
         known = self.get_snapshots_batch(list(range(start_id, start_id + lookahead_size)), max_workers)
         for skipped, (number, found) in enumerate(known.items()):
             if found is None:
@@ -145,26 +122,14 @@ class TagManager(TableManager):
         return tag_name in self._table.tags
 
     def get(self, tag_name: str) -> Tag | None:
-        """Return a tag; None if there is none.
-
-        Raises
-        ------
-        ValueError
-            The name is blank.
-        """
+        """Return a tag; None if there is none."""
         if not tag_name or tag_name.isspace():
             raise ValueError("Tag name shouldn't be blank.")
         found = self._table.tags.get(tag_name)
         return None if found is None else from_paimon_tag(found)
 
     def get_or_throw(self, tag_name: str) -> Tag:
-        """Return a tag.
-
-        Raises
-        ------
-        ValueError
-            There is no such tag.
-        """
+        """Return a tag."""
         found = self.get(tag_name)
         if found is None:
             raise ValueError(f"Tag '{tag_name}' doesn't exist.")
@@ -177,42 +142,13 @@ class TagManager(TableManager):
     def create_tag(
         self, snapshot: Snapshot, tag_name: str, ignore_if_exists: bool = False, time_retained: str | None = None
     ) -> None:
-        """Create a tag of a snapshot.
-
-        Parameters
-        ----------
-        snapshot : Snapshot
-            The state.
-        tag_name : str
-            The name.
-        ignore_if_exists : bool
-            Accept an existing tag of this name.
-        time_retained : str, optional
-            The time to live.
-        """
+        """Create a tag of a snapshot."""
         self.create(tag_name, snapshot.id, ignore_if_exists, time_retained)
 
     def create(
         self, name: str, snapshot_id: int | None, ignore_if_exists: bool = False, time_retained: str | None = None
     ) -> None:
-        """Create a tag of a snapshot that is given by its id.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-        snapshot_id : int, optional
-            The snapshot; by default the latest.
-        ignore_if_exists : bool
-            Accept an existing tag of this name.
-        time_retained : str, optional
-            The time to live.
-
-        Raises
-        ------
-        ValueError
-            There is such a tag, or there is no such snapshot.
-        """
+        """Create a tag of a snapshot that is given by its id."""
         try:
             with catalog_errors():
                 self._table.tags.create(name, snapshot_id, time_retained=time_retained, exist_ok=ignore_if_exists)
@@ -223,28 +159,11 @@ class TagManager(TableManager):
             raise ValueError(missing or f"Snapshot with id {snapshot_id} doesn't exist.") from error
 
     def replace_tag(self, snapshot: Snapshot, tag_name: str, time_retained: str | None = None) -> None:
-        """Make a tag name another snapshot.
-
-        Parameters
-        ----------
-        snapshot, tag_name, time_retained : Snapshot, str, str
-            As in `create_tag`.
-        """
+        """Make a tag name another snapshot."""
         self.replace(tag_name, snapshot.id, time_retained)
 
     def replace(self, name: str, snapshot_id: int | None, time_retained: str | None = None) -> None:
-        """Make a tag name another snapshot that is given by its id.
-
-        Parameters
-        ----------
-        name, snapshot_id, time_retained : str, int, str
-            As in `create`.
-
-        Raises
-        ------
-        ValueError
-            There is no such tag or snapshot.
-        """
+        """Make a tag name another snapshot that is given by its id."""
         if name not in self._table.tags:
             raise ValueError(f"Tag '{name}' doesn't exist.")
         try:
@@ -253,13 +172,7 @@ class TagManager(TableManager):
             raise ValueError(f"Snapshot with id {snapshot_id} doesn't exist.") from error
 
     def rename_tag(self, old_name: str, new_name: str) -> None:
-        """Give a tag another name.
-
-        Raises
-        ------
-        ValueError
-            There is no such tag, or there is one of the new name.
-        """
+        """Give a tag another name."""
         try:
             with catalog_errors():
                 self._table.tags.rename(old_name, new_name)
@@ -296,13 +209,7 @@ class BranchManager(TableManager):
 
     @staticmethod
     def validate_branch(branch_name: str) -> None:
-        """Check the name of a new branch.
-
-        Raises
-        ------
-        ValueError
-            The name is blank, a number, or that of the main branch.
-        """
+        """Check the name of a new branch."""
         if BranchManager.is_main_branch(branch_name):
             raise ValueError(f"Branch name '{branch_name}' is the default branch and cannot be used.")
         if not branch_name or branch_name.isspace():
@@ -312,13 +219,7 @@ class BranchManager(TableManager):
 
     @staticmethod
     def fast_forward_validate(branch_name: str, current_branch: str) -> None:
-        """Check that a branch can be fast-forwarded to.
-
-        Raises
-        ------
-        ValueError
-            The name is blank, that of the main branch, or that of the present branch.
-        """
+        """Check that a branch can be fast-forwarded to."""
         if BranchManager.is_main_branch(branch_name):
             raise ValueError(f"Branch name '{branch_name}' do not use in fast-forward.")
         if not branch_name or branch_name.isspace():
@@ -335,22 +236,7 @@ class BranchManager(TableManager):
         return branch_name in self._table.branches
 
     def create_branch(self, branch_name: str, tag_name: str | None = None, ignore_if_exists: bool = False) -> None:
-        """Create a branch.
-
-        Parameters
-        ----------
-        branch_name : str
-            Its name.
-        tag_name : str, optional
-            The tag whose state it starts with.
-        ignore_if_exists : bool
-            Accept an existing branch of this name.
-
-        Raises
-        ------
-        ValueError
-            There is such a branch, or no such tag.
-        """
+        """Create a branch."""
         self.validate_branch(branch_name)
         try:
             self._table.branches.create(branch_name, tag_name, exist_ok=ignore_if_exists)
@@ -360,24 +246,12 @@ class BranchManager(TableManager):
             raise ValueError(f"Tag '{tag_name}' doesn't exist.") from error
 
     def drop_branch(self, branch_name: str) -> None:
-        """Delete a branch.
-
-        Raises
-        ------
-        ValueError
-            There is no such branch.
-        """
+        """Delete a branch."""
         self._check_exists(branch_name)
         self._table.branches.delete(branch_name)
 
     def rename_branch(self, from_branch: str, to_branch: str) -> None:
-        """Give a branch another name.
-
-        Raises
-        ------
-        ValueError
-            There is no such branch, or there is one of the new name.
-        """
+        """Give a branch another name."""
         if self.is_main_branch(from_branch):
             raise ValueError("Cannot rename the main branch.")
         self._check_exists(from_branch)
@@ -387,13 +261,7 @@ class BranchManager(TableManager):
             raise ValueError(f"Branch '{to_branch}' already exists.") from error
 
     def fast_forward(self, branch_name: str) -> None:
-        """Continue the table with the snapshots of a branch.
-
-        Raises
-        ------
-        ValueError
-            There is no such branch.
-        """
+        """Continue the table with the snapshots of a branch."""
         self._check_exists(branch_name)
         self._table.branches.fast_forward(branch_name)
 

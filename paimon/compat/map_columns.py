@@ -16,25 +16,7 @@ from paimon.domain.types.data_types import DataField
 
 
 def to_map_columns(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return rows whose columns of type MAP are maps.
-
-    Parameters
-    ----------
-    rows : pyarrow.Table
-        The rows; columns that are no lists of pairs and no structs do not change.
-    fields : sequence of DataField
-        The columns of the table.
-
-    Returns
-    -------
-    pyarrow.Table
-        The rows.
-
-    Raises
-    ------
-    ValueError
-        A list is no pair, or a struct lacks a value that another row has.
-    """
+    """Return rows whose columns of type MAP are maps."""
     kinds = {field.name: arrow_type(field.type) for field in fields}
     for place, name in enumerate(rows.column_names):
         kind = kinds.get(name)

@@ -26,39 +26,21 @@ _ROW_ID = "_ROW_ID"
 
 @frozen
 class SourceColumnRef:
-    """A column of the source.
-
-    Parameters
-    ----------
-    column : str
-        Its name.
-    """
+    """A column of the source."""
 
     column: str
 
 
 @frozen
 class TargetColumnRef:
-    """A column of the table.
-
-    Parameters
-    ----------
-    column : str
-        Its name.
-    """
+    """A column of the table."""
 
     column: str
 
 
 @frozen
 class LiteralValue:
-    """A value for all rows.
-
-    Parameters
-    ----------
-    value : object
-        The value.
-    """
+    """A value for all rows."""
 
     value: Any
 
@@ -79,22 +61,7 @@ def lit(value: Any) -> LiteralValue:
 
 
 class WhenMatched:
-    """What happens to rows that match; made by `WhenMatched.update` and `WhenMatched.delete`.
-
-    Parameters
-    ----------
-    action : str
-        ``"update"`` or ``"delete"``.
-    update : str or mapping, optional
-        ``"*"``, or the new value of each column.
-    condition : str, optional
-        SQL text over ``s.column`` and ``t.column``.
-
-    Raises
-    ------
-    ValueError
-        The action and the values do not fit.
-    """
+    """What happens to rows that match; made by `WhenMatched.update` and `WhenMatched.delete`."""
 
     def __init__(
         self, action: str, *, update: str | Mapping[str, Any] | None = None, condition: str | None = None
@@ -124,15 +91,7 @@ class WhenMatched:
 
 @define
 class WhenNotMatched:
-    """What is inserted for rows of the source without a match.
-
-    Parameters
-    ----------
-    insert : str or mapping
-        ``"*"``, or the value of each column; other columns are null.
-    condition : str, optional
-        SQL text over ``s.column``.
-    """
+    """What is inserted for rows of the source without a match."""
 
     insert: str | Mapping[str, Any]
     condition: str | None = None
@@ -140,19 +99,7 @@ class WhenNotMatched:
 
 @define
 class MergeClauses:
-    """The clauses of `merge_into`, over a table and the names of its columns.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    on : mapping of str to str
-        The column of the source for each key column of the table.
-    matched : sequence of WhenMatched
-        For rows that match.
-    not_matched : sequence of WhenNotMatched
-        For other rows of the source.
-    """
+    """The clauses of `merge_into`, over a table and the names of its columns."""
 
     table: FileStoreTable
     on: Mapping[str, str]
@@ -160,13 +107,7 @@ class MergeClauses:
     not_matched: Sequence[WhenNotMatched]
 
     def check(self) -> None:
-        """Check what pypaimon checks before it reads rows.
-
-        Raises
-        ------
-        ValueError
-            There is no clause or no key, a clause never applies, or the table does not accept it.
-        """
+        """Check what pypaimon checks before it reads rows."""
         if not self.matched and not self.not_matched:
             raise ValueError("At least one of when_matched or when_not_matched must be non-empty.")
         for label, clauses in (("when_matched", self.matched), ("when_not_matched", self.not_matched)):
@@ -179,13 +120,7 @@ class MergeClauses:
             raise ValueError("merge_into DELETE requires 'deletion-vectors.enabled' = 'true' on target table.")
 
     def update_values(self) -> list[dict[str, Expression]]:
-        """Return the values of each update clause, without columns that keep their value.
-
-        Raises
-        ------
-        ValueError
-            A partition column is set.
-        """
+        """Return the values of each update clause, without columns that keep their value."""
         keys = set(self.table.partition_keys)
         found = []
         for clause in self.matched:
@@ -248,33 +183,7 @@ def merge_into(
     when_matched: Sequence[WhenMatched],
     when_not_matched: Sequence[WhenNotMatched],
 ) -> list[CommitMessage]:
-    """Write the changes of a merge.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        A table with data evolution.
-    update : paimon.row_updates.TableUpdate
-        Its update.
-    source : object
-        An Arrow table, a data frame, a table or the name of one.
-    on : sequence of str or mapping of str to str
-        The key columns, or the column of the source for each key column.
-    when_matched, when_not_matched : sequence
-        The clauses.
-
-    Returns
-    -------
-    list of CommitMessage
-        What to commit.
-
-    Raises
-    ------
-    ValueError
-        A clause does not fit, or several rows of the source match one row.
-    NotImplementedError
-        Rows are matched by their ids.
-    """
+    """Write the changes of a merge."""
     pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in on}
     if _ROW_ID in pairs:
         refuse("merge_into on _ROW_ID", "call update_by_predicate, or update_by_arrow_with_row_id")

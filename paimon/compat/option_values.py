@@ -98,22 +98,7 @@ _PARSERS: Mapping[Kind, Callable[[str, str], Any]] = {
 
 
 def parse_value(key: str, kind: Kind, value: object) -> Any:
-    """Return the value of an option as pypaimon has it: a text becomes a number, a duration or a constant.
-
-    Parameters
-    ----------
-    key : str
-        The option.
-    kind : Kind
-        The form of its text.
-    value : object
-        The text; other values are returned unchanged.
-
-    Returns
-    -------
-    object
-        The value.
-    """
+    """Return the value of an option as pypaimon has it: a text becomes a number, a duration or a constant."""
     if not isinstance(value, str) or isinstance(value, Enum):
         return value
     names = _ENUMS.get(key)

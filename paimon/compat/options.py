@@ -47,32 +47,14 @@ _OTHER_NAMES = {"file_compression_per_level": "file.compression.per.level"}
 
 @frozen
 class Description:
-    """What an option does.
-
-    Parameters
-    ----------
-    text : str
-        A few words.
-    """
+    """What an option does."""
 
     text: str
 
 
 @frozen
 class ConfigOption:
-    """The key of an option and its default.
-
-    Parameters
-    ----------
-    name : str
-        The key.
-    default : object
-        The value where none is given.
-    kind : Kind
-        The form of the value.
-    text : str
-        What the option does.
-    """
+    """The key of an option and its default."""
 
     name: str
     default: Any = None
@@ -117,20 +99,7 @@ for _name, _key in _OTHER_NAMES.items():
 
 
 def find_option(name: str, owner: str) -> ConfigOption:
-    """Return the option of a constant or method.
-
-    Parameters
-    ----------
-    name : str
-        Its name in pypaimon, such as ``SCAN_TAG_NAME``.
-    owner : str
-        The class, for errors.
-
-    Raises
-    ------
-    AttributeError
-        There is no such option.
-    """
+    """Return the option of a constant or method."""
     option = _BY_WORDS.get(name.lower())
     if option is None:
         hint = did_you_mean(name.lower(), list(_BY_WORDS)) or "docs/reference/options.md lists the table options"
@@ -139,13 +108,7 @@ def find_option(name: str, owner: str) -> ConfigOption:
 
 
 class Options:
-    """A map of options, read by `ConfigOption`.
-
-    Parameters
-    ----------
-    data : dict
-        Values by key.
-    """
+    """A map of options, read by `ConfigOption`."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = dict(data)

@@ -16,25 +16,7 @@ ReadSplits = Callable[[Sequence[Any]], Iterator[pa.RecordBatch]]
 
 
 def choose_parallelism(table: FileStoreTable, given: int | None) -> int:
-    """Return how many splits to read at the same time.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        Has the option `read.parallelism`, the default.
-    given : int, optional
-        The argument of the caller.
-
-    Returns
-    -------
-    int
-        At least 1.
-
-    Raises
-    ------
-    ValueError
-        The number is smaller than 1.
-    """
+    """Return how many splits to read at the same time."""
     source = "parallelism" if given is not None else "Option 'read.parallelism'"
     value = int(table.inner.options.get("read.parallelism", 1) if given is None else given)
     if value < 1:
@@ -45,24 +27,7 @@ def choose_parallelism(table: FileStoreTable, given: int | None) -> int:
 def read_batches(
     read: ReadSplits, splits: Sequence[Any], parallelism: int, limit: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of splits in their order.
-
-    Parameters
-    ----------
-    read : callable
-        Reads splits one after the other.
-    splits : sequence of Split
-        The splits.
-    parallelism : int
-        How many splits are read at the same time. Their rows are held in memory until it is their turn.
-    limit : int, optional
-        The most rows of all splits.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        The rows.
-    """
+    """Yield the rows of splits in their order."""
     if parallelism == 1 or len(splits) < 2:
         yield from read(splits)
         return

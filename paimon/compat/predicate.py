@@ -66,19 +66,7 @@ _PATTERNS = frozenset({"startsWith", "endsWith", "contains", "like"})
 
 @define
 class Predicate(PeerClass):
-    """A condition on rows, made by `PredicateBuilder`.
-
-    Parameters
-    ----------
-    method : str
-        The comparison, ``"and"`` or ``"or"``.
-    index : int, optional
-        The position of the column.
-    field : str, optional
-        The column.
-    literals : list, optional
-        The values to compare with, or the predicates to combine.
-    """
+    """A condition on rows, made by `PredicateBuilder`."""
 
     method: str
     index: int | None = None
@@ -108,21 +96,6 @@ class Predicate(PeerClass):
         """Return the condition as an expression of Arrow, for `pyarrow.Table.filter` and data sets.
 
         Arrow compares NaN in its own way.
-
-        Parameters
-        ----------
-        schema : pyarrow.Schema, optional
-            The columns: values get their types where they fit. By default Arrow chooses the types of the values.
-
-        Returns
-        -------
-        pyarrow.compute.Expression
-            The condition.
-
-        Raises
-        ------
-        ValueError
-            There is no such comparison.
         """
         literals = self.literals or []
         if self.method in ("and", "or"):
@@ -178,13 +151,7 @@ def _fit(values: Sequence[Any], kind: pa.DataType) -> list[Any]:
 
 
 def to_paimon_predicate(predicate: Predicate) -> PaimonPredicate:
-    """Return the predicate of this library.
-
-    Raises
-    ------
-    ValueError
-        There is no such comparison.
-    """
+    """Return the predicate of this library."""
     literals = predicate.literals or []
     if predicate.method in ("and", "or"):
         children = [to_paimon_predicate(child) for child in literals]
@@ -207,13 +174,7 @@ def columns_of_predicate(predicate: Predicate) -> set[str]:
 
 
 class PredicateBuilder:
-    """Build predicates on the columns of a table; made by `ReadBuilder.new_predicate_builder`.
-
-    Parameters
-    ----------
-    row_field : list of DataField
-        The columns.
-    """
+    """Build predicates on the columns of a table; made by `ReadBuilder.new_predicate_builder`."""
 
     def __init__(self, row_field: Sequence[DataField]) -> None:
         self.field_names = [field.name for field in row_field]
@@ -276,37 +237,11 @@ class PredicateBuilder:
         return self._build("notIn", field, literals)
 
     def between(self, field: str, included_lower_bound: Any, included_upper_bound: Any) -> Predicate:
-        """Return the condition that a column is in a range.
-
-        Parameters
-        ----------
-        field : str
-            The column.
-        included_lower_bound, included_upper_bound : object
-            The bounds, which belong to the range.
-
-        Returns
-        -------
-        Predicate
-            The condition.
-        """
+        """Return the condition that a column is in a range."""
         return self._build("between", field, [included_lower_bound, included_upper_bound])
 
     def not_between(self, field: str, included_lower_bound: Any, included_upper_bound: Any) -> Predicate:
-        """Return the condition that a column is outside a range.
-
-        Parameters
-        ----------
-        field : str
-            The column.
-        included_lower_bound, included_upper_bound : object
-            The bounds, which belong to the range.
-
-        Returns
-        -------
-        Predicate
-            The condition.
-        """
+        """Return the condition that a column is outside a range."""
         return self._build("notBetween", field, [included_lower_bound, included_upper_bound])
 
     def like(self, field: str, pattern_literal: Any) -> Predicate:

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 
 class ReadBuilder(PeerClass):
-    """Collect what to read; made by `FileStoreTable.new_read_builder`. Each method changes the builder and returns it.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    """
+    """What to read; made by `FileStoreTable.new_read_builder`. Each method changes the builder and returns it."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table
@@ -53,13 +47,7 @@ class ReadBuilder(PeerClass):
         return self
 
     def with_projection(self, projection: Sequence[str] | Mapping[str, str] | None) -> ReadBuilder:
-        """Read these columns, in this order; ``"a.b"`` is a field of a row, and becomes the column ``a_b``.
-
-        Raises
-        ------
-        NotImplementedError
-            The projection is a mapping of expressions.
-        """
+        """Read these columns, in this order; ``"a.b"`` is a field of a row, and becomes the column ``a_b``."""
         if isinstance(projection, Mapping):
             refuse("a projection of expressions", "compute them in SQL: Catalog.sql of the package paimon")
         self._columns = None if projection is None else name_columns(projection, self.table)
@@ -80,13 +68,7 @@ class ReadBuilder(PeerClass):
         return TableScan(self.table, self._filter(), self._limit, self._partition_filter)
 
     def new_read(self) -> TableRead:
-        """Return the object that reads splits.
-
-        Raises
-        ------
-        ValueError
-            The options of the table name a state that does not exist.
-        """
+        """Return the object that reads splits."""
         with state_errors():
             return TableRead(self.table, self._filter(), self._columns, limit=self._limit)
 

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 
 def refuse(feature: str, instead: str) -> NoReturn:
-    """Raise the error for a feature that is not offered.
-
-    Raises
-    ------
-    NotImplementedError
-        Always; it names the feature and what to do.
-    """
+    """Raise the error for a feature that is not offered."""
     raise NotImplementedError(f"paimon.compat does not offer {feature}. Instead, {instead}.")
 
 

@@ -32,13 +32,7 @@ class RowKind(Enum):
 
     @staticmethod
     def from_string(kind_str: str) -> RowKind:
-        """Return the kind of its text.
-
-        Raises
-        ------
-        ValueError
-            There is no such kind.
-        """
+        """Return the kind of its text."""
         for kind in RowKind:
             if kind.to_string() == kind_str:
                 return kind
@@ -54,23 +48,11 @@ class InternalRow:
     """A row whose values have positions."""
 
     def get_field(self, pos: int) -> Any:
-        """Return the value at a position.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: subclasses define it.
-        """
+        """Return the value at a position."""
         raise NotImplementedError
 
     def get_row_kind(self) -> RowKind:
-        """Return the kind of the change.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: subclasses define it.
-        """
+        """Return the kind of the change."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -78,17 +60,7 @@ class InternalRow:
 
 
 class GenericRow(InternalRow):
-    """A row of values.
-
-    Parameters
-    ----------
-    values : list
-        The values, in the order of the fields.
-    fields : list of DataField
-        The columns.
-    row_kind : RowKind
-        The kind of the change.
-    """
+    """A row of values."""
 
     def __init__(self, values: list[Any], fields: list[DataField], row_kind: RowKind = RowKind.INSERT) -> None:
         self.values = values
@@ -100,13 +72,7 @@ class GenericRow(InternalRow):
         return {field.name: value for field, value in zip(self.fields, self.values, strict=False)}
 
     def get_field(self, pos: int) -> Any:
-        """Return the value at a position.
-
-        Raises
-        ------
-        IndexError
-            There is no such position.
-        """
+        """Return the value at a position."""
         if pos >= len(self.values):
             raise IndexError(f"Position {pos} is out of bounds for row arity {len(self.values)}")
         return self.values[pos]
@@ -129,15 +95,7 @@ class GenericRow(InternalRow):
 
 
 class OffsetRow(InternalRow):
-    """A row of a result, as `TableRead.to_iterator` returns it.
-
-    Parameters
-    ----------
-    row_tuple : tuple, optional
-        The values.
-    offset, arity : int
-        The first value of the row, and the number of values.
-    """
+    """A row of a result, as `TableRead.to_iterator` returns it."""
 
     def __init__(self, row_tuple: tuple[Any, ...] | None, offset: int, arity: int) -> None:
         self.row_tuple = row_tuple or ()
@@ -146,13 +104,7 @@ class OffsetRow(InternalRow):
         self.row_kind_byte = 0
 
     def replace(self, row_tuple: tuple[Any, ...]) -> OffsetRow:
-        """Take the values of another row, and return this one.
-
-        Raises
-        ------
-        ValueError
-            There are fewer values than the row has.
-        """
+        """Take the values of another row, and return this one."""
         if self.offset + self.arity > len(row_tuple):
             raise ValueError(f"Offset {self.offset} plus arity {self.arity} is out of row length {len(row_tuple)}")
         self.row_tuple = row_tuple
@@ -163,13 +115,7 @@ class OffsetRow(InternalRow):
         self.row_kind_byte = row_kind_byte
 
     def get_field(self, pos: int) -> Any:
-        """Return the value at a position.
-
-        Raises
-        ------
-        IndexError
-            There is no such position.
-        """
+        """Return the value at a position."""
         if pos >= self.arity:
             raise IndexError(f"Position {pos} is out of bounds for arity {self.arity}")
         return self.row_tuple[self.offset + pos]
@@ -183,27 +129,7 @@ class OffsetRow(InternalRow):
 
 
 def named_values(row: object, names: Sequence[str]) -> tuple[dict[str, Any], RowKind]:
-    """Return the values of a row to write by column, and its kind.
-
-    Parameters
-    ----------
-    row : object
-        A `GenericRow`, another `InternalRow`, a mapping, or a sequence in the order of the columns.
-    names : sequence of str
-        The columns.
-
-    Returns
-    -------
-    dict, RowKind
-        The values, and the kind of the change.
-
-    Raises
-    ------
-    TypeError
-        The value is not a row.
-    ValueError
-        It has another number of values than there are columns.
-    """
+    """Return the values of a row to write by column, and its kind."""
     if isinstance(row, Mapping):
         return dict(row), RowKind.INSERT
     if isinstance(row, GenericRow) and row.fields:

@@ -20,24 +20,7 @@ from paimon.domain.schema.table_schema import TableSchema as PaimonSchema
 
 
 class Schema:
-    """The columns, keys and options of a table to create.
-
-    Parameters
-    ----------
-    fields : list of DataField, optional
-        The columns.
-    partition_keys, primary_keys : list of str, optional
-        Names of columns. Columns of the primary key become NOT NULL.
-    options : dict, optional
-        Table options.
-    comment : str, optional
-        What the table contains.
-
-    Raises
-    ------
-    ValueError
-        A changelog is asked for without a primary key.
-    """
+    """The columns, keys and options of a table to create."""
 
     def __init__(
         self,
@@ -73,20 +56,7 @@ class Schema:
         options: dict[str, Any] | None = None,
         comment: str | None = None,
     ) -> Schema:
-        """Return the schema of a table with the columns of an Arrow schema.
-
-        Parameters
-        ----------
-        pa_schema : pyarrow.Schema
-            The columns.
-        partition_keys, primary_keys, options, comment : list of str, list of str, dict, str
-            As in the constructor.
-
-        Returns
-        -------
-        Schema
-            The schema.
-        """
+        """Return the schema of a table with the columns of an Arrow schema."""
         fields = PyarrowFieldParser.to_paimon_schema(pa_schema)
         return Schema(fields, partition_keys, primary_keys, options, comment)
 
@@ -101,25 +71,7 @@ class Schema:
 
 @define
 class TableSchema:
-    """One version of the schema of a table.
-
-    Parameters
-    ----------
-    version, id : int
-        The version of the file format, and the number of the schema.
-    fields : list of DataField
-        The columns.
-    highest_field_id : int
-        The highest id of a field that was ever assigned.
-    partition_keys, primary_keys : list of str
-        Names of columns.
-    options : dict
-        Table options.
-    comment : str, optional
-        What the table contains.
-    time_millis : int
-        The time of the change.
-    """
+    """One version of the schema of a table."""
 
     PAIMON_07_VERSION = 1
     PAIMON_08_VERSION = 2
@@ -156,13 +108,7 @@ class TableSchema:
 
     @staticmethod
     def from_path(file_io: FileIO, schema_path: str) -> TableSchema:
-        """Read the file of a schema.
-
-        Raises
-        ------
-        RuntimeError
-            There is no such file.
-        """
+        """Read the file of a schema."""
         try:
             return TableSchema.from_json(file_io.read_file_utf8(schema_path))
         except FileNotFoundError as error:

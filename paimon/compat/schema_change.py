@@ -29,17 +29,7 @@ class MoveType(Enum):
 
 @define
 class Move:
-    """A new position of a column.
-
-    Parameters
-    ----------
-    field_name : str
-        The column that moves.
-    reference_field_name : str, optional
-        The column next to which it moves.
-    type : MoveType
-        Where it moves.
-    """
+    """A new position of a column."""
 
     FIELD_FIELD_NAME = "fieldName"
     FIELD_REFERENCE_FIELD_NAME = "referenceFieldName"
@@ -92,24 +82,7 @@ class SchemaChange:
     def add_column(
         field_name: Names, data_type: DataType, comment: str | None = None, move: Move | None = None
     ) -> AddColumn:
-        """Return the change that adds a column.
-
-        Parameters
-        ----------
-        field_name : str or list of str
-            The column, or the path of a nested field.
-        data_type : DataType
-            Its type.
-        comment : str, optional
-            What it contains.
-        move : Move, optional
-            Its position; by default the end.
-
-        Returns
-        -------
-        AddColumn
-            The change.
-        """
+        """Return the change that adds a column."""
         return AddColumn(_path(field_name), data_type, comment, move)
 
     @staticmethod
@@ -126,22 +99,7 @@ class SchemaChange:
     def update_column_type(
         field_name: Names, new_data_type: DataType, keep_nullability: bool = False
     ) -> UpdateColumnType:
-        """Return the change of the type of a column.
-
-        Parameters
-        ----------
-        field_name : str or list of str
-            The column.
-        new_data_type : DataType
-            Its new type.
-        keep_nullability : bool
-            Whether nulls stay allowed or forbidden, whatever the new type says.
-
-        Returns
-        -------
-        UpdateColumnType
-            The change.
-        """
+        """Return the change of the type of a column."""
         return UpdateColumnType(_path(field_name), new_data_type, keep_nullability)
 
     @staticmethod
@@ -165,13 +123,7 @@ class SchemaChange:
         return UpdateColumnPosition(move)
 
     def to_paimon(self) -> paimon.SchemaChange:
-        """Return the change of this library.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: subclasses define it.
-        """
+        """Return the change of this library."""
         raise NotImplementedError
 
 
@@ -325,25 +277,7 @@ class UpdateColumnPosition(SchemaChange):
 
 
 def check_fixed_options(changes: Sequence[SchemaChange], table: paimon.Table) -> list[SchemaChange]:
-    """Refuse to change options that cannot change, as pypaimon does: also to remove one that is not set.
-
-    Parameters
-    ----------
-    changes : sequence of SchemaChange
-        The changes of the table.
-    table : paimon.Table
-        Before its first snapshot, most options may change.
-
-    Returns
-    -------
-    list of SchemaChange
-        The changes without those that repeat the kind and the keys of the table as options.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option.
-    """
+    """Refuse to change options that cannot change, as pypaimon does: also to remove one that is not set."""
     repeated = {"type": ("table",), "primary-key": table.primary_keys, "partition": table.partition_keys}
     fixed = CoreOptions.IMMUTABLE_OPTIONS - set(repeated) if table.snapshot() is not None else frozenset()
     wanted = []

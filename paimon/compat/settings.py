@@ -39,18 +39,7 @@ HOW_TO_ALLOW = (
 
 @contextmanager
 def option_errors() -> Iterator[None]:
-    """Add to the error about an unknown table option how it is allowed.
-
-    Yields
-    ------
-    None
-        Other errors pass unchanged.
-
-    Raises
-    ------
-    InvalidRequest
-        The option is unknown.
-    """
+    """Add to the error about an unknown table option how it is allowed."""
     try:
         yield
     except InvalidRequest as error:

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 
 class ShardTableUpdator(PeerClass):
-    """Read a part of the rows and write columns of all of them; made by `TableUpdate.new_shard_updator`.
-
-    Parameters
-    ----------
-    shard : RowShard
-        The part.
-    table : FileStoreTable
-        The table.
-    """
+    """Read a part of the rows and write columns of all of them; made by `TableUpdate.new_shard_updator`."""
 
     def __init__(self, shard: RowShard, table: FileStoreTable) -> None:
         self.table = table
@@ -42,13 +34,7 @@ class ShardTableUpdator(PeerClass):
         self._batches.append(data)
 
     def prepare_commit(self) -> list[CommitMessage]:
-        """Return the messages to commit.
-
-        Raises
-        ------
-        ValueError
-            More or fewer rows were given than read.
-        """
+        """Return the messages to commit."""
         if not self._batches:
             return []
         return from_paimon_messages(self._shard.update(pa.Table.from_batches(self._batches)), self.table)

@@ -72,13 +72,7 @@ class Changelog(Snapshot):
 
     @staticmethod
     def from_path(file_io: FileIO, path: str) -> Changelog:
-        """Read the file of a changelog.
-
-        Raises
-        ------
-        RuntimeError
-            There is no such file.
-        """
+        """Read the file of a changelog."""
         try:
             return Changelog.try_from_path(file_io, path)
         except FileNotFoundError as error:
@@ -101,22 +95,7 @@ class Tag(Snapshot):
     def from_snapshot_and_tag_ttl(
         snapshot: Snapshot, tag_time_retained: timedelta | None, tag_create_time: datetime
     ) -> Tag:
-        """Return the tag of a snapshot.
-
-        Parameters
-        ----------
-        snapshot : Snapshot
-            The state.
-        tag_time_retained : timedelta, optional
-            The time to live.
-        tag_create_time : datetime
-            The time of creation.
-
-        Returns
-        -------
-        Tag
-            The tag.
-        """
+        """Return the tag of a snapshot."""
         members = {name: getattr(snapshot, name) for name in _MEMBERS}
         return Tag(**members, tag_create_time=tag_create_time, tag_time_retained=tag_time_retained)
 

@@ -23,15 +23,7 @@ T = TypeVar("T")
 
 
 class DataFile:
-    """The metadata of a data file: the members of the manifest entry, and its path.
-
-    Parameters
-    ----------
-    inner : object
-        The metadata of this library.
-    file_path : str
-        The full path.
-    """
+    """The metadata of a data file: the members of the manifest entry, and its path."""
 
     def __init__(self, inner: Any, file_path: str) -> None:
         self.inner = inner
@@ -84,17 +76,7 @@ class Split(PeerClass, ABC):
 
 
 class DataSplit(Split):
-    """Files of one bucket, which one task reads; it pickles.
-
-    Parameters
-    ----------
-    inner : PaimonSplit
-        The split of this library.
-    partition : GenericRow
-        The values of the partition columns.
-    is_state : bool
-        For stream reads: True for rows of the first state, False for changes.
-    """
+    """Files of one bucket, which one task reads; it pickles."""
 
     def __init__(self, inner: PaimonSplit, partition: GenericRow, is_state: bool = True) -> None:
         self.inner = inner
@@ -151,13 +133,7 @@ class DataSplit(Split):
         return self.inner.merged_row_count
 
     def filter_file(self, func: Callable[[Any], bool]) -> DataSplit | None:
-        """Return the split of the files for which a function is true; None if there are none.
-
-        Raises
-        ------
-        NotImplementedError
-            The files are merged: without some of them, rows would be wrong.
-        """
+        """Return the split of the files for which a function is true; None if there are none."""
         chosen = [place for place, file in enumerate(self.files) if func(file)]
         if not chosen:
             return None
@@ -183,15 +159,7 @@ class DataSplit(Split):
 
 @define
 class Plan:
-    """The splits of a scan.
-
-    Parameters
-    ----------
-    planned : list of Split
-        The splits.
-    snapshot_id : int, optional
-        The snapshot that was planned; None for an empty table.
-    """
+    """The splits of a scan."""
 
     planned: list[Any]
     snapshot_id: int | None = None
@@ -207,22 +175,7 @@ def select(values: Sequence[T], places: Sequence[int]) -> tuple[T, ...]:
 
 
 def from_paimon_splits(splits: Sequence[PaimonSplit], schema: TableSchema, is_state: bool = True) -> list[DataSplit]:
-    """Return the splits of pypaimon for those of this library.
-
-    Parameters
-    ----------
-    splits : sequence of PaimonSplit
-        The splits.
-    schema : TableSchema
-        The schema of the table, for the values of the partition columns.
-    is_state : bool
-        As in `DataSplit`.
-
-    Returns
-    -------
-    list of DataSplit
-        In the same order.
-    """
+    """Return the splits of pypaimon for those of this library."""
     fields = schema.partition_fields
     shown = from_paimon_fields(fields)
     types = [column.type for column in fields]

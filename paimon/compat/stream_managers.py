@@ -19,13 +19,7 @@ from paimon.domain.paths import STATE_SUFFIX
 
 @define
 class Consumer:
-    """The progress of a stream reader.
-
-    Parameters
-    ----------
-    next_snapshot : int
-        The first snapshot that it has not read.
-    """
+    """The progress of a stream reader."""
 
     next_snapshot: int
 
@@ -120,23 +114,11 @@ class ChangelogManager(TableManager):
         return min(self._list_ids(), default=None)
 
     def try_get_changelog(self, snapshot_id: int) -> Changelog:
-        """Return the changelog of a snapshot.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is none.
-        """
+        """Return the changelog of a snapshot."""
         return Changelog.try_from_path(self.file_io, self.long_lived_changelog_path(snapshot_id))
 
     def changelog(self, snapshot_id: int) -> Changelog:
-        """Return the changelog of a snapshot.
-
-        Raises
-        ------
-        RuntimeError
-            There is none.
-        """
+        """Return the changelog of a snapshot."""
         return Changelog.from_path(self.file_io, self.long_lived_changelog_path(snapshot_id))
 
     def long_lived_changelog(self, snapshot_id: int) -> Changelog:

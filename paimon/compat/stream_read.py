@@ -29,13 +29,7 @@ BucketFilter = Callable[[int], bool]
 
 
 class StreamReadBuilder(PeerClass):
-    """Collect what to read of a stream; made by `FileStoreTable.new_stream_read_builder`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    """
+    """Collect what to read of a stream; made by `FileStoreTable.new_stream_read_builder`."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table
@@ -62,13 +56,7 @@ class StreamReadBuilder(PeerClass):
         return self
 
     def with_poll_interval_ms(self, poll_interval_ms: int) -> StreamReadBuilder:
-        """Look for new snapshots at this interval.
-
-        Raises
-        ------
-        ValueError
-            The interval is not above 0.
-        """
+        """Look for new snapshots at this interval."""
         if poll_interval_ms <= 0:
             raise ValueError(f"poll_interval_ms must be positive, but is {poll_interval_ms}")
         self._poll_interval_ms = poll_interval_ms
@@ -121,22 +109,7 @@ class StreamReadBuilder(PeerClass):
 def open_stream(
     table: FileStoreTable, predicate: Predicate | None, columns: Mapping[str, str] | None = None
 ) -> PaimonStreamReadBuilder:
-    """Return the stream builder of this library.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    predicate : Predicate, optional
-        The condition on changes.
-    columns : mapping, optional
-        The paths of the columns by name.
-
-    Returns
-    -------
-    paimon.stream_read_builder.StreamReadBuilder
-        The builder.
-    """
+    """Return the stream builder of this library."""
     builder = table.inner.new_stream_read_builder()
     if predicate is not None:
         builder = builder.with_filter(to_paimon_predicate(predicate))
@@ -144,21 +117,7 @@ def open_stream(
 
 
 class AsyncStreamingTableScan(PeerClass):
-    """Plan snapshots as they are committed; made by `StreamReadBuilder.new_streaming_scan`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    predicate : Predicate, optional
-        The condition on changes, which prunes files.
-    poll_interval_ms : int
-        How often new snapshots are looked for.
-    bucket_filter : callable, optional
-        Selects buckets by number.
-    consumer_id : str, optional
-        The name under which progress is recorded.
-    """
+    """Plan snapshots as they are committed; made by `StreamReadBuilder.new_streaming_scan`."""
 
     def __init__(
         self,
@@ -241,19 +200,7 @@ class AsyncStreamingTableScan(PeerClass):
 
 
 class StreamRead(TableRead):
-    """Read the splits of streams; made by `StreamReadBuilder.new_read`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    predicate : Predicate, optional
-        The condition on changes.
-    columns : mapping, optional
-        The paths of the columns by name.
-    include_row_kind : bool
-        Return the kind of each change as the first column.
-    """
+    """Read the splits of streams; made by `StreamReadBuilder.new_read`."""
 
     def __init__(
         self,

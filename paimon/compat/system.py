@@ -45,15 +45,7 @@ class SystemSplit(Split):
 
 
 class SystemTable(PeerClass):
-    """A read-only table with metadata; made by `Catalog.get_table`.
-
-    Parameters
-    ----------
-    inner : paimon.SystemTable
-        The system table of this library.
-    identifier : Identifier
-        Its name.
-    """
+    """A read-only table with metadata; made by `Catalog.get_table`."""
 
     def __init__(self, inner: paimon.SystemTable, identifier: Identifier) -> None:
         self.inner = inner
@@ -78,24 +70,12 @@ class SystemTable(PeerClass):
         return SystemReadBuilder(self)
 
     def new_batch_write_builder(self) -> Any:
-        """Refuse to write.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to write."""
         refuse("writes of system tables", "write to the table itself")
 
 
 class SystemReadBuilder:
-    """Collect what to read of a system table.
-
-    Parameters
-    ----------
-    table : SystemTable
-        The system table.
-    """
+    """Collect what to read of a system table."""
 
     def __init__(self, table: SystemTable) -> None:
         self.table = table

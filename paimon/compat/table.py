@@ -58,56 +58,24 @@ class Table(PeerClass, ABC):
         """Return the builder of writes with many commits."""
 
     def new_vector_search_builder(self) -> Any:
-        """Refuse to search vectors.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to search vectors."""
         refuse("new_vector_search_builder", "read the rows and search them with a library for vectors")
 
     def new_batch_vector_search_builder(self) -> Any:
-        """Refuse to search vectors.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to search vectors."""
         refuse("new_batch_vector_search_builder", "read the rows and search them with a library for vectors")
 
     def new_full_text_search_builder(self) -> Any:
-        """Refuse to search texts.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to search texts."""
         refuse("new_full_text_search_builder", "filter with PredicateBuilder.contains or like")
 
     def new_hybrid_search_builder(self) -> Any:
-        """Refuse to search texts and vectors.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to search texts and vectors."""
         refuse("new_hybrid_search_builder", "read the rows and search them with a library")
 
 
 class FileStoreTable(Table):
-    """One table; made by `Catalog.get_table`.
-
-    Parameters
-    ----------
-    inner : paimon.Table
-        The table of this library.
-    identifier : Identifier
-        Its name.
-    """
+    """One table; made by `Catalog.get_table`."""
 
     def __init__(self, inner: paimon.Table, identifier: Identifier) -> None:
         self.inner = inner
@@ -120,13 +88,7 @@ class FileStoreTable(Table):
 
     @classmethod
     def from_path(cls, table_path: str, file_io_options: Mapping[str, Any] | None = None) -> FileStoreTable:
-        """Open the table at a path.
-
-        Raises
-        ------
-        ValueError
-            There is no table.
-        """
+        """Open the table at a path."""
         try:
             table = paimon.open_table(table_path, storage=file_io_options or None)
         except paimon.NotFound as error:
@@ -217,13 +179,7 @@ class FileStoreTable(Table):
         return BucketMode.HASH_DYNAMIC if set(self.partition_keys) <= set(keys) else BucketMode.CROSS_PARTITION
 
     def copy(self, options: Mapping[str, Any]) -> FileStoreTable:
-        """Return the same table with dynamic options; None removes an option.
-
-        Raises
-        ------
-        ValueError
-            The number of buckets changes.
-        """
+        """Return the same table with dynamic options; None removes an option."""
         if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
             raise ValueError("Cannot change bucket number")
         with settings.option_errors():
@@ -259,13 +215,7 @@ class FileStoreTable(Table):
         return StreamReadBuilder(self)
 
     def new_postpone_fixed_bucket_write_builder(self) -> BatchWriteBuilder:
-        """Return the builder of writes of a postponed table that put rows into their buckets at once.
-
-        Raises
-        ------
-        ValueError
-            The table has no postponed buckets.
-        """
+        """Return the builder of writes of a postponed table that put rows into their buckets at once."""
         if self.bucket_mode() is not BucketMode.POSTPONE_MODE:
             raise ValueError("Only tables with the option 'bucket' = '-2' have postponed buckets.")
         return BatchWriteBuilder(self.copy({_WRITES_BUCKETS: "true"}))
@@ -306,19 +256,7 @@ class FileStoreTable(Table):
         ignore_if_exists: bool = False,
         time_retained: str | None = None,
     ) -> None:
-        """Create a tag.
-
-        Parameters
-        ----------
-        tag_name : str
-            Its name.
-        snapshot_id : int, optional
-            The snapshot; by default the latest.
-        ignore_if_exists : bool
-            Accept an existing tag of this name.
-        time_retained : str, optional
-            The time to live, such as ``"1 d"``.
-        """
+        """Create a tag."""
         self.tag_manager().create(tag_name, snapshot_id, ignore_if_exists, time_retained)
 
     def delete_tag(self, tag_name: str) -> bool:
@@ -334,13 +272,7 @@ class FileStoreTable(Table):
         self.tag_manager().rename_tag(old_name, new_name)
 
     def replace_tag(self, tag_name: str, snapshot_id: int | None = None, time_retained: str | None = None) -> None:
-        """Make a tag name another snapshot.
-
-        Parameters
-        ----------
-        tag_name, snapshot_id, time_retained : str, int, str
-            As in `create_tag`.
-        """
+        """Make a tag name another snapshot."""
         self.tag_manager().replace(tag_name, snapshot_id, time_retained)
 
     def rename_branch(self, from_branch: str, to_branch: str) -> None:
@@ -348,13 +280,7 @@ class FileStoreTable(Table):
         self.branch_manager().rename_branch(from_branch, to_branch)
 
     def rollback_to(self, target: int | str) -> None:
-        """Roll back to a snapshot (int) or a tag (str).
-
-        Raises
-        ------
-        ValueError
-            There is no such state.
-        """
+        """Roll back to a snapshot (int) or a tag (str)."""
         if isinstance(target, bool) or not isinstance(target, int | str):
             raise ValueError(f"Unsupported rollback target type: {type(target)}")
         try:
@@ -367,38 +293,20 @@ class FileStoreTable(Table):
             raise ValueError(f"Rollback {kind} '{target}' doesn't exist.") from error
 
     def rollback_to_timestamp(self, timestamp_millis: int) -> None:
-        """Roll back to the last snapshot at or before a time in epoch milliseconds.
-
-        Raises
-        ------
-        ValueError
-            There is no such snapshot.
-        """
+        """Roll back to the last snapshot at or before a time in epoch milliseconds."""
         found = self.snapshot_manager().earlier_or_equal_time_mills(timestamp_millis)
         if found is None:
             raise ValueError(f"No snapshot found with timestamp earlier than or equal to {timestamp_millis}ms.")
         self.rollback_to(found.id)
 
     def create_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
-        """Refuse global indexes.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse global indexes."""
         refuse(
             "create_global_index", "filter by the primary key, or use partitions: files are pruned by their statistics"
         )
 
     def drop_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
-        """Refuse global indexes.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse global indexes."""
         refuse(
             "drop_global_index", "filter by the primary key, or use partitions: files are pruned by their statistics"
         )

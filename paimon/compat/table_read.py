@@ -29,28 +29,7 @@ if TYPE_CHECKING:
 
 
 class TableRead(PeerClass):
-    """Read splits; made by `ReadBuilder.new_read`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    predicate : Predicate, optional
-        The condition on rows.
-    read_type : list of DataField, or mapping, optional
-        The columns; a mapping has their paths by name.
-    include_row_kind : bool
-        Return the kind of each row as the first column, ``_row_kind``.
-    output_projection : None
-        Not offered.
-    limit : int, optional
-        The largest number of rows.
-
-    Raises
-    ------
-    NotImplementedError
-        There is an output projection.
-    """
+    """Read splits; made by `ReadBuilder.new_read`."""
 
     def __init__(
         self,
@@ -103,40 +82,14 @@ class TableRead(PeerClass):
     def to_arrow(
         self, splits: Sequence[Any], parallelism: int | None = None, blob_parallelism: int | None = None
     ) -> pa.Table:
-        """Return the rows of splits as an Arrow table.
-
-        Parameters
-        ----------
-        splits : sequence of Split
-            The splits.
-        parallelism : int, optional
-            How many splits are read at the same time; by default the option `read.parallelism`, or 1.
-        blob_parallelism : int, optional
-            Only for columns of type BLOB, which this library does not read.
-
-        Returns
-        -------
-        pyarrow.Table
-            The rows.
-        """
+        """Return the rows of splits as an Arrow table."""
         batches = list(self._batches(splits, choose_parallelism(self.table, parallelism)))
         return pa.Table.from_batches(batches, schema=self._schema)
 
     def to_arrow_batch_reader(
         self, splits: Sequence[Any], blob_parallelism: int | None = None, parallelism: int | None = None
     ) -> pa.RecordBatchReader:
-        """Return a reader that reads splits while it is consumed.
-
-        Parameters
-        ----------
-        splits, blob_parallelism, parallelism : sequence of Split, int, int
-            As in `to_arrow`.
-
-        Returns
-        -------
-        pyarrow.RecordBatchReader
-            The rows.
-        """
+        """Return a reader that reads splits while it is consumed."""
         batches = self._batches(splits, choose_parallelism(self.table, parallelism))
         reader = pa.RecordBatchReader.from_batches(self._schema, batches)
         inner = [getattr(split, "inner", split) for split in splits]
@@ -149,24 +102,7 @@ class TableRead(PeerClass):
     def to_duckdb(
         self, splits: Sequence[Any], table_name: str, connection: Any = None, parallelism: int | None = None
     ) -> Any:
-        """Return a DuckDB connection in which the rows of splits have a name.
-
-        Parameters
-        ----------
-        splits : sequence of Split
-            The splits.
-        table_name : str
-            The name of the rows in DuckDB.
-        connection : duckdb.DuckDBPyConnection, optional
-            The connection; by default a new one in memory.
-        parallelism : int, optional
-            As in `to_arrow`.
-
-        Returns
-        -------
-        duckdb.DuckDBPyConnection
-            The connection.
-        """
+        """Return a DuckDB connection in which the rows of splits have a name."""
         import duckdb
 
         chosen = connection or duckdb.connect(database=":memory:")
@@ -187,25 +123,7 @@ class TableRead(PeerClass):
     def to_torch(
         self, splits: Sequence[Any], streaming: bool = False, prefetch_concurrency: int = 1, **named: Any
     ) -> Any:
-        """Return a dataset of PyTorch.
-
-        Parameters
-        ----------
-        splits : sequence of Split
-            The splits.
-        streaming : bool
-            Read while iterating; by default all rows are read at once.
-        prefetch_concurrency : int
-            Only 1: the workers of a DataLoader read at the same time.
-        **named : object
-            `batch_format`, `batch_size`, `to_tensor_fn`, `shuffle`, `seed`, `buffer_size`, `sharding_rank` and
-            `sharding_world_size`; see `paimon.torch_datasets`.
-
-        Returns
-        -------
-        torch.utils.data.Dataset
-            The rows.
-        """
+        """Return a dataset of PyTorch."""
         from paimon.compat.torch_datasets import make_dataset
 
         return make_dataset(self, splits, streaming, {"prefetch_concurrency": prefetch_concurrency, **named})
@@ -219,27 +137,7 @@ class TableRead(PeerClass):
         override_num_blocks: int | None = None,
         **read_args: Any,
     ) -> Any:
-        """Return a dataset of Ray, which reads splits in its tasks.
-
-        Parameters
-        ----------
-        splits : sequence of Split
-            The splits.
-        ray_remote_args, concurrency, override_num_blocks : mapping, int, int
-            Arguments of `ray.data.read_datasource`.
-        **read_args : object
-            Other arguments of it.
-
-        Returns
-        -------
-        ray.data.Dataset
-            The rows.
-
-        Raises
-        ------
-        ValueError
-            A dataset of no block is asked for.
-        """
+        """Return a dataset of Ray, which reads splits in its tasks."""
         named = {
             "ray_remote_args": ray_remote_args,
             "concurrency": concurrency,

@@ -19,19 +19,7 @@ if TYPE_CHECKING:
 
 
 class TableScan(PeerClass):
-    """Plan the splits of a read; made by `ReadBuilder.new_scan`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    predicate : Predicate, optional
-        The condition on rows, which prunes files.
-    limit : int, optional
-        The largest number of rows.
-    partition_predicate : Predicate, optional
-        The condition on partitions.
-    """
+    """Plan the splits of a read; made by `ReadBuilder.new_scan`."""
 
     def __init__(
         self,
@@ -45,13 +33,7 @@ class TableScan(PeerClass):
         self._distribution: str | None = None
 
     def plan(self) -> Plan:
-        """Return the splits to read.
-
-        Raises
-        ------
-        ValueError
-            The options of the table name a state that does not exist.
-        """
+        """Return the splits to read."""
         with state_errors():
             planned = self._scan.plan().planned
         snapshot = self._find_end() if planned.snapshot is None else planned.snapshot.id
@@ -66,13 +48,7 @@ class TableScan(PeerClass):
         return None if found is None else found.id
 
     def with_shard(self, idx_of_this_subtask: int, number_of_para_subtasks: int) -> TableScan:
-        """Plan one of several disjoint parts of the rows.
-
-        Raises
-        ------
-        ValueError
-            There is no such part, or the scan has a slice.
-        """
+        """Plan one of several disjoint parts of the rows."""
         self._distribute("with_shard")
         if idx_of_this_subtask < 0 or idx_of_this_subtask >= number_of_para_subtasks:
             raise ValueError("idx_of_this_subtask must be less than number_of_para_subtasks and not negative")
@@ -80,15 +56,7 @@ class TableScan(PeerClass):
         return self
 
     def with_slice(self, start_pos: int, end_pos: int) -> TableScan:
-        """Plan the stored rows from one position to another.
-
-        Raises
-        ------
-        ValueError
-            The positions are no range, or the scan has a shard.
-        NotImplementedError
-            The table has a primary key.
-        """
+        """Plan the stored rows from one position to another."""
         self._distribute("with_slice")
         if start_pos < 0 or start_pos >= end_pos:
             raise ValueError("start_pos must be less than end_pos and not negative")
@@ -103,35 +71,17 @@ class TableScan(PeerClass):
         self._distribution = method
 
     def with_row_ranges(self, row_ranges: object) -> TableScan:
-        """Refuse to select rows by their row ids.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to select rows by their row ids."""
         refuse("with_row_ranges", "call with_slice, or filter by a column")
 
     def with_chunk_shuffle(self, seed: int, chunk_size: int) -> TableScan:
-        """Refuse to shuffle rows while they are planned.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to shuffle rows while they are planned."""
         refuse(
             "with_chunk_shuffle", "pass the dataset of all rows, to_torch(splits), to a DataLoader with shuffle=True"
         )
 
     def with_global_index_result(self, result: object) -> TableScan:
-        """Refuse to select rows by an index.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to select rows by an index."""
         refuse("with_global_index_result", "filter with ReadBuilder.with_filter")
 
 
@@ -142,24 +92,7 @@ def to_paimon_builder(
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> PaimonReadBuilder:
-    """Return the read builder of this library.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    predicate, partition_predicate : Predicate, optional
-        Conditions on rows and on partitions.
-    columns : mapping, optional
-        The paths of the columns by name.
-    limit : int, optional
-        The largest number of rows.
-
-    Returns
-    -------
-    paimon.read_builder.ReadBuilder
-        The builder.
-    """
+    """Return the read builder of this library."""
     builder = table.inner.new_read_builder()
     for condition in (predicate, partition_predicate):
         if condition is not None:

@@ -29,31 +29,7 @@ _KNOWN = {
 
 
 def make_dataset(read: TableRead, splits: Sequence[Any], streaming: bool, named: Mapping[str, Any]) -> Any:
-    """Return a dataset of PyTorch.
-
-    Parameters
-    ----------
-    read : TableRead
-        Reads the splits.
-    splits : sequence of Split
-        The splits.
-    streaming : bool
-        Read while iterating.
-    named : mapping
-        The other arguments of `to_torch`.
-
-    Returns
-    -------
-    torch.utils.data.Dataset
-        The rows.
-
-    Raises
-    ------
-    TypeError
-        An argument is not known.
-    NotImplementedError
-        Rows shall be shuffled or read ahead, or the rank shall be detected.
-    """
+    """Return a dataset of PyTorch."""
     unknown = [name for name in named if name not in _KNOWN]
     if unknown:
         raise TypeError(f"to_torch() got an unexpected keyword argument {unknown[0]!r}")

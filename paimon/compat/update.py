@@ -34,13 +34,7 @@ _ROW_ID = "_ROW_ID"
 
 @define
 class PendingChange:
-    """A change of rows that a commit makes.
-
-    Parameters
-    ----------
-    run : callable
-        Makes the change of a table, with the properties of the snapshot.
-    """
+    """A change of rows that a commit makes."""
 
     run: Callable[[paimon.Table, Mapping[str, str] | None], object]
 
@@ -55,39 +49,14 @@ def run_pending_changes(
     messages: Sequence[object],
     properties: Mapping[str, str] | None,
 ) -> None:
-    """Make one change of rows.
-
-    Parameters
-    ----------
-    table : paimon.Table
-        The table, with the callbacks of the commit.
-    changes : sequence of PendingChange
-        One change.
-    messages : sequence
-        Other messages of the same commit; none are possible.
-    properties : mapping, optional
-        Texts to store in the snapshot.
-
-    Raises
-    ------
-    NotImplementedError
-        The commit has other messages, too.
-    """
+    """Make one change of rows."""
     if len(changes) > 1 or messages:
         refuse("one commit of several updates, or of an update and rows", "commit each of them")
     changes[0].run(table, properties)
 
 
 class TableUpdate(PeerClass):
-    """The base of `BatchTableUpdate` and `StreamTableUpdate`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    commit_user : str
-        The name of the job.
-    """
+    """The base of `BatchTableUpdate` and `StreamTableUpdate`."""
 
     def __init__(self, table: FileStoreTable, commit_user: str) -> None:
         self.table = table
@@ -100,13 +69,7 @@ class TableUpdate(PeerClass):
         return PredicateBuilder(self.table.fields)
 
     def with_update_type(self, update_cols: Sequence[str]) -> Self:
-        """Update these columns alone.
-
-        Raises
-        ------
-        ValueError
-            There is no such column.
-        """
+        """Update these columns alone."""
         unknown = [name for name in update_cols if name not in self.table.field_names]
         if unknown:
             raise ValueError(f"Column {unknown[0]} is not in table schema.")
@@ -119,13 +82,7 @@ class TableUpdate(PeerClass):
         return self
 
     def new_shard_updator(self, shard_num: int, total_shard_count: int) -> ShardTableUpdator:
-        """Return a part of the rows, to read them and write columns of all of them.
-
-        Raises
-        ------
-        NotImplementedError
-            The table has no data evolution.
-        """
+        """Return a part of the rows, to read them and write columns of all of them."""
         self._check_evolves("new_shard_updator", "call Table.update of the package paimon")
         columns = self.table.field_names if self.projection is None else self.projection
         return ShardTableUpdator(self._open().shard(shard_num, total_shard_count, columns), self.table)
@@ -242,15 +199,7 @@ class BatchTableUpdate(TableUpdate):
     """Update and delete rows; made by `BatchWriteBuilder.new_update`."""
 
     def update_by_arrow_with_row_id(self, table: pa.Table) -> list[CommitMessage]:
-        """Return the messages that set columns of the rows whose ids are in the column `_ROW_ID`.
-
-        Raises
-        ------
-        ValueError
-            An id is repeated or not in the table, or a column is missing.
-        NotImplementedError
-            The table has no data evolution.
-        """
+        """Return the messages that set columns of the rows whose ids are in the column `_ROW_ID`."""
         return self._update_by_row_id(table)
 
     def update_by_arrow_batches_with_row_id(self, tables: Iterable[pa.Table]) -> list[CommitMessage]:
@@ -259,42 +208,11 @@ class BatchTableUpdate(TableUpdate):
         return self._update_by_row_id(pa.concat_tables(given)) if given else []
 
     def upsert_by_arrow_with_key(self, table: pa.Table, upsert_keys: Sequence[str]) -> list[Any]:
-        """Return the messages that update the rows with the same keys, and insert the others.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            The new rows.
-        upsert_keys : sequence of str
-            The columns that identify a row.
-
-        Returns
-        -------
-        list
-            What to commit.
-
-        Raises
-        ------
-        ValueError
-            A key is not a column of the table or of the rows.
-        """
+        """Return the messages that update the rows with the same keys, and insert the others."""
         return self._upsert(table, upsert_keys)
 
     def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str]) -> list[Any]:
-        """Return the messages that update or insert rows.
-
-        Parameters
-        ----------
-        rows : iterable
-            Rows with names of columns.
-        upsert_keys : sequence of str
-            As in `upsert_by_arrow_with_key`.
-
-        Returns
-        -------
-        list
-            What to commit.
-        """
+        """Return the messages that update or insert rows."""
         return self._upsert_rows(rows, upsert_keys)
 
     def update_by_predicate(
@@ -303,28 +221,7 @@ class BatchTableUpdate(TableUpdate):
         assignments: Mapping[str, Any],
         read_columns: Sequence[str] | None = None,
     ) -> list[Any]:
-        """Return the messages that set columns of the rows where a predicate is true.
-
-        Parameters
-        ----------
-        predicate : Predicate, optional
-            The rows; None for all.
-        assignments : mapping
-            The new value of each column: a value, an Arrow array with one value for each row, or a function that gets
-            the rows as an Arrow table and returns an array. Arrays and functions need data evolution.
-        read_columns : sequence of str, optional
-            The columns that functions get.
-
-        Returns
-        -------
-        list
-            What to commit.
-
-        Raises
-        ------
-        NotImplementedError
-            A value is a function, and the table has no data evolution.
-        """
+        """Return the messages that set columns of the rows where a predicate is true."""
         return self._update_by_predicate(predicate, assignments, read_columns)
 
     def delete_by_predicate(self, predicate: Predicate | None) -> list[Any]:
@@ -332,37 +229,11 @@ class BatchTableUpdate(TableUpdate):
         return self._delete_by_predicate(predicate)
 
     def delete_by_row_id(self, row_ids: Sequence[int]) -> list[Any]:
-        """Return the messages that delete rows by their ids.
-
-        Raises
-        ------
-        ValueError
-            The table lacks data evolution or deletion vectors, or an id is not in the table.
-        """
+        """Return the messages that delete rows by their ids."""
         return self._delete_by_row_id(row_ids)
 
     def merge_into(self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = ()) -> list[Any]:
-        """Return the messages that merge rows of a source into a table with data evolution.
-
-        Parameters
-        ----------
-        source : object
-            An Arrow table, a data frame, or a table.
-        on : sequence of str or mapping of str to str
-            The key columns, or the column of the source for each key column.
-        when_matched, when_not_matched : sequence
-            The clauses; see `paimon.compat.merge_into`.
-
-        Returns
-        -------
-        list
-            What to commit.
-
-        Raises
-        ------
-        ValueError
-            The table has no data evolution, or a clause does not fit.
-        """
+        """Return the messages that merge rows of a source into a table with data evolution."""
         return self._merge_into(source, on, when_matched, when_not_matched)
 
 
@@ -370,13 +241,6 @@ class StreamTableUpdate(TableUpdate):
     """Change rows under commit identifiers, in tables with data evolution; made by `StreamWriteBuilder.new_update`.
 
     Other tables are refused: their updates are made by the commit, so a commit that is repeated would make them again.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    commit_user : str
-        The name of the job.
     """
 
     def __init__(self, table: FileStoreTable, commit_user: str) -> None:
@@ -390,37 +254,11 @@ class StreamTableUpdate(TableUpdate):
     def upsert_by_arrow_with_key(
         self, table: pa.Table, upsert_keys: Sequence[str], commit_identifier: int
     ) -> list[CommitMessage]:
-        """Return the messages that update or insert rows.
-
-        Parameters
-        ----------
-        table, upsert_keys : pyarrow.Table, sequence of str
-            As in `BatchTableUpdate.upsert_by_arrow_with_key`.
-        commit_identifier : int
-            The identifier of the commit that follows.
-
-        Returns
-        -------
-        list
-            What to commit.
-        """
+        """Return the messages that update or insert rows."""
         return self._upsert(table, upsert_keys)
 
     def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str], commit_identifier: int) -> list[CommitMessage]:
-        """Return the messages that update or insert rows.
-
-        Parameters
-        ----------
-        rows, upsert_keys : iterable, sequence of str
-            As in `BatchTableUpdate.upsert_by_key`.
-        commit_identifier : int
-            The identifier of the commit that follows.
-
-        Returns
-        -------
-        list
-            What to commit.
-        """
+        """Return the messages that update or insert rows."""
         return self._upsert_rows(rows, upsert_keys)
 
     def update_by_predicate(
@@ -430,22 +268,7 @@ class StreamTableUpdate(TableUpdate):
         commit_identifier: int,
         read_columns: Sequence[str] | None = None,
     ) -> list[CommitMessage]:
-        """Return the messages that set columns of rows.
-
-        Parameters
-        ----------
-        predicate, assignments : Predicate, mapping
-            As in `BatchTableUpdate.update_by_predicate`.
-        commit_identifier : int
-            The identifier of the commit that follows.
-        read_columns : sequence of str, optional
-            As in `BatchTableUpdate.update_by_predicate`.
-
-        Returns
-        -------
-        list
-            What to commit.
-        """
+        """Return the messages that set columns of rows."""
         return self._update_by_predicate(predicate, assignments, read_columns)
 
     def delete_by_predicate(self, predicate: Predicate | None, commit_identifier: int) -> list[Any]:
@@ -459,20 +282,7 @@ class StreamTableUpdate(TableUpdate):
     def merge_into(
         self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = (), commit_identifier: int
     ) -> list[Any]:
-        """Return the messages that merge rows of a source into a table.
-
-        Parameters
-        ----------
-        source, on, when_matched, when_not_matched : object
-            As in `BatchTableUpdate.merge_into`.
-        commit_identifier : int
-            The identifier of the commit that follows.
-
-        Returns
-        -------
-        list
-            What to commit.
-        """
+        """Return the messages that merge rows of a source into a table."""
         return self._merge_into(source, on, when_matched, when_not_matched)
 
 

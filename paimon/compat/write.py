@@ -35,13 +35,7 @@ _ROWS_OF_BATCH = 8_192
 
 
 class WriteBuilder(PeerClass, ABC):
-    """Make the writers and the commits of one job.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    """
+    """Make the writers and the commits of one job."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table
@@ -56,13 +50,7 @@ class WriteBuilder(PeerClass, ABC):
         """Return the object that commits."""
 
     def with_restore_snapshot(self, snapshot_id: int) -> WriteBuilder:
-        """Refuse to assign rows to buckets by an earlier state.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to assign rows to buckets by an earlier state."""
         refuse("with_restore_snapshot", "write with a new writer, which reads the newest state")
 
     @abstractmethod
@@ -71,13 +59,7 @@ class WriteBuilder(PeerClass, ABC):
 
 
 class BatchWriteBuilder(WriteBuilder):
-    """Make the writers and the commit of one job; made by `FileStoreTable.new_batch_write_builder`.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    """
+    """Make the writers and the commit of one job; made by `FileStoreTable.new_batch_write_builder`."""
 
     def __init__(self, table: FileStoreTable) -> None:
         super().__init__(table)
@@ -113,28 +95,12 @@ class StreamWriteBuilder(WriteBuilder):
         return StreamTableCommit(self.table, self.commit_user)
 
     def new_update(self) -> StreamTableUpdate:
-        """Return the object that updates rows under commit identifiers, in tables with data evolution.
-
-        Raises
-        ------
-        NotImplementedError
-            The table has no data evolution: a commit that is repeated would change the rows again.
-        """
+        """Return the object that updates rows under commit identifiers, in tables with data evolution."""
         return StreamTableUpdate(self.table, self.commit_user)
 
 
 class TableWrite(PeerClass):
-    """Write rows.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    commit_user : str
-        The name of the job.
-    static_partition : dict, optional
-        The partition to replace; ``{}`` for the partitions that are written, None to replace nothing.
-    """
+    """Write rows."""
 
     _streams = False
 
@@ -157,15 +123,7 @@ class TableWrite(PeerClass):
         return builder.new_write()
 
     def write_arrow(self, data: pa.Table | pa.RecordBatch, bucket: int | None = None) -> None:
-        """Write an Arrow table or batch.
-
-        Raises
-        ------
-        ValueError
-            The columns are not those of the table, or the data do not fit.
-        NotImplementedError
-            A bucket is given.
-        """
+        """Write an Arrow table or batch."""
         if bucket is not None:
             refuse("write_arrow(bucket=…)", "leave the argument out: rows are assigned to buckets by the writer")
         if self._columns is not None and data.schema.names == self.table.field_names:
@@ -183,13 +141,7 @@ class TableWrite(PeerClass):
         self.write_arrow(pa.Table.from_pandas(dataframe, schema=self._schema(), preserve_index=False))
 
     def write_row(self, row: Any) -> None:
-        """Write one row; rows are gathered, so that they are written as columns.
-
-        Raises
-        ------
-        ValueError
-            The row lacks a column.
-        """
+        """Write one row; rows are gathered, so that they are written as columns."""
         names = self._schema().names
         values, kind = named_values(row, self.table.field_names)
         missing = [name for name in names if name not in values]
@@ -200,13 +152,7 @@ class TableWrite(PeerClass):
             self._write_rows()
 
     def with_write_type(self, write_cols: list[str]) -> TableWrite:
-        """Write these columns alone; the others are null or have their default.
-
-        Raises
-        ------
-        ValueError
-            There is no such column.
-        """
+        """Write these columns alone; the others are null or have their default."""
         unknown = [name for name in write_cols if name not in self.table.field_names]
         if unknown:
             raise ValueError(f"Column {unknown[0]} is not in table schema.")
@@ -216,13 +162,7 @@ class TableWrite(PeerClass):
         return self
 
     def with_blob_consumer(self, blob_consumer: object) -> TableWrite:
-        """Refuse to report where BLOB values were written.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse to report where BLOB values were written."""
         refuse("with_blob_consumer", "write the values and read them back")
 
     def write_ray(
@@ -234,28 +174,7 @@ class TableWrite(PeerClass):
         hash_fixed_precluster: str = "auto",
         static_partition: dict[str, Any] | None = None,
     ) -> None:
-        """Write a Ray dataset block by block in this process, and commit it.
-
-        Parameters
-        ----------
-        dataset : ray.data.Dataset
-            The rows.
-        overwrite : bool
-            Replace the table, or the partitions that are written.
-        concurrency : int, optional
-            The most blocks that are written at the same time; one is.
-        ray_remote_args : mapping, optional
-            Refused: no remote task writes.
-        hash_fixed_precluster : str
-            ``"auto"`` or ``"off"``: rows are not grouped by bucket before they are written.
-        static_partition : dict, optional
-            The partition to replace.
-
-        Raises
-        ------
-        NotImplementedError
-            Arguments of tasks, or groups by bucket, are asked for.
-        """
+        """Write a Ray dataset block by block in this process, and commit it."""
         if ray_remote_args or hash_fixed_precluster not in ("auto", "off"):
             refuse("write_ray with tasks of their own", "call write_ray(dataset), or write_arrow in each task")
         builder = BatchWriteBuilder(self.table)
@@ -314,13 +233,7 @@ class BatchTableWrite(TableWrite):
     _prepared = False
 
     def prepare_commit(self) -> list[CommitMessage]:
-        """Return the messages to commit.
-
-        Raises
-        ------
-        RuntimeError
-            It was called before.
-        """
+        """Return the messages to commit."""
         if self._prepared:
             raise RuntimeError("BatchTableWrite only supports one-time committing.")
         self._prepared = True
@@ -340,17 +253,7 @@ class StreamTableWrite(TableWrite):
 
 
 class TableCommit(PeerClass):
-    """Commit messages.
-
-    Parameters
-    ----------
-    table : FileStoreTable
-        The table.
-    commit_user : str
-        The name of the job.
-    static_partition : dict, optional
-        The partition to replace; ``{}`` for the partitions that are written, None to replace nothing.
-    """
+    """Commit messages."""
 
     _streams = False
 
@@ -421,13 +324,7 @@ class BatchTableCommit(TableCommit):
         commit_messages: Sequence[CommitMessage | PendingChange],
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Publish the messages, with these properties in the snapshot.
-
-        Raises
-        ------
-        RuntimeError
-            It was called before.
-        """
+        """Publish the messages, with these properties in the snapshot."""
         self._check_first()
         self._publish(commit_messages, snapshot_properties)
 
@@ -438,13 +335,7 @@ class BatchTableCommit(TableCommit):
         self.table.inner.overwrite(empty, {})
 
     def truncate_partitions(self, partitions: Sequence[Mapping[str, str]]) -> None:
-        """Delete the rows of partitions.
-
-        Raises
-        ------
-        ValueError
-            No partition is given.
-        """
+        """Delete the rows of partitions."""
         self._check_first()
         if not partitions:
             raise ValueError("Partitions list cannot be empty.")
@@ -467,17 +358,7 @@ class StreamTableCommit(TableCommit):
         commit_identifier: int,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Publish the messages.
-
-        Parameters
-        ----------
-        commit_messages : sequence
-            What writers prepared.
-        commit_identifier : int
-            A number that grows with each commit.
-        snapshot_properties : mapping, optional
-            Texts to store in the snapshot.
-        """
+        """Publish the messages."""
         if self._builder().new_commit().filter_committed([commit_identifier]):
             self._publish(commit_messages, snapshot_properties, commit_identifier)
 

@@ -515,22 +515,8 @@ def _restore_error(kind: type[PaimonError], args: tuple[object, ...], fields: di
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return a hint that names the nearest known name, or lists the known ones.
+    """Return a hint that names the nearest known name, or lists the known ones (at most 20).
 
-    Parameters
-    ----------
-    name : str
-        The name that is not known.
-    known : iterable of str
-        The known names; at most 20 of them are listed.
-
-    Returns
-    -------
-    str or None
-        The hint; None where no name is known.
-
-    Examples
-    --------
     >>> did_you_mean("prise", ["id", "price"])
     "did you mean 'price'?"
     >>> did_you_mean("x", ["id", "price"])

@@ -58,21 +58,9 @@ class MissingExtra(PaimonError, ImportError):
 
 
 def missing_extra(feature: str, package: str, extra: str | None = None) -> MissingExtra:
-    """Build the error for a package that is not installed.
+    """Build the error for a package that is not installed; `feature`, which needs it, is the subject of the message.
 
-    Parameters
-    ----------
-    feature : str
-        What needs it, as the subject of a sentence.
-    package : str
-        The package, or a module of it.
-    extra : str, optional
-        The extra to name; by default the smallest one that installs the package.
-
-    Returns
-    -------
-    MissingExtra
-        For the caller to raise.
+    Without `extra`, the message names the smallest extra that installs the package.
     """
     root = package.partition(".")[0]
     return MissingExtra(feature, root, extra or EXTRAS[root])

@@ -18,23 +18,14 @@ SYSTEM_DATABASE = "sys"
 
 @frozen
 class Identifier:
-    """A table, seen from a branch, or one of its system tables.
+    """A table, seen from a branch, or one of its system tables."""
 
-    Parameters
-    ----------
-    database : str
-        The database; empty where the table was opened by its path.
-    table : str
-        The table without suffixes.
-    branch : str
-        The branch; ``"main"`` by default.
-    system_table : str, optional
-        The name of the system table, such as ``"snapshots"``; None for the table itself.
-    """
-
+    # empty if the table was opened by its path
     database: str
+    # the table name without suffixes
     table: str
     branch: str = MAIN_BRANCH
+    # such as "snapshots"; None for the table itself
     system_table: str | None = None
 
     @property
@@ -46,13 +37,6 @@ class Identifier:
 def parse_identifier(name: str) -> Identifier:
     """Parse ``database.table[$branch_b][$system]``.
 
-    Raises
-    ------
-    InvalidRequest
-        The name has no database, or a part of it is no path segment.
-
-    Examples
-    --------
     >>> parse_identifier("shop.orders$branch_test$snapshots")
     Identifier(database='shop', table='orders', branch='test', system_table='snapshots')
     >>> parse_identifier("shop.orders").full_name
@@ -70,18 +54,6 @@ def parse_identifier(name: str) -> Identifier:
 def split_suffixes(name: str) -> tuple[str, str, str | None]:
     """Split ``table[$branch_b][$system]`` into table, branch and system table.
 
-    Returns
-    -------
-    (str, str, str or None)
-        The table; the branch, ``"main"`` by default; the system table, None where there is none.
-
-    Raises
-    ------
-    InvalidRequest
-        The suffixes are not a branch, a system table, or a branch followed by a system table.
-
-    Examples
-    --------
     >>> split_suffixes("orders$files")
     ('orders', 'main', 'files')
     """
@@ -101,13 +73,7 @@ def _invalid_name_error(name: object, hint: str) -> InvalidRequest:
 
 
 def check_not_hidden(name: str, what: str) -> None:
-    """Refuse a name that begins with a dot, because such directories are hidden.
-
-    Raises
-    ------
-    InvalidRequest
-        The error names the kind of the object.
-    """
+    """Refuse a name of a `what` that begins with a dot, because such directories are hidden."""
     if name.startswith("."):
         raise InvalidRequest(
             f"The {what} name {name!r} must not begin with a dot.", subject=name, hint="begin it with a letter"
@@ -115,13 +81,7 @@ def check_not_hidden(name: str, what: str) -> None:
 
 
 def check_database_name(name: str) -> None:
-    """Refuse a name that no database can have.
-
-    Raises
-    ------
-    InvalidRequest
-        The name is no name of a directory, or it is reserved.
-    """
+    """Refuse a database name that cannot name a directory, or that is reserved."""
     check_segment(name, "database name")
     check_not_hidden(name, "database")
     if name == SYSTEM_DATABASE:
@@ -131,13 +91,7 @@ def check_database_name(name: str) -> None:
 
 
 def parse_table_name(name: str) -> Identifier:
-    """Parse the name of a table that is created, changed or dropped.
-
-    Raises
-    ------
-    InvalidRequest
-        The name has a part after ``$``, or no table can have it.
-    """
+    """Parse the name of a table that is created, changed or dropped; a part after ``$`` is refused."""
     identifier = parse_identifier(name)
     if "$" in name:
         raise InvalidRequest(f"{name!r} is not the name of a table.", subject=name, hint="leave out the $ part")

@@ -32,20 +32,12 @@ _UNPAIRED_SURROGATE = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\
 
 @frozen
 class DocumentKind:
-    """A kind of metadata file that holds JSON or text, and the limits of one such file.
-
-    Parameters
-    ----------
-    name : str
-        The name of the kind in errors.
-    max_bytes : int
-        The largest size of a file in bytes; checked before the file is read.
-    max_nesting : int
-        The largest number of objects and lists inside each other.
-    """
+    """A kind of metadata file that holds JSON or text, and the limits of one such file."""
 
     name: str
+    # checked before the file is read
     max_bytes: int
+    # how many objects and lists may be inside each other
     max_nesting: int = MAX_NESTING
 
     @property
@@ -69,26 +61,9 @@ HINT_FILE = DocumentKind("hint", _KIBIBYTE)
 def dump_json(value: object, *, compact: bool = False) -> bytes:
     """Encode a value as Jackson pretty-prints it: two blanks a level, arrays on one line, no final newline.
 
-    Parameters
-    ----------
-    value : object
-        Mappings, lists, text, numbers, booleans and None. Numbers with a fraction are Decimals, which keep their
-        digits.
-    compact : bool
-        Leave out line breaks and indentation.
+    Pass numbers with a fraction as Decimal, so that they keep their digits. `compact` omits line breaks and
+    indentation.
 
-    Returns
-    -------
-    bytes
-        UTF-8.
-
-    Raises
-    ------
-    InvalidRequest
-        A text is not valid Unicode.
-
-    Examples
-    --------
     >>> print(dump_json({"id": 1, "keys": ["a", "b"]}).decode())
     {
       "id" : 1,
@@ -123,27 +98,7 @@ def _string(text: str) -> str:
 
 
 def load_object(data: bytes, path: str, kind: DocumentKind = DETAIL_FILE) -> Members:
-    """Parse the JSON object that a file holds.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    path : str
-        The file, for errors.
-    kind : DocumentKind
-        The limits of the file; the smallest ones by default.
-
-    Returns
-    -------
-    Members
-        The members of the object, with checked access.
-
-    Raises
-    ------
-    CorruptTable
-        The bytes are not JSON, not an object, or beyond the limits.
-    """
+    """Parse the JSON object of a file within the limits of `kind`; anything else raises `CorruptTable`."""
     _check_size(data, path, kind)
     try:
         text = data.decode("utf-8")
@@ -169,10 +124,7 @@ def _check_size(data: bytes, path: str, kind: DocumentKind) -> None:
 def load_json(text: str, max_nesting: int = MAX_NESTING) -> Any:
     """Parse any JSON value; numbers with a fraction become Decimals.
 
-    Raises
-    ------
-    ValueError
-        The text is not JSON, or a number or the nesting is beyond the limits.
+    Text that is not JSON, or exceeds the limits of nesting and digits, raises ValueError.
     """
     value = json.loads(text, parse_int=_integer, parse_float=_fraction, parse_constant=_refuse_constant)
     if text.count("{") + text.count("[") > max_nesting:
@@ -220,20 +172,11 @@ def _first_line(error: BaseException) -> str:
 
 @frozen
 class Members:
-    """A JSON object with checked access: a member of a wrong type or range raises CorruptTable with file and member.
-
-    Parameters
-    ----------
-    values : mapping
-        The members by name.
-    path : str
-        The file, for errors.
-    where : str
-        Prefix of member names in errors: empty, or such as ``"fields[2]."``.
-    """
+    """A JSON object with checked access: a member of a wrong type or range raises CorruptTable with file and member."""
 
     values: Mapping[str, Any]
     path: str
+    # the prefix of member names in errors: empty, or such as "fields[2]."
     where: str = ""
 
     def corrupt(self, name: str, reason: str) -> CorruptTable:
@@ -245,13 +188,7 @@ class Members:
         return self.values.get(name)
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text; None where it is missing or null.
-
-        Raises
-        ------
-        CorruptTable
-            The member has another type.
-        """
+        """Return a text; None where it is missing or null."""
         value = self.get(name)
         if value is not None and not isinstance(value, str):
             raise self.corrupt(name, f"is not a text but {_shorten_value(value)}")
@@ -262,25 +199,7 @@ class Members:
         return self._require(name, self.optional_text(name))
 
     def optional_integer(self, name: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int | None:
-        """Return a whole number within bounds; None where it is missing or null.
-
-        Parameters
-        ----------
-        name : str
-            The member.
-        low, high : int
-            The inclusive bounds; by default those of a 64-bit integer.
-
-        Returns
-        -------
-        int or None
-            The number.
-
-        Raises
-        ------
-        CorruptTable
-            The member is not a whole number, or is out of bounds.
-        """
+        """Return a whole number between `low` and `high`, both inclusive; None if it is missing or null."""
         value = self.get(name)
         if value is None:
             return None
@@ -293,12 +212,7 @@ class Members:
     def version(self, kind: str, newest: int) -> int:
         """Return the version of a metadata file; files without one have version 1.
 
-        Raises
-        ------
-        CorruptTable
-            The member is not a whole number.
-        Unsupported
-            The version is 0, or newer than `newest`. The error names `kind` and the file.
+        Version 0, or one newer than `newest`, raises `Unsupported` with `kind` and the file.
         """
         version = self.optional_integer("version", 0, INT_MAX)
         if version is not None and not 1 <= version <= newest:
@@ -309,56 +223,25 @@ class Members:
         return 1 if version is None else version
 
     def integer(self, name: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int:
-        """Return a whole number that must be present.
-
-        Parameters
-        ----------
-        name : str
-            The member.
-        low, high : int
-            The inclusive bounds; by default those of a 64-bit integer.
-
-        Returns
-        -------
-        int
-            The number.
-        """
+        """Return a whole number between `low` and `high`, both inclusive; it must be present."""
         return self._require(name, self.optional_integer(name, low, high))
 
     def array(self, name: str) -> list[Any]:
-        """Return a list; an empty one where it is missing or null.
-
-        Raises
-        ------
-        CorruptTable
-            The member has another type.
-        """
+        """Return a list; an empty one where it is missing or null."""
         value = self.get(name)
         if value is not None and not isinstance(value, list):
             raise self.corrupt(name, f"is not a list but {_shorten_value(value)}")
         return value or []
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; an empty one where it is missing or null.
-
-        Raises
-        ------
-        CorruptTable
-            The member is not a list, or holds anything but texts.
-        """
+        """Return a list of texts; an empty one where it is missing or null."""
         values = self.array(name)
         if not all(isinstance(v, str) for v in values):
             raise self.corrupt(name, "is not a list of texts")
         return tuple(values)
 
     def text_map(self, name: str) -> dict[str, str]:
-        """Return an object whose values are texts; an empty one where it is missing or null.
-
-        Raises
-        ------
-        CorruptTable
-            The member is not an object, or holds anything but texts.
-        """
+        """Return an object whose values are texts; an empty one where it is missing or null."""
         value = self.get(name)
         if value is None:
             return {}
@@ -367,13 +250,7 @@ class Members:
         return value
 
     def child(self, value: object, where: str) -> Members:
-        """Return checked access to an object inside this one.
-
-        Raises
-        ------
-        CorruptTable
-            `value` is not an object.
-        """
+        """Return checked access to an object inside this one."""
         if not isinstance(value, dict):
             raise self.corrupt(where, f"is not an object but {_shorten_value(value)}")
         return Members(value, self.path, f"{self.where}{where}.")

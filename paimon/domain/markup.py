@@ -38,39 +38,20 @@ _STYLE = (
 
 @frozen
 class Column:
-    """A column of a grid.
-
-    Parameters
-    ----------
-    name : str
-        The title of the column.
-    type_name : str
-        Small text below the title; empty for none.
-    is_number : bool
-        Whether the cells are aligned to the right.
-    """
+    """A column of a grid."""
 
     name: str
+    # small text below the title; empty for none
     type_name: str = ""
+    # cells are aligned to the right
     is_number: bool = False
 
 
 def format_card(title: str, kind: str, facts: Iterable[tuple[str, str]], *parts: str) -> str:
-    """Format a card.
+    """Format a card as HTML of one element, with its own style.
 
-    Parameters
-    ----------
-    title, kind : str
-        The name of what is shown, and what it is.
-    facts : iterable of (str, str)
-        Labels and texts, a line each.
-    *parts : str
-        HTML from the other functions of this module, below the facts.
-
-    Returns
-    -------
-    str
-        HTML of one element, with its own style.
+    `kind` describes the object. `facts` are labels and texts, one line each. `parts` are HTML from this module, not
+    text.
     """
     rows = "".join(f"<tr><td>{_text(label)}</td><td>{_text(value)}</td></tr>" for label, value in facts)
     body = f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
@@ -107,8 +88,6 @@ def format_details(summary: str, *parts: str) -> str:
 def format_size(count: int) -> str:
     """Format a number of bytes.
 
-    Examples
-    --------
     >>> format_size(2764)
     '2.7 KiB'
     """
@@ -123,8 +102,6 @@ def format_size(count: int) -> str:
 def format_time(millis: int) -> str:
     """Format epoch milliseconds as a time in UTC; a time outside Python's calendar is shown as its number.
 
-    Examples
-    --------
     >>> format_time(0)
     '1970-01-01 00:00:00 UTC'
     """
@@ -137,8 +114,6 @@ def format_time(millis: int) -> str:
 def format_count(count: int, noun: str) -> str:
     """Format a count with its noun.
 
-    Examples
-    --------
     >>> format_count(1, "file"), format_count(1200, "file")
     ('1 file', '1,200 files')
     """

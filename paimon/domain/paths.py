@@ -26,23 +26,6 @@ def check_segment(name: str, what: str = "name") -> str:
     """Return the name itself if it is one path segment.
 
     Refused are the empty name, ``.``, ``..``, slashes and backslashes, control characters and unpaired surrogates.
-
-    Parameters
-    ----------
-    name : str
-        The name from a caller.
-    what : str
-        What it names, for the error.
-
-    Returns
-    -------
-    str
-        The name, unchanged.
-
-    Raises
-    ------
-    InvalidRequest
-        The name is not a single path segment.
     """
     if not isinstance(name, str) or not name or name in (".", "..") or _BAD_CHARACTER.search(name):
         raise InvalidRequest(
@@ -54,13 +37,7 @@ def check_segment(name: str, what: str = "name") -> str:
 
 
 def check_stored_segment(name: str, path: str) -> str:
-    """Return the name itself if it is one path segment; the name was read from the file `path`.
-
-    Raises
-    ------
-    CorruptTable
-        The name is not a single path segment, so the file `path` is corrupt.
-    """
+    """Return the name itself if it is one path segment; otherwise the file `path`, which contains it, is corrupt."""
     try:
         return check_segment(name, "file name")
     except InvalidRequest as error:
@@ -70,8 +47,6 @@ def check_stored_segment(name: str, path: str) -> str:
 def join_path(*parts: str) -> str:
     """Join parts of a path with single slashes; empty parts are left out.
 
-    Examples
-    --------
     >>> join_path("/warehouse/shop.db/", "orders", "", "snapshot")
     '/warehouse/shop.db/orders/snapshot'
     """
@@ -80,26 +55,9 @@ def join_path(*parts: str) -> str:
 
 
 def check_within(path: str, roots: Sequence[str], source: str) -> str:
-    """Return the path itself if it is normalised and lies under one of the roots.
+    """Return the path itself if it is normalized and lies under one of the roots (directories or URLs).
 
-    Parameters
-    ----------
-    path : str
-        The path or URL to check.
-    roots : sequence of str
-        The directories or URLs that files may lie under.
-    source : str
-        The file that names the path, for the error.
-
-    Returns
-    -------
-    str
-        The path, unchanged.
-
-    Raises
-    ------
-    CorruptTable
-        The path lies outside the roots, or has parts such as ``..``.
+    Otherwise `source`, the file that names the path, is corrupt.
     """
     if _is_normalised(path) and any(_is_below(path, root) for root in roots):
         return path
@@ -131,16 +89,9 @@ def _split_scheme(path: str) -> tuple[str, str]:
 
 @frozen
 class TablePaths:
-    """The paths of one table, seen from one branch: metadata lies in the branch, manifests and data in the root.
+    """The paths of one table, seen from one branch: metadata lies in the branch, manifests and data in the root."""
 
-    Parameters
-    ----------
-    root : str
-        The directory or URL of the table.
-    branch : str
-        The branch; ``"main"`` by default.
-    """
-
+    # the directory or URL of the table
     root: str
     branch: str = MAIN_BRANCH
 
@@ -227,21 +178,9 @@ class TablePaths:
         return join_path(self.root, "statistics", check_stored_segment(name, source or self.root))
 
     def bucket_directory(self, partition_path: str, bucket: int, data_directory: str = "") -> str:
-        """Return the directory of a bucket.
+        """Return the directory of a bucket; bucket -2 is the directory ``bucket-postpone``.
 
-        Parameters
-        ----------
-        partition_path : str
-            ``"k=v/…"``; empty for a table without partitions.
-        bucket : int
-            The bucket number; -2 is the directory ``bucket-postpone``.
-        data_directory : str
-            The option `data-file.path-directory`.
-
-        Returns
-        -------
-        str
-            A path below the root.
+        `partition_path` is ``"k=v/…"``, or empty. `data_directory` is the option `data-file.path-directory`.
         """
         name = "bucket-postpone" if bucket == -2 else f"bucket-{bucket}"
         return join_path(self.data_root(data_directory), partition_path, name)

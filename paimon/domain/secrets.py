@@ -40,8 +40,6 @@ _QUERY = re.compile(r"(?:SELECT|WITH|VALUES|FROM|INSERT|UPDATE|DELETE|MERGE|EXPL
 def is_secret(name: str) -> bool:
     """Return whether an option of this name must not be shown or sent.
 
-    Examples
-    --------
     >>> is_secret("aws_secret_access_key"), is_secret("region")
     (True, False)
     """
@@ -112,8 +110,6 @@ def _find_value(statement: str, start: int, is_text: bool) -> list[tuple[int, in
 def mask_statement(statement: str) -> str:
     """Return a SQL statement with stars for the characters of its secrets, so that positions stay.
 
-    Examples
-    --------
     >>> mask_statement("CREATE CATALOG c WITH ('s3.secret-key' = 'hush')")
     "CREATE CATALOG c WITH ('s3.secret-key' = '****')"
     """
@@ -140,8 +136,6 @@ def has_password(url: str) -> bool:
 def remove_password(url: str) -> str:
     """Return the URL with its user, if any, and without a password or other secrets.
 
-    Examples
-    --------
     >>> remove_password("postgresql://ada:secret@host/db")
     'postgresql://ada@host/db'
     """

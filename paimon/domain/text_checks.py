@@ -17,8 +17,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def is_unicode(text: str) -> bool:
     r"""Return whether a text can be encoded as UTF-8: an unpaired surrogate cannot.
 
-    Examples
-    --------
     >>> is_unicode("caf\u00e9"), is_unicode("\ud800")
     (True, False)
     """
@@ -28,8 +26,6 @@ def is_unicode(text: str) -> bool:
 def show_value(value: object) -> str:
     """Return the text of a value for a message; Python writes no integers of more than 4,300 digits.
 
-    Examples
-    --------
     >>> show_value("a"), show_value(10**5000)
     ("'a'", 'an integer of more than 4300 digits')
     """
@@ -40,25 +36,7 @@ def show_value(value: object) -> str:
 
 
 def check_text(value: object, what: str) -> str:
-    """Refuse a value that is not a text, or that cannot be encoded as UTF-8.
-
-    Parameters
-    ----------
-    value : object
-        The value from the caller.
-    what : str
-        What it is, for the error.
-
-    Returns
-    -------
-    str
-        The value, unchanged.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is no `str`, or holds an unpaired surrogate.
-    """
+    """Return a text unchanged; refuse a value that is not a text, or that cannot be encoded as UTF-8."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{capitalize(what)} {value!r} is not a text", subject=what, hint="pass a str")
     if not is_unicode(value):
@@ -69,13 +47,7 @@ def check_text(value: object, what: str) -> str:
 
 
 def check_path(value: object, what: str) -> str:
-    """Return a path or URL unchanged if file systems accept it; the parameters are those of `check_text`.
-
-    Raises
-    ------
-    InvalidRequest
-        The path is no `str`, or contains an unpaired surrogate or a NUL.
-    """
+    """Return a path or URL unchanged; refuse one that is not a valid text or contains a NUL character."""
     text = check_text(value, what)
     if "\0" in text:
         raise InvalidRequest(
@@ -85,25 +57,7 @@ def check_path(value: object, what: str) -> str:
 
 
 def check_names(values: object, what: str) -> tuple[str, ...]:
-    """Refuse a value that is not a list of texts.
-
-    Parameters
-    ----------
-    values : object
-        The names from the caller.
-    what : str
-        What they are, for the error.
-
-    Returns
-    -------
-    tuple of str
-        The names.
-
-    Raises
-    ------
-    InvalidRequest
-        A single text, no iterable, or one that holds anything but texts.
-    """
+    """Return the names as a tuple; refuse a single text, or a value that is not an iterable of texts."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidRequest(
             f"{capitalize(what)} {values!r} is not a list of names", subject=what, hint="pass a list of str"
@@ -112,25 +66,7 @@ def check_names(values: object, what: str) -> tuple[str, ...]:
 
 
 def check_mapping(value: object, what: str) -> Mapping[Any, Any]:
-    """Refuse a value that is not a mapping; None means an empty one.
-
-    Parameters
-    ----------
-    value : object
-        The value from the caller.
-    what : str
-        What it is, for the error.
-
-    Returns
-    -------
-    mapping
-        The value, unchanged.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is no mapping.
-    """
+    """Refuse a value that is not a mapping; None means an empty one."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -20,18 +20,6 @@ JAVA_TRIMMED = "".join(map(chr, range(0x21)))
 def is_blank(text: str) -> bool:
     r"""Return whether Java's `StringUtils.isNullOrWhitespaceOnly` holds for a text.
 
-    Parameters
-    ----------
-    text : str
-        The text; it may be empty.
-
-    Returns
-    -------
-    bool
-        True for the empty text and for text of white space only.
-
-    Examples
-    --------
     >>> is_blank("\u3000"), is_blank("\x01"), is_blank("\xa0")
     (True, False, False)
     """

@@ -63,23 +63,10 @@ CREATION_PREFIX = "create-table-as-"
 
 @frozen
 class TableDeclaration:
-    """What the creator of a table declares.
-
-    Attributes
-    ----------
-    fields : sequence of DataField
-        The columns.
-    primary_keys : sequence of str
-        The columns of the primary key; empty for an append table.
-    partition_keys : sequence of str
-        The partition columns.
-    options : mapping of str to str
-        The options of the table.
-    comment : str, optional
-        The comment of the table.
-    """
+    """What the creator of a table declares."""
 
     fields: Sequence[DataField]
+    # empty for an append table
     primary_keys: Sequence[str] = ()
     partition_keys: Sequence[str] = ()
     options: Mapping[str, str] = field(factory=dict)
@@ -89,30 +76,10 @@ class TableDeclaration:
 def create_table(
     engine: Engine, paths: TablePaths, declaration: TableDeclaration, allow_unknown_options: bool = False
 ) -> TableSchema:
-    """Write the first schema of a new table.
+    """Write the first schema of a new table; nothing is written if a column, key or option is not allowed.
 
-    Parameters
-    ----------
-    engine : Engine
-        Writes the file.
-    paths : TablePaths
-        The paths of the table.
-    declaration : TableDeclaration
-        Columns, keys, options and comment.
-    allow_unknown_options : bool
-        Whether options that are not in the registry are stored.
-
-    Returns
-    -------
-    TableSchema
-        The stored schema.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported
-        A column, key or option is not allowed; nothing was written.
-    AlreadyExists
-        There is a table at this path, or there are snapshots without one.
+    Raises `AlreadyExists` also if there are snapshots without a table. `allow_unknown_options` stores options that are
+    not in the registry.
     """
     d, now = declaration, engine.clock.now_millis()
     check_options(d.options, allow_unknown_options)
@@ -131,30 +98,10 @@ def create_table(
 
 @on_same_table
 def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> TableSchema:
-    """Write the next schema: the newest one with all of these changes; without a difference nothing is written.
+    """Write the next schema: the newest one with these changes in order; without a difference nothing is written.
 
-    Statistics prove that stored values fit a type that holds less, before and after the schema is published.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    changes : sequence of SchemaChange
-        The changes, applied in order.
-
-    Returns
-    -------
-    TableSchema
-        The newest schema with the changes.
-
-    Raises
-    ------
-    InvalidRequest, AlreadyExists, Unsupported
-        A change is not allowed; nothing was written.
-    NotFound
-        The table or a column does not exist; nothing was written.
-    StorageError
-        Other writers were first too often.
+    Statistics prove that stored values fit a type that holds less, before and after the schema is published. Raises
+    `StorageError` if concurrent schema changes were published first too often.
     """
     set_options = [c for c in changes if isinstance(c, SetOption)]
     check_options({check_text(c.key, "option"): c.value for c in set_options}, allow_unknown=True)
@@ -295,13 +242,7 @@ def _has_valid_aggregates(schema: TableSchema) -> bool:
 
 
 def load_at_newest_schema(context: TableContext) -> TableContext:
-    """Return the context of the table at its newest schema.
-
-    Raises
-    ------
-    NotFound
-        The table does not exist any more.
-    """
+    """Return the context of the table at its newest schema."""
     newest = latest_schema(context.engine, context.paths)
     if newest is None:
         raise NotFound("table", context.table.location)

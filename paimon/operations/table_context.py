@@ -17,16 +17,11 @@ class TableContext:
     """The engine that gives access to storage, and the table that an operation reads or changes.
 
     The value is immutable and picklable where the engine is, so that a task may carry it to another process.
-
-    Attributes
-    ----------
-    engine : Engine
-        The ports: files, formats, clock, executor and the others.
-    table : TableDefinition
-        The table at one version of its schema, with its effective options.
     """
 
+    # the ports: files, formats, clock, executor and the others
     engine: Engine = field(eq=False)
+    # the table at one version of its schema, with its effective options
     table: TableDefinition
 
     @property

@@ -20,48 +20,20 @@ TEXT, INTEGER, BOOLEAN, TIME = "text", "integer", "boolean", "time"
 
 @frozen
 class Parameter:
-    """A parameter of a procedure.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    type : str
-        ``text``, ``integer``, ``boolean`` or ``time``.
-    help : str
-        What it means.
-    required : bool
-        Whether it has no default.
-    other_name : str, optional
-        The name of the parameter in Spark, where it is not that in Flink.
-    """
+    """A parameter of a procedure."""
 
     name: str
+    # text, integer, boolean or time
     type: str
+    # what the parameter means
     help: str
+    # whether it has no default
     required: bool = False
+    # name in Spark, where it is not that in Flink
     other_name: str | None = None
 
     def convert(self, procedure: str, value: object) -> Any:
-        """Return the value of an argument in the type of the parameter.
-
-        Parameters
-        ----------
-        procedure : str
-            The name of the procedure, for the error.
-        value : object
-            What the caller gave.
-
-        Returns
-        -------
-        object
-            A str, int or bool.
-
-        Raises
-        ------
-        InvalidRequest
-            The value has another type.
-        """
+        """Return the value of an argument as a str, int or bool, by the type of the parameter."""
         is_integer = isinstance(value, int) and not isinstance(value, bool)
         if (
             self.type == INTEGER
@@ -89,28 +61,9 @@ class Parameter:
 def bind_arguments(
     procedure: str, parameters: Sequence[Parameter], positional: Sequence[object], named: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return the given arguments by the names of their parameters.
+    """Return the given arguments by the names of their parameters, without those that have their default.
 
-    Parameters
-    ----------
-    procedure : str
-        The name of the procedure.
-    parameters : sequence of Parameter
-        Its parameters, in order.
-    positional : sequence of object
-        Values in the order of the parameters.
-    named : mapping of str to object
-        Values by name; NULL is the default.
-
-    Returns
-    -------
-    dict of str to object
-        Without the parameters that have their default.
-
-    Raises
-    ------
-    InvalidRequest
-        An argument is unknown, given twice, missing, or of another type.
+    NULL in `named` is the default.
     """
     by_name = {parameter.name: parameter for parameter in parameters}
     if len(positional) > len(parameters):

@@ -37,12 +37,8 @@ _ONLY_JAVA = frozenset({
 def find_procedure(name: str) -> Procedure:
     """Return the procedure of a name, with or without ``sys.``.
 
-    Raises
-    ------
-    NotFound
-        There is no such procedure; the hint names the most similar one.
-    Unsupported
-        Java has the procedure, and this library lacks it.
+    Unsupported means that Java has the procedure, and this library lacks it. The hint of NotFound is the most similar
+    name.
     """
     bare = name.lower().removeprefix("sys.")
     if bare in _ONLY_JAVA - PROCEDURES.keys():
@@ -55,30 +51,9 @@ def find_procedure(name: str) -> Procedure:
 def call_procedure(
     table: ProcedureTable, name: str, positional: Sequence[object], named: Mapping[str, object]
 ) -> pa.Table:
-    """Run a procedure of a table.
+    """Run a procedure of a table, such as ``sys.compact``, and return what it did.
 
-    Parameters
-    ----------
-    table : ProcedureTable
-        The table.
-    name : str
-        Such as ``"sys.compact"``.
-    positional : sequence of object
-        Values in the order of the parameters after `table`.
-    named : mapping of str to object
-        Values by the name of the parameter.
-
-    Returns
-    -------
-    pyarrow.Table
-        What it did.
-
-    Raises
-    ------
-    NotFound
-        There is no such procedure.
-    InvalidRequest
-        An argument is not valid.
+    `positional` are values in the order of the parameters after `table`.
     """
     if name.lower().removeprefix("sys.") == HELP:
         return call_help(positional, named)
@@ -87,15 +62,7 @@ def call_procedure(
 
 
 def call_help(positional: Sequence[object], named: Mapping[str, object]) -> pa.Table:
-    """List all procedures, or the parameters of the one that is named.
-
-    Raises
-    ------
-    NotFound
-        There is no such procedure.
-    InvalidRequest
-        An argument is not valid.
-    """
+    """List all procedures, or the parameters of the one that is named."""
     bound = bind_arguments(HELP, (_PROCEDURE,), positional, named)
     return describe_parameters(bound[_PROCEDURE.name]) if bound else list_procedures()
 
@@ -105,19 +72,7 @@ def split_table_argument(
 ) -> tuple[str, dict[str, Any]]:
     """Separate the name of the table from the other arguments.
 
-    Parameters
-    ----------
-    procedure : Procedure
-        The procedure.
-    positional : sequence of object
-        Values in the order of the parameters, the table first.
-    named : mapping of str to object
-        Values by name.
-
-    Returns
-    -------
-    (str, dict of str to object)
-        The name of the table, and the other arguments by name.
+    `positional` are values in the order of the parameters, the table first.
     """
     bound = bind_arguments(procedure.name, (TABLE, *procedure.parameters), positional, named)
     return bound.pop(TABLE.name), bound
@@ -141,13 +96,7 @@ def _describe(name: str) -> dict[str, str]:
 
 
 def describe_parameters(name: str) -> pa.Table:
-    """Return the parameters of one procedure: `parameter`, `type`, `required` and `meaning`.
-
-    Raises
-    ------
-    NotFound
-        There is no such procedure.
-    """
+    """Return the parameters of one procedure: `parameter`, `type`, `required` and `meaning`."""
     bare = name.lower().removeprefix("sys.")
     parameters = _OTHERS[bare][1] if bare in _OTHERS else (TABLE, *find_procedure(name).parameters)
     rows = [{"parameter": p.name, "type": p.type, "required": p.required, "meaning": p.help} for p in parameters]

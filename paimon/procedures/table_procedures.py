@@ -68,21 +68,11 @@ Run = Callable[[ProcedureTable, Arguments], pa.Table]
 
 @frozen
 class Procedure:
-    """A procedure of a table.
+    """A procedure of a table."""
 
-    Parameters
-    ----------
-    name : str
-        The name after ``sys.``.
-    help : str
-        What it does, in one sentence.
-    parameters : tuple of Parameter
-        The parameters after `table`.
-    run : callable
-        Runs it.
-    """
-
+    # name after `sys.`
     name: str
+    # what it does, in one sentence
     help: str
     parameters: tuple[Parameter, ...]
     run: Run
@@ -262,13 +252,7 @@ def _expire_consumers(table: ProcedureTable, arguments: Arguments) -> pa.Table:
 
 
 def parse_assignments(text: str, what: str) -> dict[str, str]:
-    """Parse ``k=v,k2=v2``; values may be in single quotes.
-
-    Raises
-    ------
-    InvalidRequest
-        A part has no equals sign.
-    """
+    """Parse ``k=v,k2=v2``; values may be in single quotes. Errors name the text as `what`."""
     found: dict[str, str] = {}
     for part in (piece.strip() for piece in text.split(",")):
         if not part:
@@ -281,13 +265,7 @@ def parse_assignments(text: str, what: str) -> dict[str, str]:
 
 
 def parse_partitions(text: str) -> list[dict[str, str]]:
-    """Parse partitions such as ``dt=2026-01-01,hour=1;dt=2026-01-02``.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no partition, or a part has no equals sign.
-    """
+    """Parse partitions such as ``dt=2026-01-01,hour=1;dt=2026-01-02``."""
     found = [spec for part in text.split(";") if (spec := parse_assignments(part, "partitions"))]
     if not found:
         raise InvalidRequest("No partition is given.", subject="partitions", hint="write 'dt=2026-01-01;dt=2026-01-02'")

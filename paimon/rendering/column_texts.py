@@ -24,18 +24,7 @@ _TERMINAL_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}]"
 
 
 def to_json_lines(batch: pa.RecordBatch) -> pa.StringArray:
-    """Render each row as a JSON object that ends with a newline.
-
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-        The rows.
-
-    Returns
-    -------
-    pyarrow.StringArray
-        One text for each row, none of them null.
-    """
+    """Render each row as a JSON object that ends with a newline. No text is null."""
     return _to_json_objects(
         batch.schema.names, [to_json_texts(column) for column in batch.columns], batch.num_rows, "\n"
     )

@@ -17,17 +17,10 @@ _MEASURED_ROWS = 1_000
 
 @frozen
 class LineLayout:
-    """Headings, alignment and widths of columns.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        The columns of each batch.
-    widths : tuple of int
-        Cells that each column is padded to.
-    """
+    """Headings, alignment and widths of columns."""
 
     schema: pa.Schema
+    # terminal cells that each column is padded to
     widths: tuple[int, ...]
 
     def to_heading(self) -> list[str]:

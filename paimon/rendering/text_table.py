@@ -21,19 +21,10 @@ _NARROW_CELL = 24
 
 @frozen
 class TextColumn:
-    """A column of a small table.
-
-    Parameters
-    ----------
-    name : str
-        The heading.
-    is_numeric : bool
-        Whether the column is aligned to the right and never cut.
-    cells : tuple of str
-        One text for each row.
-    """
+    """A column of a small table."""
 
     name: str
+    # whether the column is aligned to the right and never cut
     is_numeric: bool
     cells: tuple[str, ...]
 
@@ -50,23 +41,10 @@ class TextColumn:
 
 
 def fit_to_screen(columns: Sequence[TextColumn], screen: int, gap: int, border: int) -> tuple[list[TextColumn], int]:
-    """Cut long cells, then elide columns in the middle, until a table is no wider than a screen.
+    """Cut long cells, then elide columns in the middle, until a table is no wider than `screen` terminal cells.
 
-    Parameters
-    ----------
-    columns : sequence of TextColumn
-        All columns of the table.
-    screen : int
-        Width of the screen in cells.
-    gap, border : int
-        Cells that each column, and the whole table, needs in addition to its texts.
-
-    Returns
-    -------
-    list of TextColumn
-        The first column, as many others as fit, and a column of ellipses instead of the rest.
-    int
-        Number of columns that were left out.
+    Each column needs `gap` cells in addition to its texts, and the whole table `border`. Returns the remaining columns,
+    with a column of ellipses instead of the others, and the number of columns that were left out.
     """
     for width in (WIDEST_CELL, _NARROW_CELL):
         cut = [column.cut_cells(width) for column in columns]
@@ -82,21 +60,10 @@ def fit_to_screen(columns: Sequence[TextColumn], screen: int, gap: int, border: 
 
 
 def choose_columns(widths: Sequence[int], room: int, ellipsis: int) -> list[int]:
-    """Choose columns alternately from both ends while they fit; the first is always chosen.
+    """Choose columns alternately from both ends while they fit, and return their positions, ascending.
 
-    Parameters
-    ----------
-    widths : sequence of int
-        Cells that each column needs.
-    room : int
-        Cells of the screen.
-    ellipsis : int
-        Cells that the column of ellipses needs.
-
-    Returns
-    -------
-    list of int
-        Positions of the chosen columns, ascending.
+    The first is always chosen. `widths`, `room` (the screen) and `ellipsis` (the column of ellipses) are in terminal
+    cells.
     """
     if sum(widths) <= room:
         return list(range(len(widths)))

@@ -21,20 +21,7 @@ _TRUTH = {"TRUE": True, "FALSE": False}
 
 
 def find_where(text: str, fields: Sequence[DataField]) -> Predicate | None:
-    """Return a condition for a scan that is true wherever a condition of Spark is true.
-
-    Parameters
-    ----------
-    text : str
-        A condition in Spark's SQL.
-    fields : sequence of DataField
-        The columns of the table.
-
-    Returns
-    -------
-    Predicate or None
-        None if the scan has to return all rows.
-    """
+    """Return a scan predicate that is true wherever a Spark SQL condition is true; None to return all rows."""
     by_name: Mapping[str, DataField] = {f.name.lower(): f for f in fields}
     if _AMBIGUOUS.intersection(text) or len(by_name) < len(fields):
         return None
@@ -51,21 +38,9 @@ def _compute_constants(expressions: Sequence[str]) -> list[Any]:
 
 
 def find_columns(text: str, wanted: Collection[str] | None, names: Sequence[str]) -> list[str]:
-    """Return the columns that a condition of Spark and the columns of a result need.
+    """Return the columns that a Spark SQL condition and the columns of a result need, in the order of the table.
 
-    Parameters
-    ----------
-    text : str
-        A condition in Spark's SQL.
-    wanted : collection of str, optional
-        Columns of the result, or fields of them; all by default.
-    names : sequence of str
-        The columns of the table.
-
-    Returns
-    -------
-    list of str
-        Names in the order of the table.
+    `wanted` may also contain nested fields; None means all columns.
     """
     if wanted is None or not text.isascii() or "*" in text or "``" in text:
         return list(names)

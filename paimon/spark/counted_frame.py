@@ -13,15 +13,7 @@ from paimon.scan import Scan
 
 
 class CountedFrame(ClassicDataFrame):
-    """A data frame of all rows of a scan.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows of the scan, in a classic session.
-    scan : Scan
-        A scan without a condition and without a limit, at a pinned snapshot.
-    """
+    """A classic data frame of all rows of a scan. The scan is pinned to a snapshot, without a condition or a limit."""
 
     def __init__(self, frame: DataFrame, scan: Scan) -> None:
         super().__init__(frame._jdf, frame.sparkSession)

@@ -58,77 +58,31 @@ _BATCH_BYTES = 16 * 1024 * 1024
 
 @frozen(eq=False)
 class CrossPartitionWrite:
-    """One write of a cross-partition table: which snapshot has the keys, and what the tasks do.
-
-    Parameters
-    ----------
-    builder : BatchWriteBuilder
-        The builder of the write.
-    kind_column : str, optional
-        Column with row kinds.
-    tasks : int
-        The number of assigners, and of writers.
-    snapshot : Snapshot, optional
-        The snapshot whose keys are found; None for an overwrite, and for a table without snapshots.
-    """
+    """One write of a cross-partition table: the snapshot whose keys are indexed, and the functions of the tasks."""
 
     builder: BatchWriteBuilder
     kind_column: str | None
+    # Number of assigners, which is also the number of writers
     tasks: int
+    # None for an overwrite, and for a table without snapshots: no keys are read
     snapshot: Snapshot | None
 
     @classmethod
     def start(cls, builder: BatchWriteBuilder, kind_column: str | None, tasks: int) -> CrossPartitionWrite:
-        """Return a write that knows the keys of the newest snapshot.
-
-        Parameters
-        ----------
-        builder : BatchWriteBuilder
-            The builder of the write.
-        kind_column : str, optional
-            Column with row kinds.
-        tasks : int
-            The number of assigners, and of writers.
-
-        Returns
-        -------
-        CrossPartitionWrite
-            The write, whose snapshot the driver read now.
-        """
+        """Return a write that uses the keys of the newest snapshot, which is read now on the driver."""
         context = builder.context
         snapshot = None if builder.overwrites else latest_snapshot(context)
         return cls(builder, kind_column, tasks, snapshot)
 
     def place_rows(self, frame: DataFrame, read: RowReader = read_plain_rows) -> DataFrame:
-        """Return the rows to write, in the partitions of the tasks that write them.
+        """Assign each row to a partition and bucket, and shuffle it to the task that writes this bucket.
 
-        Parameters
-        ----------
-        frame : DataFrame
-            The rows to place.
-        read : callable
-            Returns the rows of the frame's batches.
-
-        Returns
-        -------
-        DataFrame
-            Rows for `write_rows`.
+        `read` decodes the batches that Spark passes to a task. The result is the input of `write_rows`.
         """
         return self.place_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks, read), ROWS_SCHEMA))
 
     def place_sent_rows(self, sent: DataFrame) -> DataFrame:
-        """Return the rows to write, in the partitions of the tasks that write them.
-
-        Parameters
-        ----------
-        sent : DataFrame
-            Rows that were sent to the tasks of `find_assigners`.
-
-        Returns
-        -------
-        DataFrame
-            Rows for `write_rows`.
-        """
+        """Assign rows that were already sent to the tasks of `find_assigners`; otherwise as `place_rows`."""
         context = self.builder.context
         splits = [] if self.snapshot is None else plan_key_splits(context, self.snapshot)
         if splits:
@@ -139,18 +93,7 @@ class CrossPartitionWrite:
         return shuffle_rows(shuffle_rows(sent, self.tasks).mapInArrow(assigner, ROWS_SCHEMA), self.tasks)
 
     def write_rows(self, batches: Iterator[pa.RecordBatch]) -> bytes:
-        """Write the rows of one task of `place_rows`.
-
-        Parameters
-        ----------
-        batches : iterator of pyarrow.RecordBatch
-            The placed rows.
-
-        Returns
-        -------
-        bytes
-            The encoded commit messages.
-        """
+        """Write the rows of one task of `place_rows`, and return its encoded commit messages."""
         builder = self.builder
         fields = builder.context.schema.partition_fields
         writer = TableWriter(builder.context, builder.commit_user, ignore_previous=builder.overwrites, replaced={})
@@ -239,22 +182,7 @@ class _AssignRows:
 
 
 def find_assigners(context: TableContext, rows: pa.Table, tasks: int) -> npt.NDArray[np.int32]:
-    """Return for each row the number of the task that knows its key.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    rows : Table
-        Has at least the columns of the key.
-    tasks : int
-        The number of tasks.
-
-    Returns
-    -------
-    int32 array
-        For each row a number from 0 to `tasks - 1`.
-    """
+    """Return for each row the number of the task that indexes its key. `rows` needs only the key columns."""
     fields = [context.schema.field_of(name) for name in context.schema.primary_keys]
     keys = select_columns(rows, fields, context.table.table_name)
     hashes = hash_rows([combine_column(keys[f.name]) for f in fields], [f.type for f in fields])

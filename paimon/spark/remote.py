@@ -12,21 +12,6 @@ from paimon.domain.errors import Unsupported
 
 
 def check_classic(spark: SparkSession, feature: str, hint: str) -> None:
-    """Refuse a session of Spark Connect.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    feature : str
-        What needs a classic session.
-    hint : str
-        What to do.
-
-    Raises
-    ------
-    Unsupported
-        The session is one of Spark Connect.
-    """
+    """Refuse a session of Spark Connect, because `feature` needs a classic one. `hint` says what to do."""
     if is_remote(spark):
         raise Unsupported(f"{feature} through Spark Connect", hint=hint)

@@ -83,13 +83,7 @@ def session(
 
 
 def prepare_environment() -> None:
-    """Let Spark find Java, a shell, and the Python of this process for its workers.
-
-    Raises
-    ------
-    NotFound
-        There is no Java runtime.
-    """
+    """Let Spark find Java, a shell, and the Python of this process for its workers; raise `NotFound` without Java."""
     ensure_java()
     _find_shell()
     # Workers would take any `python3` of the PATH, which may lack this package.

@@ -66,13 +66,7 @@ class PaimonDataSource(DataSource):
         return Source(options.open_source(), options.pinned)
 
     def schema(self) -> StructType:
-        """Return the Spark schema of the table, with the column of row kinds if one is requested.
-
-        Raises
-        ------
-        InvalidRequest
-            The table has a column with the name of that column.
-        """
+        """Return the Spark schema of the table, with the column of row kinds if one is requested."""
         options, source = self._options, self._source
         if isinstance(source.opened, Table):
             self._schema_id = source.opened.table_schema.id
@@ -98,10 +92,7 @@ class PaimonDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> PaimonWriter:
         """Return a writer of rows to an append table, or to postponed buckets.
 
-        Raises
-        ------
-        InvalidRequest
-            The table has a primary key and real buckets, or the columns do not fit.
+        Refuses a table with a primary key and real buckets, because this writer cannot shuffle rows to their buckets.
         """
         options = self._options
         options.check_use("a batch write", (*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))

@@ -64,11 +64,6 @@ def to_batch_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema that Spark requires of batches with this Spark schema.
 
     The elements of ``[]`` have the type null and are never null for Spark, a pair that PySpark does not convert.
-
-    Raises
-    ------
-    InvalidRequest
-        A column has a type that PySpark does not convert.
     """
     fields = []
     for column in schema:
@@ -126,26 +121,9 @@ def _has_part(kind: DataType, wanted: tuple[type[DataType], ...]) -> bool:
 
 
 def fit_frame(frame: DataFrame, fields: Sequence[DataField], kind_column: str | None = None) -> DataFrame:
-    """Give the columns of a frame the names of a table's columns, and cast intervals and variants to texts.
+    """Rename the columns of a frame as in the table, and cast intervals and variants to strings.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows to write.
-    fields : sequence of DataField
-        The columns of the table.
-    kind_column : str, optional
-        Column with row kinds, which keeps its name.
-
-    Returns
-    -------
-    DataFrame
-        The frame with names as the table has them, if the session does not distinguish upper and lower case.
-
-    Raises
-    ------
-    InvalidRequest
-        The session takes several columns for the same one.
+    Names change only if the session ignores case; it then refuses names that differ only in case. `kind_column` stays.
     """
     if has_case_insensitive_names(frame.sparkSession):
         frame = _match_names(frame, fields, kind_column)
@@ -220,20 +198,7 @@ def _rename_parts(kind: DataType, stored: dt.DataType | None) -> DataType:
 
 
 def cast_to_texts(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
-    """Cast intervals and variants to texts where a table has texts, as INSERT of Spark does.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows to write.
-    fields : sequence of DataField
-        The columns of the table.
-
-    Returns
-    -------
-    DataFrame
-        The same frame if it has no such columns.
-    """
+    """Cast intervals and variants to strings where the table has string columns, as INSERT of Spark does."""
     if not any(_has_part(f.dataType, _AS_TEXTS) for f in frame.schema):
         return frame
     known, columns = {f.name: f.type for f in fields}, [frame[number] for number in range(len(frame.schema))]
@@ -262,17 +227,7 @@ def _to_text_type(kind: DataType, stored: dt.DataType) -> DataType:
 def complete_types(frame: DataFrame, wanted: Sequence[pa.DataType | None] | None = None) -> DataFrame:
     """Return a frame whose lists, maps and structs have no part of the type null, which PySpark does not convert.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows.
-    wanted : sequence of pyarrow.DataType or None, optional
-        The type of the column that gets each column of the frame.
-
-    Returns
-    -------
-    DataFrame
-        The same rows; see `complete_type`.
+    `wanted` has the type of the target column for each column of the frame; see `complete_type`.
     """
     if not has_null_parts(frame.schema):
         return frame

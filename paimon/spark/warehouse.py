@@ -39,12 +39,9 @@ class Warehouse:
 
     @classmethod
     def of(cls, catalog: Catalog) -> Warehouse:
-        """Return the warehouse of a catalog; its secrets are left out.
+        """Return the warehouse of a catalog, without secrets.
 
-        Raises
-        ------
-        Unsupported
-            The catalog was not opened by `paimon.connect`.
+        Raises `Unsupported` if the catalog was not opened by `paimon.connect`.
         """
         if catalog.recipe is None or catalog.recipe[0] is not catalog_for:
             hint = "open the catalog with paimon.connect"
@@ -55,27 +52,7 @@ class Warehouse:
 
 
 def open_warehouse(given: object, storage: Mapping[str, object] | None, options: Mapping[str, object]) -> Warehouse:
-    """Check the arguments of `register`.
-
-    Parameters
-    ----------
-    given : str, path or Catalog
-        The warehouse.
-    storage : mapping of str to object, optional
-        Storage options.
-    options : mapping of str to object
-        Catalog options.
-
-    Returns
-    -------
-    Warehouse
-        The warehouse without secrets.
-
-    Raises
-    ------
-    InvalidRequest
-        An option is unknown, or is a secret.
-    """
+    """Check the arguments of `register`, and return the warehouse; refuse options that are secrets."""
     if isinstance(given, Catalog):
         if options or storage:
             raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")
@@ -111,20 +88,9 @@ def set_warehouse(spark: SparkSession, warehouse: Warehouse) -> None:
 
 
 def change_setting(spark: SparkSession, key: str, value: str) -> bool:
-    """Change a setting of a session.
+    """Change a setting of a session, and return whether it has the value.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    key, value : str
-        The setting.
-
-    Returns
-    -------
-    bool
-        Whether the setting has the value; False while Spark loads the definitions of a pipeline, which cannot change
-        settings.
+    False while Spark loads the definitions of a pipeline, which cannot change settings.
     """
     return spark.conf.get(key, None) == value or _set_value(spark, key, value)
 
@@ -145,27 +111,7 @@ def _set_value(spark: SparkSession, key: str, value: str) -> bool:
 
 
 def open_in_session(spark: SparkSession, table: str, options: Mapping[str, Any] | None) -> Table | SystemTable:
-    """Open a table by its path, or by its name in the warehouse of the session.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    table : str
-        A path, or ``"database.table"`` if the session has a warehouse.
-    options : mapping of str to object, optional
-        Dynamic table options.
-
-    Returns
-    -------
-    Table or SystemTable
-        The table with its newest schema.
-
-    Raises
-    ------
-    NotFound
-        The table does not exist.
-    """
+    """Open a table at its newest schema, by its path or by its name in the warehouse of the session."""
     warehouse = get_warehouse(spark)
     if warehouse is None:
         return open_table(table, options)

@@ -129,30 +129,10 @@ def write(  # noqa: PLR0913  (a public signature)
 def write_query_rows(
     frame: DataFrame, table: Table, mode: str, partition: Mapping[str, object] | None, state: ReadState | None
 ) -> WriteResult:
-    """Write the rows of a query of a statement once, as `write` does.
+    """Write the rows of a query of a SQL statement, as `write` does, in one attempt.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows of the query.
-    table : Table
-        The table that the statement changes.
-    mode : str
-        ``"append"`` or ``"overwrite"``.
-    partition : mapping of str to object, optional
-        As in `write`.
-    state : ReadState, optional
-        The oldest snapshot of the table that the query reads.
-
-    Returns
-    -------
-    WriteResult
-        As `Table.write` returns it.
-
-    Raises
-    ------
-    CommitConflict
-        Other writers changed rows since that snapshot.
+    `mode` is ``"append"`` or ``"overwrite"``; `state` is the oldest snapshot of the table that the query reads. Raises
+    `CommitConflict` if other writers changed rows since that snapshot.
     """
     opened = open_target(table, None, register(frame.sparkSession))
     return _WriteCall(frame, opened, mode, None, None, partition, CommitName(None), None, state).write()
@@ -185,10 +165,7 @@ class _WriteCall:
     def write_with_new_columns(self) -> WriteResult:
         """Write files of a planned schema, publish it once all rows are written, and commit them.
 
-        Raises
-        ------
-        CommitConflict
-            Other writers changed the schema each time.
+        Raises `CommitConflict` if other writers changed the schema in each attempt.
         """
         for _ in range(SCHEMA_ATTEMPTS):
             newest = load_at_newest_schema(self.table.context)
@@ -219,26 +196,8 @@ class _WriteCall:
 def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:
     """Return the table that a call changes, with dynamic options.
 
-    Parameters
-    ----------
-    table : Table or str
-        A table, or the path of one, or its name in the warehouse of the session.
-    options : mapping of str to object, optional
-        Dynamic table options.
-    spark : SparkSession
-        The session.
-
-    Returns
-    -------
-    Table
-        The table.
-
-    Raises
-    ------
-    InvalidRequest
-        The table is a system table.
-    Unsupported
-        The table lies in the memory of this process.
+    A string is a path, or a name in the warehouse of the session. Refuses a system table, and a table in the memory of
+    this process.
     """
     opened = table.with_options(options or {}) if isinstance(table, Table) else open_in_session(spark, table, options)
     if not isinstance(opened, Table):
@@ -252,13 +211,7 @@ def open_target(table: Table | str, options: Mapping[str, object] | None, spark:
 
 
 def check_tasks(tasks: int | None) -> None:
-    """Check the argument `tasks` of a write.
-
-    Raises
-    ------
-    InvalidRequest
-        The number is below 1.
-    """
+    """Check that the argument `tasks` of a write is at least 1."""
     if tasks is not None and tasks < 1:
         raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
 
@@ -282,23 +235,9 @@ def _check_overwrite(builder: BatchWriteBuilder) -> None:
 def make_builder(
     table: Table, mode: str, commit_user: str | None, partition: Mapping[str, object] | None
 ) -> BatchWriteBuilder:
-    """Return the builder of a write.
+    """Return the builder of a write in mode ``"append"`` or ``"overwrite"``.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    mode : str
-        ``"append"`` or ``"overwrite"``.
-    commit_user : str, optional
-        The commit user; a new one by default.
-    partition : mapping of str to object, optional
-        The partitions that an overwrite replaces.
-
-    Returns
-    -------
-    BatchWriteBuilder
-        The builder.
+    `commit_user` None means a new user. `partition` selects the partitions that an overwrite replaces.
     """
     builder = table.new_batch_write_builder(commit_user)
     return builder.overwrite(partition) if mode == "overwrite" else builder
@@ -318,29 +257,9 @@ def write_in_tasks(
     ordered: bool = False,
     read: RowReader = read_plain_rows,
 ) -> list[CommitMessage]:
-    """Send each row to the task that writes its bucket, and write all rows.
+    """Send each row to the task that writes its bucket, write all rows, and return the messages of all tasks.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows.
-    builder : BatchWriteBuilder
-        The builder of the write.
-    kind_column : str, optional
-        Column with row kinds.
-    tasks : int, optional
-        Number of writing tasks, as in `write`.
-    identifier : int
-        The commit identifier.
-    ordered : bool
-        Write the rows of each source task in their order.
-    read : callable
-        Returns the rows of the frame's batches.
-
-    Returns
-    -------
-    list of CommitMessage
-        What the tasks prepared.
+    `ordered` keeps the order of rows within each source task. `read` decodes the batches that Spark passes to a task.
     """
     count = choose_tasks(frame.sparkSession, builder.context.table, tasks)
     builder = prepare_for_tasks(builder, count)

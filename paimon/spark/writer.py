@@ -86,28 +86,8 @@ def check_columns(
 ) -> BatchWriteBuilder:
     """Refuse columns that do not fit the table, by a write of no rows, and return the builder for the tasks.
 
-    Parameters
-    ----------
-    builder : BatchWriteBuilder
-        Makes the writer of the table.
-    schema : StructType
-        The columns of the rows.
-    kind_column : str or None
-        Column with row kinds.
-    partition : mapping of str to object, optional
-        The static partition of the rows.
-    opened : TableSchema, optional
-        The schema when the caller opened the table: columns that are newer may be missing.
-
-    Returns
-    -------
-    BatchWriteBuilder
-        It checks for missing columns only where row kinds decide whether a row needs them.
-
-    Raises
-    ------
-    InvalidRequest
-        The columns do not fit, or one is missing whose stored values would become null.
+    Columns newer than `opened`, the schema that the caller saw, may be missing. The returned builder checks for missing
+    columns only where row kinds decide whether a row needs them.
     """
     with builder.new_write() as writer:
         rows = pa.Table.from_batches([], to_batch_schema(schema))
@@ -124,21 +104,9 @@ def check_columns(
 def assign_in_session(
     spark: SparkSession, builder: BatchWriteBuilder, partition: Mapping[str, object] | None = None
 ) -> StoreAssignment:
-    """Return the function with which tasks read rows of Spark, and cast them as INSERT of a session does.
+    """Return the function with which tasks read Spark rows, and cast them as INSERT does.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session, whose time zone is that of dates.
-    builder : BatchWriteBuilder
-        The builder of the write.
-    partition : mapping of str to object, optional
-        The static partition of the rows.
-
-    Returns
-    -------
-    StoreAssignment
-        The function.
+    Dates are those of the session's time zone.
     """
     return _assign(builder, str(spark.conf.get(TIME_ZONE)), partition)
 
@@ -160,22 +128,7 @@ def _assign(builder: BatchWriteBuilder, zone: str, partition: Mapping[str, objec
 def write_rows(
     builder: BatchWriteBuilder, batches: Iterator[pa.RecordBatch | pa.Table], kind_column: str | None
 ) -> bytes:
-    """Write the rows of one task.
-
-    Parameters
-    ----------
-    builder : BatchWriteBuilder
-        Makes the writer of the table.
-    batches : iterator of pyarrow.RecordBatch
-        The rows.
-    kind_column : str or None
-        Column with row kinds.
-
-    Returns
-    -------
-    bytes
-        The encoded commit messages, which describe the files that were written.
-    """
+    """Write the rows of one task, and return its encoded commit messages."""
     with builder.new_write() as writer:
         for batch in batches:
             writer.write(batch, kind_column)

@@ -70,15 +70,7 @@ class SqlCatalog(Protocol):
         """Create a database."""
 
     def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
-        """Delete a database.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        cascade, missing_ok : bool
-            As in `Catalog.drop_database`.
-        """
+        """Delete a database."""
 
     def create_table(
         self,
@@ -90,26 +82,7 @@ class SqlCatalog(Protocol):
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
     ) -> Table:
-        """Create a table.
-
-        Parameters
-        ----------
-        name : str
-            ``"database.table"``.
-        schema : sequence of DataField
-            The columns.
-        primary_keys, partition_keys : sequence of str
-            Column names.
-        options : mapping of str to object, optional
-            Table options.
-        comment : str, optional
-            What the table contains.
-
-        Returns
-        -------
-        Table
-            The table.
-        """
+        """Create a table."""
 
     def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
         """Delete a table."""
@@ -141,59 +114,23 @@ class Workers(Protocol):
         partition: Mapping[str, object] | None,
         read_state: ReadState | None = None,
     ) -> WriteResult:
-        """Write the rows of a query in one commit.
+        """Write the rows of a query, which has the columns of the table by name, in one commit.
 
-        Parameters
-        ----------
-        table : Table
-            Where the rows go.
-        sql : str
-            A query in the dialect of the port, with the columns of the table by name. A DOUBLE may stand for a FLOAT.
-        sources : mapping of str to QuerySource
-            What the query reads.
-        overwrite : bool
-            Replace partitions by the rows.
-        partition : mapping of str to object or None
-            The partitions to replace, as in `Table.overwrite`.
-        read_state : ReadState, optional
-            The oldest snapshot of the table that the query reads; rows that others changed since refuse the commit.
-
-        Returns
-        -------
-        WriteResult
-            As `Table.write` returns it.
+        `overwrite` and `partition` are as in `Table.overwrite`. `read_state` is the oldest snapshot of the table that
+        the query reads: the commit is refused if others changed rows since. A DOUBLE may be given for a FLOAT column.
+        `sql` is in the dialect of `QueryEngine`.
         """
 
     def merge(self, merge: MergeBuilder, read_source: PlanSource) -> MergeResult:
         """Run a merge as `MergeBuilder.execute` does.
 
-        Parameters
-        ----------
-        merge : MergeBuilder
-            The clauses.
-        read_source : callable
-            Returns the query of the source, on the newest snapshots, and what it reads.
-
-        Returns
-        -------
-        MergeResult
-            What the merge did.
+        `read_source` plans the source query on the newest snapshots; it is called again for each attempt.
         """
 
     def change_rows(self, change: NumberedChange, sql: str, sources: Mapping[str, QuerySource]) -> WrittenChanges:
-        """Write the changes of the rows of a table without a key that a query finds.
+        """Write the changes of rows that a query finds in a table without a primary key, and return what to commit.
 
-        Parameters
-        ----------
-        change : NumberedChange
-            What changes.
-        sql, sources : str, mapping of str to QuerySource
-            The query, as in `write_query`: the number of each row, and its new values.
-
-        Returns
-        -------
-        WrittenChanges
-            What to commit.
+        The query returns the number of each row, then its new values; its dialect is that of `write_query`.
         """
 
     def distribute(self, table: Table) -> Table:
@@ -202,15 +139,7 @@ class Workers(Protocol):
 
 @frozen
 class TablePlace:
-    """A table by its full name.
-
-    Parameters
-    ----------
-    catalog_name, database, table : str
-        The parts of the name.
-    catalog : SqlCatalog
-        The catalog of this name.
-    """
+    """A table by its full name."""
 
     catalog_name: str
     database: str
@@ -225,55 +154,34 @@ class TablePlace:
 
 @frozen(eq=False)
 class View:
-    """A query with a name, whose tables have their full names.
-
-    Parameters
-    ----------
-    query : Query
-        The query.
-    columns : tuple of str
-        The names of its columns; empty for those of the query.
-    """
+    """A query with a name, whose tables have their full names."""
 
     query: Query
+    # Names of the columns; empty to use those of the query
     columns: tuple[str, ...] = ()
 
 
 @define(eq=False)
 class Session:
-    """A state machine: what statements have set so far.
-
-    Parameters
-    ----------
-    catalogs : dict of str to SqlCatalog
-        The catalogs by name.
-    connect : callable, optional
-        Opens a warehouse for CREATE CATALOG.
-    catalog_name, database : str
-        The current ones.
-    views : dict of str to View
-        The temporary views, by name in small letters.
-    settings : dict of str to str
-        What SET has set.
-    queries : QueryEngine, optional
-        Evaluates the queries of this session; by default the engine of the current catalog.
-    workers : Workers, optional
-        Change tables with the workers of that engine; by default rows pass through this process.
-    constants : dict of str to tuple
-        The values of constant expressions, by their text; they never change.
-    parsed : dict of str to list of ParsedStatement
-        The statements of recent scripts, by their text; they never change.
-    """
+    """A state machine: what statements have set so far."""
 
     catalogs: dict[str, SqlCatalog]
+    # Opens a warehouse for CREATE CATALOG
     connect: Connect | None = None
+    # The current catalog
     catalog_name: str = DEFAULT_CATALOG
+    # The current database
     database: str = DEFAULT_DATABASE
+    # Temporary views by name in lower case
     views: dict[str, View] = field(factory=dict)
     settings: dict[str, str] = field(factory=dict)
+    # None means the query engine of the current catalog
     queries: QueryEngine | None = None
+    # Change tables with the workers of `queries`; None means that rows pass through this process
     workers: Workers | None = None
+    # Cache of the values of constant expressions by their text
     constants: dict[str, tuple[Any, ...]] = field(factory=dict, repr=False)
+    # Cache of the statements of recent scripts by their text
     parsed: dict[str, list[ParsedStatement]] = field(factory=dict, repr=False)
 
     def copy(self) -> Session:
@@ -290,40 +198,20 @@ class Session:
         return table if self.workers is None else self.workers.distribute(table)
 
     def catalog(self, name: str | None = None) -> SqlCatalog:
-        """Return a catalog; by default the current one.
-
-        Raises
-        ------
-        NotFound
-            There is no catalog of this name.
-        """
+        """Return a catalog; by default the current one."""
         wanted = self.catalog_name if name is None else name
         if wanted not in self.catalogs:
             raise NotFound("catalog", wanted, hint=did_you_mean(wanted, self.catalogs))
         return self.catalogs[wanted]
 
     def locate_database(self, parts: ObjectName) -> tuple[SqlCatalog, str]:
-        """Return the catalog and the database that a name of one or two parts means.
-
-        Raises
-        ------
-        InvalidRequest
-            The name has three parts.
-        NotFound
-            There is no such catalog.
-        """
+        """Return the catalog and the database that a name of one or two parts means."""
         if len(parts) > 2:
             raise InvalidRequest(f"{'.'.join(parts)!r} is not the name of a database.", subject=".".join(parts))
         return self.catalog(parts[0] if len(parts) == 2 else None), parts[-1]
 
     def locate(self, parts: ObjectName) -> TablePlace:
-        """Return the full name of a table.
-
-        Raises
-        ------
-        NotFound
-            There is no such catalog.
-        """
+        """Return the full name of a table."""
         database = parts[-2] if len(parts) > 1 else self.database
         catalog_name = parts[0] if len(parts) == 3 else self.catalog_name
         return TablePlace(catalog_name, database, parts[-1], self.catalog(catalog_name))
@@ -334,15 +222,7 @@ class Session:
         return evolve(name, parts=(place.catalog_name, place.database, place.table))
 
     def open(self, name: TableName) -> Table | SystemTable:
-        """Open a table or a system table with the options of its name and of the settings.
-
-        Raises
-        ------
-        NotFound
-            There is no such table.
-        InvalidRequest
-            The name is that of a view.
-        """
+        """Open a table or a system table with the options of its name and of the settings."""
         place = self.locate(name.parts)
         options = {**self.table_options(), **read_function_options(name), **name.options}
         try:
@@ -357,25 +237,13 @@ class Session:
         return self.views.get(parts[0].lower()) if len(parts) == 1 else None
 
     def refuse_view(self, parts: ObjectName) -> None:
-        """Refuse the name of a view where a statement needs a table.
-
-        Raises
-        ------
-        InvalidRequest
-            The name is that of a view.
-        """
+        """Refuse the name of a view where a statement needs a table."""
         if self.find_view(parts) is not None:
             message = f"{parts[0]!r} is a view of this session, and not a table."
             raise InvalidRequest(message, subject=parts[0], hint="use it in queries; DROP VIEW removes it")
 
     def open_table(self, name: TableName) -> Table:
-        """Open a table that a statement changes.
-
-        Raises
-        ------
-        InvalidRequest
-            The name is that of a system table.
-        """
+        """Open a table that a statement changes; refuse a system table."""
         from paimon.system_table import SystemTable
 
         opened = self.open(name)
@@ -399,13 +267,7 @@ _INCREMENTAL: Mapping[str, tuple[str, int]] = {
 
 
 def read_function_options(name: TableName) -> dict[str, str]:
-    """Return the dynamic options that a table function means.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no such function, or it has another number of arguments.
-    """
+    """Return the dynamic options of a table function; refuse unknown functions and wrong numbers of arguments."""
     if name.function is None:
         return {}
     if name.function not in _INCREMENTAL:

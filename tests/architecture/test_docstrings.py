@@ -8,9 +8,13 @@ import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from reference_generator import python_interface
+
+import paimon
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "paimon"
@@ -18,29 +22,53 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MANY_PARAMETERS = 3
 
 
-LISTED_NAMES = {
-    name.split("(")[0].split(".")[-1]
-    for name in (ROOT / "tests/public/public_interface.txt").read_text("utf8").split("\n")
-}
+def list_published() -> set[tuple[str, str]]:
+    """Return the module and the qualified name of each class and function that a caller outside reads.
+
+    These are the public names, the classes that the reference page documents, and the members of both.
+    """
+    spark = importlib.import_module("paimon.spark")
+    named = [getattr(module, name) for module in (paimon, spark) for name in module.__all__]
+    values = [*named, *python_interface.list_classes().values(), type(paimon.col("a")), *get_args(paimon.SchemaChange)]
+    found = {(value.__module__, value.__qualname__) for value in values if hasattr(value, "__qualname__")}
+    for kind in (kind for value in values if isinstance(value, type) for kind in value.__mro__):
+        found.add((kind.__module__, kind.__qualname__))
+        found |= {(kind.__module__, f"{kind.__qualname__}.{name}") for name in vars(kind)}
+    return found
+
+
+PUBLISHED = list_published()
+SECTION = re.compile(r"^(Parameters|Returns|Yields|Raises|Attributes)\n-+$", re.MULTILINE)
 
 
 def is_published(path: Path, name: str) -> bool:
-    """Return whether a caller outside reads this function; the others have no sections."""
-    package = path.relative_to(PACKAGE).parts[0]
-    return package in ("ports", "testing", "spark") or (path.parent == PACKAGE and name in LISTED_NAMES)
+    """Return whether a caller outside reads this class or function; the others have no sections."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[1] in ("ports", "testing") or (".".join(parts).removesuffix(".__init__"), name) in PUBLISHED
 
 
-def public_functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
-    """Yield functions and methods without an underscore, except properties and overloads."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            decorators = {ast.unparse(d).split(".")[-1] for d in node.decorator_list}
-            if not decorators & {"property", "cached_property", "overload", "override", "setter"}:
-                yield node
+def iterate_definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
+    """Yield each class and function with its qualified name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield prefix + node.name, node
+            inside = "." if isinstance(node, ast.ClassDef) else ".<locals>."
+            yield from iterate_definitions(node, prefix + node.name + inside)
+        else:
+            yield from iterate_definitions(node, prefix)
 
 
-def lacking_sections(node: ast.FunctionDef) -> Iterator[str]:
+def is_checked(node: ast.FunctionDef | ast.ClassDef) -> bool:
+    """Return whether a definition is a function without an underscore, and no property or overload."""
+    if isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+        return False
+    decorators = {ast.unparse(d).split(".")[-1] for d in node.decorator_list}
+    return not decorators & {"property", "cached_property", "overload", "override", "setter"}
+
+
+def lacking_sections(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
     """Yield the sections that the docstring of a published function must have and lacks."""
+    assert isinstance(node, ast.FunctionDef)
     doc = ast.get_docstring(node) or ""
     given = [a.arg for a in (*node.args.args, *node.args.kwonlyargs) if a.arg not in ("self", "cls")]
     returns = node.returns is not None and ast.unparse(node.returns) != "None"
@@ -58,14 +86,27 @@ def has_section(doc: str, title: str) -> bool:
     return re.search(rf"^(?:{title})\n-+$", doc, re.MULTILINE) is not None
 
 
+DEFINITIONS = [
+    (path, name, node) for path in MODULES for name, node in iterate_definitions(ast.parse(path.read_text("utf8")))
+]
+
+
 def test_published_functions_have_their_sections() -> None:
     lacking = [
-        f"{path.relative_to(PACKAGE)} {node.name}: {', '.join(found)}"
-        for path in MODULES
-        for node in public_functions(ast.parse(path.read_text("utf8")))
-        if is_published(path, node.name) and (found := list(lacking_sections(node)))
+        f"{path.relative_to(PACKAGE)} {name}: {', '.join(found)}"
+        for path, name, node in DEFINITIONS
+        if is_published(path, name) and is_checked(node) and (found := list(lacking_sections(node)))
     ]
     assert lacking == []
+
+
+def test_other_docstrings_have_no_sections() -> None:
+    given = [
+        f"{path.relative_to(PACKAGE)} {name}"
+        for path, name, node in DEFINITIONS
+        if not is_published(path, name) and SECTION.search(ast.get_docstring(node) or "")
+    ]
+    assert given == []
 
 
 def iterate_documented(doc: str) -> Iterator[str]:
@@ -100,9 +141,7 @@ def iterate_wrong_parameters(node: ast.FunctionDef | ast.ClassDef) -> Iterator[s
 def test_documented_parameters_exist() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} {node.name}: {name}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf8")))
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        for path, _, node in DEFINITIONS
         for name in iterate_wrong_parameters(node)
     ]
     assert wrong == []

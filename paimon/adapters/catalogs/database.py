@@ -57,20 +57,13 @@ LOCKS = sa.Table(
 
 @frozen
 class Database:
-    """The location of a catalog's database.
+    """The location of a catalog's database."""
 
-    Parameters
-    ----------
-    uri : str
-        A URL of SQLAlchemy (``sqlite:///file``, ``postgresql://host/db``) or of JDBC (``jdbc:postgresql://host/db``).
-    user : str, optional
-        Replaces the user of the URL. By default the URL or the environment of the driver decides.
-    password : str, optional
-        Replaces the password of the URL. It is neither shown nor pickled.
-    """
-
+    # SQLAlchemy (sqlite:///file, postgresql://host/db) or JDBC (jdbc:postgresql://host/db)
     uri: str = field(repr=lambda uri: repr(redact_secrets(uri, {})))
+    # replaces the user of the URL; None: the URL or the environment of the driver decides
     user: str | None = None
+    # replaces the password of the URL; neither shown nor pickled
     password: str | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[type[Database], tuple[str, str | None]]:
@@ -83,40 +76,14 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """Open a connection whose changes are committed together at the end of the block.
-
-        Yields
-        ------
-        sqlalchemy.Connection
-            An error in the block rolls all changes back.
-
-        Raises
-        ------
-        InvalidRequest
-            The URI is not a database URL.
-        Unsupported
-            No driver for this database is installed.
-        StorageError
-            The database failed.
-        """
+        """Open a connection whose changes are committed at the end of the block, or rolled back after an error."""
         with self.translate_errors():
             engine = _engine(_url(self))
             with engine.begin() as connection:
                 yield connection
 
     def open_connection(self) -> sa.Connection:
-        """Open a connection, which the caller closes.
-
-        Returns
-        -------
-        sqlalchemy.Connection
-            A connection without a transaction.
-
-        Raises
-        ------
-        StorageError
-            The database failed; or the errors of `transaction`.
-        """
+        """Open a connection without a transaction, which the caller closes."""
         with self.translate_errors():
             return _engine(_url(self)).connect()
 
@@ -127,14 +94,9 @@ class Database:
 
     @contextlib.contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Translate errors of the driver in a block to StorageError.
+        """Translate errors of the driver in a block to StorageError, without passwords.
 
-        Raises
-        ------
-        IntegrityError
-            As the driver raises it, because each caller gives it a meaning.
-        StorageError
-            Any other error of the driver, without passwords.
+        IntegrityError is not translated, because each caller gives it a meaning.
         """
         try:
             yield

@@ -48,16 +48,9 @@ def drop_directory(files: FileIO, path: str) -> None:
 
 
 def move_directory(files: FileIO, source: str, target: str) -> None:
-    """Move a directory, or copy its files with the schema files last and delete the source.
+    """Move a directory to a path where nothing exists.
 
-    Parameters
-    ----------
-    files : FileIO
-        The storage.
-    source : str
-        The existing directory.
-    target : str
-        The new path, at which nothing exists.
+    A storage without directories gets copies of the files, the schema files last. Then the source is deleted.
     """
     if isinstance(files, Directories):
         files.move_directory(source, target)

@@ -25,17 +25,10 @@ from paimon.ports.files import FileIO
 
 @frozen(eq=False)
 class FileSystemCatalogStore:
-    """See `paimon.ports.catalogs.CatalogStore`.
-
-    Parameters
-    ----------
-    files : FileIO
-        The storage of the warehouse.
-    warehouse : str
-        The root directory, without a slash at the end.
-    """
+    """See `paimon.ports.catalogs.CatalogStore`."""
 
     files: FileIO
+    # root directory, without a slash at the end
     warehouse: str
 
     def databases(self) -> Sequence[str]:
@@ -44,15 +37,7 @@ class FileSystemCatalogStore:
         return [n.removesuffix(DATABASE_SUFFIX) for n in names if n.endswith(DATABASE_SUFFIX) and not n.startswith(".")]
 
     def create_database(self, database: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create the directory of a database.
-
-        Raises
-        ------
-        AlreadyExists
-            The directory exists.
-        Unsupported
-            There are properties: a directory cannot store them.
-        """
+        """Create the directory of a database. Properties are Unsupported: a directory cannot store them."""
         if properties:
             raise _no_properties()
         path = self.database_location(database)
@@ -61,47 +46,20 @@ class FileSystemCatalogStore:
         make_database_directory(self.files, path)
 
     def database_properties(self, database: str) -> Mapping[str, str]:
-        """Return the location of a database.
-
-        Raises
-        ------
-        NotFound
-            There is no such directory.
-        """
+        """Return the location of a database."""
         path = self.database_location(database)
         if self.files.status(path) is None:
             raise NotFound("database", database)
         return {"location": path}
 
     def alter_database(self, database: str, properties: Mapping[str, str], removed: Sequence[str]) -> None:
-        """Refuse changes: a directory cannot store properties.
-
-        Parameters
-        ----------
-        database : str
-            The database.
-        properties, removed : mapping of str to str, sequence of str
-            The changes.
-
-        Raises
-        ------
-        NotFound
-            There is no such directory.
-        Unsupported
-            There are changes.
-        """
+        """Refuse changes: a directory cannot store properties."""
         self.database_properties(database)
         if properties or removed:
             raise _no_properties()
 
     def drop_database(self, database: str) -> None:
-        """Delete the directory of a database with all its content.
-
-        Raises
-        ------
-        NotFound
-            There is no such directory.
-        """
+        """Delete the directory of a database with all its content."""
         path = self.database_location(database)
         if self.files.status(path) is None:
             raise NotFound("database", database)
@@ -122,52 +80,17 @@ class FileSystemCatalogStore:
         return join_path(self.database_location(database), table)
 
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Do nothing, because the schema file makes the table visible.
-
-        Parameters
-        ----------
-        database, table : str
-            Ignored.
-        properties : mapping of str to str
-            Ignored: the schema file contains them.
-        """
+        """Do nothing: the schema file makes the table visible, and contains the properties."""
 
     def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Do nothing, because the schema file contains the properties.
-
-        Parameters
-        ----------
-        database, table : str
-            Ignored.
-        properties : mapping of str to str
-            Ignored.
-        """
+        """Do nothing, because the schema file contains the properties."""
 
     def drop_table(self, database: str, table: str) -> None:
-        """Delete the directory of a table.
-
-        Raises
-        ------
-        NotFound
-            There is no such table.
-        """
+        """Delete the directory of a table."""
         drop_directory(self.files, self._find_table(database, table))
 
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None:
-        """Move the directory of a table.
-
-        Parameters
-        ----------
-        database, table, new_database, new_table : str
-            As in `paimon.ports.catalogs.TableStore.rename_table`.
-
-        Raises
-        ------
-        NotFound
-            The table or the new database does not exist.
-        AlreadyExists
-            Something exists in the new directory.
-        """
+        """Move the directory of a table. Anything in the new directory is AlreadyExists."""
         source, target = self._find_table(database, table), self.table_location(new_database, new_table)
         if self.files.status(target) is not None:
             raise AlreadyExists("table", f"{new_database}.{new_table}")

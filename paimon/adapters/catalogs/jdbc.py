@@ -32,26 +32,15 @@ _KEY_LENGTH, _VALUE_LENGTH = 255, 1000
 
 @frozen(eq=False)
 class JdbcCatalogStore:
-    """See `paimon.ports.catalogs.CatalogStore`.
-
-    Parameters
-    ----------
-    files : FileIO
-        The storage of the warehouse.
-    warehouse : str
-        The root directory, without a slash at the end.
-    database : Database
-        The database with the rows of the catalog.
-    catalog_key : str
-        The value of the column `catalog_key` in all rows of this catalog.
-    sync_properties : bool
-        Whether the database gets a copy of the table options (`sync-all-properties`).
-    """
+    """See `paimon.ports.catalogs.CatalogStore`."""
 
     files: FileIO
+    # root directory, without a slash at the end
     warehouse: str
     database: Database
+    # value of the column `catalog_key` in all rows of this catalog
     catalog_key: str = "jdbc"
+    # whether the database gets a copy of the table options (`sync-all-properties`)
     sync_properties: bool = True
 
     def databases(self) -> Sequence[str]:
@@ -63,12 +52,7 @@ class JdbcCatalogStore:
     def create_database(self, database: str, properties: Mapping[str, str] | None = None) -> None:
         """Insert the properties of a database, then create its directory.
 
-        Raises
-        ------
-        AlreadyExists
-            The database has rows.
-        InvalidRequest
-            A property is longer than the columns of Java's layout.
+        A property longer than the columns of Java's layout is refused.
         """
         location = default_database_path(self.warehouse, database)
         _check_lengths(properties or {})
@@ -84,13 +68,7 @@ class JdbcCatalogStore:
             make_database_directory(self.files, location)
 
     def database_properties(self, database: str) -> Mapping[str, str]:
-        """Return the rows of the properties of a database.
-
-        Raises
-        ------
-        NotFound
-            The database has no rows.
-        """
+        """Return the rows of the properties of a database."""
         columns = sa.select(PROPERTIES.c.property_key, PROPERTIES.c.property_value)
         with self.database.transaction() as connection:
             rows = connection.execute(columns.where(self._in_database(PROPERTIES, database))).all()
@@ -102,19 +80,7 @@ class JdbcCatalogStore:
     def alter_database(self, database: str, properties: Mapping[str, str], removed: Sequence[str]) -> None:
         """Replace and delete rows of the properties of a database in one transaction.
 
-        Parameters
-        ----------
-        database : str
-            The database.
-        properties, removed : mapping of str to str, sequence of str
-            The new values, and the properties to remove.
-
-        Raises
-        ------
-        NotFound
-            The database has no rows.
-        InvalidRequest
-            A property is longer than the columns of Java's layout.
+        A property longer than the columns of Java's layout is refused.
         """
         _check_lengths(properties)
         if database not in self.databases():
@@ -126,13 +92,7 @@ class JdbcCatalogStore:
                 connection.execute(sa.insert(PROPERTIES), self._property_rows(database, properties))
 
     def drop_database(self, database: str) -> None:
-        """Delete the rows of a database, then its directory.
-
-        Raises
-        ------
-        NotFound
-            The database has no rows.
-        """
+        """Delete the rows of a database, then its directory."""
         location = self._database_location(database)
         with self.database.transaction() as connection:
             deleted = [
@@ -159,27 +119,14 @@ class JdbcCatalogStore:
     def table_location(self, database: str, table: str) -> str:
         """Return a directory below the recorded location of the database.
 
-        Raises
-        ------
-        CorruptTable
-            The recorded location lies outside the warehouse.
+        A location outside the warehouse raises CorruptTable.
         """
         return join_path(self._database_location(database), table)
 
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
         """Insert the row of a table and the rows of its properties.
 
-        Parameters
-        ----------
-        database, table : str
-            The names.
-        properties : mapping of str to str
-            Properties longer than the columns of Java's layout are left out.
-
-        Raises
-        ------
-        AlreadyExists
-            The table has a row.
+        Properties longer than the columns of Java's layout are left out.
         """
         try:
             with self.database.transaction() as connection:
@@ -189,14 +136,9 @@ class JdbcCatalogStore:
             raise AlreadyExists("table", f"{database}.{table}") from None
 
     def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Replace the rows of the properties of a table.
+        """Replace the rows of the properties of a table. A table without a row is ignored.
 
-        Parameters
-        ----------
-        database, table : str
-            The names. A table without a row is ignored.
-        properties : mapping of str to str
-            Properties longer than the columns of Java's layout are left out.
+        Properties longer than the columns of Java's layout are left out.
         """
         if not self.sync_properties:
             return
@@ -205,13 +147,7 @@ class JdbcCatalogStore:
                 self._replace_properties(connection, database, table, properties)
 
     def drop_table(self, database: str, table: str) -> None:
-        """Delete the rows of a table, then its directory.
-
-        Raises
-        ------
-        NotFound
-            The table has no row.
-        """
+        """Delete the rows of a table, then its directory."""
         location = self.table_location(database, table)
         with self.database.transaction() as connection:
             if not connection.execute(sa.delete(TABLES).where(self._is_table(database, table))).rowcount:
@@ -223,17 +159,7 @@ class JdbcCatalogStore:
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None:
         """Change the rows of a table and move its directory. If the move fails, the rows stay as they were.
 
-        Parameters
-        ----------
-        database, table, new_database, new_table : str
-            As in `paimon.ports.catalogs.TableStore.rename_table`.
-
-        Raises
-        ------
-        NotFound
-            The table or the new database does not exist.
-        AlreadyExists
-            The new name has a row.
+        A row with the new name raises AlreadyExists.
         """
         source, target = self.table_location(database, table), self.table_location(new_database, new_table)
         if new_database not in self.databases():

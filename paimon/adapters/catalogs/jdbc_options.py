@@ -25,53 +25,13 @@ _EMBEDDED = "paimon-catalog.sqlite"
 
 
 def jdbc_store(files: FileIO, warehouse: str, options: Mapping[str, str]) -> JdbcCatalogStore:
-    """Create the store of the databases and tables.
-
-    Parameters
-    ----------
-    files : FileIO
-        The storage of the warehouse.
-    warehouse : str
-        The root directory.
-    options : mapping of str to str
-        The checked catalog options.
-
-    Returns
-    -------
-    JdbcCatalogStore
-        No connection is opened yet.
-
-    Raises
-    ------
-    InvalidRequest
-        The value of an option is not valid, or the warehouse needs the option `uri`.
-    """
+    """Create the store of the databases and tables from checked catalog options, without a connection yet."""
     sync_properties = parse_bool(options.get(_PROPERTIES, "true"), _PROPERTIES)
     return JdbcCatalogStore(files, warehouse, _database(files, warehouse, options), _key(options), sync_properties)
 
 
 def locked_files(files: FileIO, warehouse: str, options: Mapping[str, str]) -> LockedFiles:
-    """Wrap the storage so that files are created under the lock of the catalog.
-
-    Parameters
-    ----------
-    files : FileIO
-        The storage of the warehouse.
-    warehouse : str
-        The root directory.
-    options : mapping of str to str
-        The checked catalog options.
-
-    Returns
-    -------
-    LockedFiles
-        No connection is opened yet.
-
-    Raises
-    ------
-    InvalidRequest
-        The value of an option is not valid, or the warehouse needs the option `uri`.
-    """
+    """Wrap the storage so that files are created under the lock of the catalog. No connection is opened yet."""
     timeout = parse_duration_millis(options.get(_TIMEOUT, "8 min"), _TIMEOUT)
     longest = parse_duration_millis(options.get(_LONGEST_WAIT, "8 s"), _LONGEST_WAIT)
     lock = CatalogLock(_database(files, warehouse, options), timeout, longest)

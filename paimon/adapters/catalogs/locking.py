@@ -55,10 +55,7 @@ _IS_EXPIRED["mariadb"] = _IS_EXPIRED["mysql"]
 class LockHold:
     """One use of a lock.
 
-    Attributes
-    ----------
-    was_never_lost : bool
-        After the release: whether this process owned the lock for the whole block. False before.
+    `was_never_lost` is False until the release. Then it is whether this process owned the lock for the whole block.
     """
 
     def __init__(self) -> None:
@@ -77,40 +74,20 @@ class _Owner:
 
 @frozen
 class CatalogLock:
-    """Locks by name, as rows of a database.
-
-    Parameters
-    ----------
-    database : Database
-        The database with the table of locks.
-    timeout_millis : int
-        The longest wait for a lock, and the time after which others may take it (`lock-acquire-timeout`).
-    longest_wait_millis : int
-        The longest pause between two attempts (`lock-check-max-sleep`).
-    """
+    """Locks by name, as rows of a database."""
 
     database: Database
+    # longest wait for a lock, and the time after which others may take it (`lock-acquire-timeout`)
     timeout_millis: int = 8 * 60 * 1000
+    # longest pause between two attempts (`lock-check-max-sleep`)
     longest_wait_millis: int = 8 * 1000
 
     @contextmanager
     def hold_lock(self, name: str) -> Iterator[LockHold]:
-        """Run a block while no other process owns the lock of this name.
+        """Run a block while no other process owns the lock of this name, at most 255 characters.
 
-        Parameters
-        ----------
-        name : str
-            The lock, at most 255 characters.
-
-        Yields
-        ------
-        LockHold
-            Shows after the block whether the lock was lost in between.
-
-        Raises
-        ------
-        StorageError
-            Other processes owned the lock during the whole timeout, or the database failed.
+        After the block, the LockHold shows whether the lock was lost in between. A wait beyond the timeout raises
+        StorageError.
         """
         owner = self._acquire(name)
         hold = LockHold()
@@ -219,23 +196,13 @@ def _name_owner(name: str, number: int | None = None) -> str:
 
 @frozen(eq=False)
 class LockedFiles:
-    """A FileIO whose `put_if_absent` runs under the lock of the table that contains the path.
-
-    Parameters
-    ----------
-    inner : FileIO
-        The storage.
-    lock : CatalogLock
-        The locks of the catalog.
-    warehouse : str
-        The directory that contains ``DATABASE.db/TABLE``.
-    catalog_key : str
-        The first part of the names of locks.
-    """
+    """A FileIO whose `put_if_absent` runs under the lock of the table that contains the path."""
 
     inner: FileIO
     lock: CatalogLock = field(repr=False)
+    # directory that contains DATABASE.db/TABLE
     warehouse: str
+    # first part of the names of locks
     catalog_key: str
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:

@@ -29,13 +29,7 @@ class SerialExecutor:
 
 
 class ThreadExecutor:
-    """See `paimon.ports.executor.Executor`.
-
-    Parameters
-    ----------
-    threads : int
-        The number of threads of one `map`, at least 1.
-    """
+    """See `paimon.ports.executor.Executor`. Each `map` has its own `threads` threads, at least 1."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads

@@ -56,14 +56,7 @@ _ARROW = pa.schema([pa.field(_POSITION, pa.int32(), nullable=False), pa.field(_D
 class SparkExecutor(Generic[R]):
     """See `paimon.ports.executor.Executor`. All tasks start when the first result is requested.
 
-    Parameters
-    ----------
-    session : SparkSession
-        The session that runs the tasks.
-    encode, decode : callable
-        Convert a result to bytes, and back.
-    finish_task : callable, optional
-        Called in the process of a task at its end.
+    `encode` and `decode` convert a result to bytes and back. `finish_task` runs at the end of a task, in its process.
     """
 
     def __init__(
@@ -81,10 +74,7 @@ class SparkExecutor(Generic[R]):
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """Yield the results in the order of the tasks.
 
-        Raises
-        ------
-        StorageError
-            A task failed more often than Spark retries it.
+        A task that fails more often than Spark retries it raises StorageError.
         """
         shares = _divide_tasks(self._session, list(tasks))
         runner = _TaskRunner(function, self._encode, self._finish_task)
@@ -159,13 +149,7 @@ def _cancel_jobs(session: SparkSession, tag: str, jobs: Sequence[Future[list[byt
 
 
 def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R]) -> list[bytes]:
-    """Run one job, and return the encoded results in the order of the tasks.
-
-    Raises
-    ------
-    StorageError
-        A task failed more often than Spark retries it.
-    """
+    """Run one job, and return the encoded results in the order of the tasks."""
     try:
         rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
     except PySparkException as error:
@@ -202,20 +186,7 @@ class DistributedTasks:
     _tasks: tuple[bytes, ...]
 
     def mapInArrow(self, function: ArrowFunction, schema: StructType | str) -> DataFrame:
-        """Return the frame of the rows that a function makes of the tasks.
-
-        Parameters
-        ----------
-        function : callable
-            Reads its tasks with `read_tasks`, and yields batches of the schema.
-        schema : StructType or str
-            The columns of the rows.
-
-        Returns
-        -------
-        DataFrame
-            One partition for each task.
-        """
+        """Return the frame of the rows that `function` makes of the tasks, which it reads with `read_tasks`."""
         session, count = self.sparkSession, len(self._tasks)
         if sum(map(len, self._tasks)) <= _SENT_WITH_FUNCTION:
             return session.range(0, count, 1, count).mapInArrow(_WithTasks(self._tasks, function), schema)
@@ -240,20 +211,7 @@ class _WithTasks:
 
 
 def distribute_tasks(session: SparkSession, tasks: Sequence[object]) -> DistributedTasks:
-    """Pickle tasks, so that Spark runs each of them as a task.
-
-    Parameters
-    ----------
-    session : SparkSession
-        The session that runs the tasks.
-    tasks : sequence of object
-        One or more tasks.
-
-    Returns
-    -------
-    DistributedTasks
-        The tasks. A function that runs on them reads its tasks with `read_tasks`.
-    """
+    """Pickle tasks, so that Spark runs each of them as a task. The function that runs on them calls `read_tasks`."""
     return DistributedTasks(session, tuple(map(encode_task, tasks)))
 
 
@@ -268,18 +226,7 @@ def decode_task(data: bytes) -> object:
 
 
 def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]]:
-    """Read the tasks that `distribute_tasks` sent to a Spark executor.
-
-    Parameters
-    ----------
-    batches : iterable of RecordBatch
-        Batches that a function gets which runs on distributed tasks.
-
-    Yields
-    ------
-    tuple of (int, object)
-        The position of a task among all tasks, and the task.
-    """
+    """Yield the tasks that `distribute_tasks` sent to a Spark executor, each after its position among all tasks."""
     for batch in batches:
         for position, data in zip(batch[_POSITION], batch[_DATA], strict=True):
             yield position.as_py(), decode_task(data.as_py())
@@ -288,10 +235,7 @@ def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]
 def to_paimon_error(error: Exception) -> PaimonError:
     """Convert an exception of Spark to the error of the task.
 
-    Returns
-    -------
-    PaimonError
-        InvalidRequest, one of its kinds, or Unsupported if the traceback ends with it, otherwise StorageError.
+    The result is the InvalidRequest (or subclass) or Unsupported at the end of the traceback, otherwise a StorageError.
     """
     found = _TASK_ERROR.search(str(error))
     if found is None:

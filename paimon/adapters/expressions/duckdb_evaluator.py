@@ -50,10 +50,7 @@ class DuckdbEvaluator:
     def find_type(self, expression: ScalarSql, schema: pa.Schema) -> pa.DataType:
         """Return the Arrow type of the values of an expression, without rows.
 
-        Raises
-        ------
-        InvalidRequest
-            The expression cannot be computed, or not from one row.
+        An expression that needs more than one row, such as an aggregate, is InvalidRequest.
         """
         found = self._compute(expression, _number_columns(expression, schema.empty_table()))
         if found.num_rows:
@@ -61,13 +58,7 @@ class DuckdbEvaluator:
         return found.schema.field(0).type
 
     def evaluate(self, expression: ScalarSql, rows: pa.RecordBatch) -> pa.Array:
-        """Compute the value of an expression for each row.
-
-        Raises
-        ------
-        InvalidRequest
-            The expression cannot be computed, or does not have one value for each row.
-        """
+        """Compute the value of an expression for each row. Any other number of values is InvalidRequest."""
         found = self._compute(expression, _number_columns(expression, pa.Table.from_batches([rows])))
         if found.num_rows != rows.num_rows:
             raise _not_one_row_error(expression)

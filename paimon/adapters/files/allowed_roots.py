@@ -20,34 +20,14 @@ class AllowedRoots:
     """Absolute local directories. Without any, every path is allowed.
 
     A path that lies below no root by its name is allowed here: the reader of the name has checked it.
-
-    Parameters
-    ----------
-    roots : tuple of str
-        The directories.
     """
 
     roots: tuple[str, ...] = ()
 
     def check_target(self, name: str, path: str) -> str:
-        """Check where a path leads, for a file that is read.
+        """Return `name`, the local path of a file to read; CorruptTable if symbolic links lead out of the roots.
 
-        Parameters
-        ----------
-        name : str
-            The local path.
-        path : str
-            The path that the error names.
-
-        Returns
-        -------
-        str
-            `name`.
-
-        Raises
-        ------
-        CorruptTable
-            Symbolic links lead out of the roots.
+        Errors name `path`.
         """
         if self.is_outside(name):
             raise CorruptTable(
@@ -56,26 +36,9 @@ class AllowedRoots:
         return name
 
     def check_parent(self, name: str, path: str) -> str:
-        """Check the directory of a path, for a file that is created, replaced or deleted.
+        """Return `name`, the local path of a file to create, replace or delete, if its directory is inside.
 
-        A link with the name itself is not followed by these operations.
-
-        Parameters
-        ----------
-        name : str
-            The local path.
-        path : str
-            The path that the error names.
-
-        Returns
-        -------
-        str
-            `name`.
-
-        Raises
-        ------
-        CorruptTable
-            Symbolic links lead the directory out of the roots.
+        These operations do not follow a link with the name itself. A directory outside raises CorruptTable for `path`.
         """
         self.check_target(os.path.dirname(name), path)
         return name

@@ -40,22 +40,8 @@ _TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 class FsspecFiles:
     """Files of one file system. Paths are URLs of one scheme.
 
-    Parameters
-    ----------
-    location : str
-        A URL, whose scheme and host select the file system.
-    storage : mapping, optional
-        The options of fsspec's file system, `single-writer` (true if two writers never run at the same time), and the
-        limits of retries (see `store_options.retry_config`).
-
-    Raises
-    ------
-    MissingExtra
-        The client of the store is not installed.
-    Unsupported
-        The file system needs a package that is not installed.
-    InvalidRequest
-        The scheme or an option is not known.
+    The scheme and host of `location` select the file system. `storage` has the options of fsspec's file system, the
+    limits of retries (see `store_options.retry_config`), and `single-writer`: two writers never run at the same time.
     """
 
     def __init__(self, location: str, storage: Mapping[str, object] | None = None) -> None:

@@ -14,13 +14,7 @@ from paimon.adapters.files.output import Output
 
 
 class BufferedOutputFile(Output):
-    """An output file in memory that is put as a whole.
-
-    Parameters
-    ----------
-    put : callable
-        Creates the file with these bytes.
-    """
+    """An output file in memory. `put` creates the file with all its bytes at `close`."""
 
     def __init__(self, put: Callable[[bytes], None]) -> None:
         self._put = put
@@ -49,12 +43,7 @@ class BufferedOutputFile(Output):
 class StagedOutputFile(Output):
     """An upload of fsspec that is committed at `close`.
 
-    Parameters
-    ----------
-    file : object
-        A file of fsspec that was opened with `autocommit=False`.
-    guard : callable
-        Returns a context manager that translates errors of the client.
+    `file` was opened with `autocommit=False`. `guard` returns a context manager that translates errors of the client.
     """
 
     def __init__(self, file: Any, guard: Callable[[], contextlib.AbstractContextManager[None]]) -> None:

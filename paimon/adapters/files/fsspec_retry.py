@@ -24,20 +24,10 @@ _LOST_BY_NAME = frozenset({
 
 
 class RetryingFileSystem:
-    """Delegates to a file system. The retry policy applies to each method call.
+    """A file system of fsspec whose method calls are retried, so they must be safe to call twice.
 
-    Parameters
-    ----------
-    inner : object
-        An `fsspec.AbstractFileSystem` whose methods are safe to call twice. The result of `open` for writing is
-        returned unchanged.
-    retry : RequestRetry
-        The limits of retries.
-
-    Attributes
-    ----------
-    unrepeated : object
-        The file system itself, for a call whose lost reply the caller resolves.
+    The result of `open` for writing is not wrapped. `unrepeated` is the file system itself, for a call whose lost reply
+    the caller resolves.
     """
 
     def __init__(self, inner: Any, retry: RequestRetry) -> None:
@@ -56,15 +46,7 @@ class RetryingFileSystem:
 
 
 class RetryingInput(io.RawIOBase):
-    """A seekable input that repeats a failed read from the same position.
-
-    Parameters
-    ----------
-    inner : object
-        A seekable file of fsspec.
-    retry : RequestRetry
-        The limits of retries.
-    """
+    """A seekable input that repeats a failed read from the same position."""
 
     def __init__(self, inner: Any, retry: RequestRetry) -> None:
         self._inner = inner

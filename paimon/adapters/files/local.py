@@ -37,12 +37,8 @@ _ALL_ALLOWED = AllowedRoots()
 class LocalFiles:
     """Files of the local disk. Paths are absolute, or ``file:`` URLs.
 
-    Parameters
-    ----------
-    mapped_bytes : int
-        Files up to this size are memory-mapped. Read pages of larger ones would count as memory of the process.
-    allowed_roots : AllowedRoots
-        The directories that symbolic links may not leave.
+    Files of at most `mapped_bytes` are memory-mapped. Read pages of larger ones would count as memory of the process.
+    Symbolic links may not leave `allowed_roots`.
     """
 
     def __init__(self, mapped_bytes: int = 16 * 1024 * 1024, allowed_roots: AllowedRoots = _ALL_ALLOWED) -> None:
@@ -68,15 +64,10 @@ class LocalFiles:
             return LocalOutputFile(path, self._check_parent(path))
 
     def create_all(self, files: Mapping[str, bytes]) -> None:
-        """Create several files.
+        """Create several files. After an error, files that were not renamed by then are removed.
 
         They are flushed concurrently, which takes little longer than one flush. Then they are renamed, and each
         directory is flushed once.
-
-        Raises
-        ------
-        StorageError
-            A file cannot be written. Files that were not renamed by then are removed.
         """
         outputs: list[LocalOutputFile] = []
         try:
@@ -150,13 +141,7 @@ class LocalFiles:
             make_durable(self._check_target(path))
 
     def move_directory(self, source: str, target: str) -> None:
-        """Rename a directory in one step.
-
-        Raises
-        ------
-        AlreadyExists
-            Something exists at the target.
-        """
+        """Rename a directory in one step. Anything at the target is AlreadyExists."""
         old, new = self._check_parent(source), self._check_parent(target)
         if os.path.lexists(new):
             raise AlreadyExists("directory", target)

@@ -19,14 +19,7 @@ from paimon.domain.errors import NotFound, PaimonError, StorageError
 class LocalOutputFile(Output):
     """See `paimon.ports.files.OutputFile`. It is also a file object for Arrow and others.
 
-    Parameters
-    ----------
-    path : str
-        The path that errors name.
-    final : str
-        The local path of the closed file.
-    durable : bool
-        Whether `close` flushes to disk.
+    Errors name `path`; `final` is the local path of the closed file. If `durable`, `close` flushes to disk.
     """
 
     def __init__(self, path: str, final: str, *, durable: bool = True) -> None:
@@ -102,21 +95,9 @@ class LocalOutputFile(Output):
 
 @contextlib.contextmanager
 def translate_os_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Translate errors of the operating system in a block.
+    """Translate errors of the operating system in a block to NotFound or StorageError.
 
-    Parameters
-    ----------
-    path : str
-        The path that errors name.
-    missing_is_error : bool
-        Whether a missing file is a StorageError, because the caller creates the file.
-
-    Raises
-    ------
-    NotFound
-        The file is missing.
-    StorageError
-        Any other failure.
+    With `missing_is_error`, a missing file is a StorageError, because the caller creates the file.
     """
     try:
         yield

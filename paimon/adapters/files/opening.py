@@ -25,28 +25,10 @@ _MAPPED_SHARE = 32
 def files_at(
     location: str, storage: Mapping[str, object], memory_bytes: int, allowed_roots: Sequence[str] = ()
 ) -> FileIO:
-    """Create the adapter of a path or URL.
+    """Create the adapter of an absolute local path or a URL. No request is sent yet.
 
-    Parameters
-    ----------
-    location : str
-        An absolute local path, or a URL.
-    storage : mapping
-        The storage options. `login` names a function that returns more of them.
-    memory_bytes : int
-        The memory budget of one operation. Small local files are memory-mapped.
-    allowed_roots : sequence of str
-        Local directories to which symbolic links may lead, in addition to the location.
-
-    Returns
-    -------
-    FileIO
-        No request has been sent yet.
-
-    Raises
-    ------
-    InvalidRequest
-        The URL contains credentials or a query, or an option is not valid.
+    The storage option `login` names a function that returns more options. Symbolic links may lead to `location` and to
+    `allowed_roots`. A URL with credentials or a query is refused.
     """
     if "://" not in location:
         return LocalFiles(memory_bytes // _MAPPED_SHARE, AllowedRoots((location, *allowed_roots)))

@@ -13,23 +13,11 @@ class Output:
     """The part of `paimon.ports.files.OutputFile` that does not depend on the storage."""
 
     def close(self) -> None:
-        """Make the file visible.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
+        """Make the file visible."""
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Discard the file.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
+        """Discard the file."""
         raise NotImplementedError
 
     def flush(self) -> None:

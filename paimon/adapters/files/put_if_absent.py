@@ -26,23 +26,9 @@ def prove_exclusive(
     read: Callable[[str], bytes],
     delete: Callable[[Sequence[str]], None],
 ) -> None:
-    """Try an exclusive create in the directory of a path.
+    """Try whether the storage of a path puts a file only if it is absent; StorageError if it overwrites.
 
-    Parameters
-    ----------
-    path : str
-        A file of the table. The trial file has another, hidden name.
-    put : callable
-        Creates a file with bytes if it is absent, and returns a PutOutcome.
-    read : callable
-        Returns the bytes of a file, or raises NotFound.
-    delete : callable
-        Deletes files.
-
-    Raises
-    ------
-    StorageError
-        The storage overwrites the file, or all trials were without a result.
+    The trial file is hidden, next to `path`, and deleted at the end. Trials without a result are a StorageError, too.
     """
     for _ in range(_TRIES):
         trial = f"{path.rpartition('/')[0]}/.{uuid.uuid4()}.trial"
@@ -64,19 +50,9 @@ def prove_exclusive(
 
 
 def judge_trial(first: PutOutcome, second: PutOutcome, stored: bytes | None) -> bool | None:
-    """Evaluate the result of one trial.
+    """Return whether an existing file stays (True) or is replaced (False); None if the trial proves nothing.
 
-    Parameters
-    ----------
-    first, second : PutOutcome
-        The outcomes of the two puts.
-    stored : bytes or None
-        The content afterwards. None if there is no file.
-
-    Returns
-    -------
-    bool or None
-        True if an existing file stays, False if it is replaced, None if the trial proves nothing.
+    `stored` is the content after both puts, None if there is no file.
     """
     if stored == _SECOND:
         return None if first is PutOutcome.UNKNOWN else False  # the first put may never have arrived

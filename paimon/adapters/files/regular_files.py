@@ -30,26 +30,9 @@ _KINDS = {
 
 
 def open_regular(name: str, path: str) -> BinaryIO:
-    """Open a regular file for reading.
+    """Open the local path `name` for reading. The caller closes the file.
 
-    Parameters
-    ----------
-    name : str
-        The local path.
-    path : str
-        The path that errors name.
-
-    Returns
-    -------
-    BinaryIO
-        The open file, which the caller closes.
-
-    Raises
-    ------
-    OSError
-        The file is missing or may not be read.
-    CorruptTable
-        The name is not a regular file.
+    What is not a regular file raises CorruptTable, which names `path`. OSError is not translated.
     """
     try:
         # O_NONBLOCK: without it, the open of a FIFO that has no writer does not return.
@@ -66,19 +49,9 @@ def open_regular(name: str, path: str) -> BinaryIO:
 
 
 def open_arrow(file: BinaryIO, *, mapped: bool) -> pa.NativeFile:
-    """Open the file of a descriptor as an independent Arrow file.
+    """Open the file of a descriptor as an Arrow file with its own position.
 
-    Parameters
-    ----------
-    file : BinaryIO
-        An open regular file. The caller closes it; the Arrow file stays open.
-    mapped : bool
-        Whether the file is mapped into memory.
-
-    Returns
-    -------
-    pyarrow.NativeFile
-        A file with its own position.
+    The caller closes `file`; the Arrow file stays open.
     """
     name = f"{_DESCRIPTORS}/{file.fileno()}"
     try:

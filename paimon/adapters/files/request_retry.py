@@ -20,36 +20,17 @@ T = TypeVar("T")
 
 @frozen
 class RequestRetry:
-    """The limits of retries, and the errors that are retried.
+    """The limits of retries, and the errors that are retried."""
 
-    Attributes
-    ----------
-    policy : RetryPolicy
-        The number of retries of one request, the time after which no retry begins, and the waits between them.
-    is_transient : callable
-        Returns whether an error of the client concerns only the reply, not the request.
-    """
-
+    # retries of one request, the time after which no retry begins, and the waits between them
     policy: RetryPolicy
+    # whether an error of the client concerns only the reply, not the request
     is_transient: Callable[[Exception], bool]
 
     def send(self, request: Callable[[], T]) -> T:
         """Send a request until a reply arrives, within the limits.
 
-        Parameters
-        ----------
-        request : callable
-            Sends one request, and reads the body of the reply.
-
-        Returns
-        -------
-        object
-            The result of the request.
-
-        Raises
-        ------
-        Exception
-            The first error that is not transient, or the error of the last attempt.
+        `request` also reads the body of the reply. Raises the first error that is not transient, or the last one.
         """
         start, retries = time.monotonic(), 0
         while True:

@@ -33,19 +33,8 @@ _PUT_THREADS = 8
 class StoreFiles:
     """Files of one bucket or container. Paths are URLs.
 
-    Parameters
-    ----------
-    location : str
-        A URL, whose scheme and host select the bucket.
-    storage : mapping
-        The options of the store (see `store_options`).
-    single_writer : bool
-        Whether no other process writes, so that a store without a conditional put is safe.
-
-    Raises
-    ------
-    InvalidRequest
-        An option is not known or not valid.
+    The scheme and host of `location` select the bucket; `storage` has the options of `store_options`. `single_writer`
+    means that no other process writes, so that a store without a conditional put is safe.
     """
 
     def __init__(self, location: str, storage: Mapping[str, object], single_writer: bool = False) -> None:

@@ -73,24 +73,9 @@ STORES = tuple(_OF_SCHEME)
 
 
 def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, object]:
-    """Return the options of the client.
+    """Return the options of the client by the names of obstore, without the options of `retry_config`.
 
-    Parameters
-    ----------
-    scheme : str
-        The scheme of the URL, one of `STORES`.
-    storage : mapping
-        The storage options.
-
-    Returns
-    -------
-    dict
-        By the names of obstore, without the options of `retry_config`.
-
-    Raises
-    ------
-    InvalidRequest
-        No store of this scheme has the option. The hint is the nearest name.
+    An option that no store of the scheme has is refused, with the nearest name as a hint.
     """
     known = _OF_SCHEME[scheme]
     config: dict[str, object] = {}
@@ -109,13 +94,7 @@ def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, objec
 
 
 def retry_config(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
-    """Return the limits of the client's retries of one request: the options `max_retries` and `retry_timeout`.
-
-    Raises
-    ------
-    InvalidRequest
-        A value is not a number, or not a duration.
-    """
+    """Return the limits of the client's retries of one request: the options `max_retries` and `retry_timeout`."""
     given = {_normalize_name(name): str(value) for name, value in _flatten_options(storage) if value is not None}
     values = {name: given.get(name, default) for name, default in _RETRIES.items()}
     count = parse_int(values[_MAX_RETRIES], _MAX_RETRIES)
@@ -128,13 +107,7 @@ def retry_config(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
 
 
 def request_policy(storage: Mapping[str, object]) -> RetryPolicy:
-    """Return the limits of `retry_config` as the policy of the requests that this library repeats.
-
-    Raises
-    ------
-    InvalidRequest
-        A value is not a number, or not a duration.
-    """
+    """Return the limits of `retry_config` as the policy of the requests that this library repeats."""
     config = retry_config(storage)
     count, timeout = config[_MAX_RETRIES], config[_RETRY_TIMEOUT]
     assert isinstance(count, int)

@@ -44,14 +44,8 @@ _RETRIES = re.compile(r"after (\d+) retries, max_retries: (\d+)")
 class StoreRequests:
     """Sends requests to one store.
 
-    Parameters
-    ----------
-    store : object
-        The client of obstore, which retries by the same policy.
-    policy : RetryPolicy
-        The limits of one request.
-    secrets : mapping
-        The storage options, whose secrets are removed from errors.
+    `store` is the client of obstore, which retries by the same policy. The values of `secrets`, the storage options,
+    are removed from errors.
     """
 
     def __init__(self, store: Any, policy: RetryPolicy, secrets: Mapping[str, object]) -> None:
@@ -62,47 +56,15 @@ class StoreRequests:
     def send(self, path: str, request: Callable[[Any], T], *, missing_is_error: bool = False) -> T:
         """Send a request, repeat it if its reply does not arrive whole, and translate its errors.
 
-        Parameters
-        ----------
-        path : str
-            The path that errors name.
-        request : callable
-            As for `try_send`.
-        missing_is_error : bool
-            Whether a missing object is a StorageError.
-
-        Returns
-        -------
-        object
-            The result of the request.
-
-        Raises
-        ------
-        NotFound
-            The object is missing.
-        StorageError
-            Any other failure.
+        With `missing_is_error`, a missing object is a StorageError instead of NotFound.
         """
         with self.translate_errors(path, missing_is_error=missing_is_error):
             return self.try_send(request)
 
     def try_send(self, request: Callable[[Any], T]) -> T:
-        """Send a request, and repeat it if its reply does not arrive whole.
+        """Send a request, and repeat it if its reply does not arrive whole. Errors of the client are not translated.
 
-        Parameters
-        ----------
-        request : callable
-            Takes the client, sends one request and reads its reply. It must be safe to call twice.
-
-        Returns
-        -------
-        object
-            The result of the request.
-
-        Raises
-        ------
-        BaseError, OSError
-            As the client raises them.
+        `request` sends one request and reads its reply. It must be safe to call twice.
         """
         _check_process()
         return self._retry.send(lambda: request(self._store))
@@ -111,19 +73,7 @@ class StoreRequests:
     def translate_errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
         """Translate errors of the client in a block, without secrets and causes.
 
-        Parameters
-        ----------
-        path : str
-            The path that errors name.
-        missing_is_error : bool
-            Whether a missing object is a StorageError.
-
-        Raises
-        ------
-        NotFound
-            The object is missing.
-        StorageError
-            Any other failure.
+        With `missing_is_error`, a missing object is a StorageError instead of NotFound.
         """
         try:
             yield

@@ -22,16 +22,8 @@ TAIL_BYTES = 64 * 1024
 class StoreOutput(Output):
     """A file during writing: one put if it fits into a part, otherwise an upload in parts.
 
-    Parameters
-    ----------
-    put : callable
-        Creates the whole object from bytes.
-    start : callable
-        Begins an upload with more than one part of bytes, and returns the writer of the client.
-    guard : callable
-        Returns a context manager that translates errors of the client.
-    has_arrived : callable
-        Returns whether an object of this size exists.
+    `put` creates the whole object. `start` begins an upload with more than one part of bytes, and returns its writer.
+    `guard` translates errors of the client. `has_arrived` returns whether an object of this size exists.
     """
 
     def __init__(
@@ -71,13 +63,7 @@ class StoreOutput(Output):
         return self._size
 
     def close(self) -> None:
-        """Finish the upload. If the reply was lost, the size of the object decides.
-
-        Raises
-        ------
-        StorageError
-            The store refused the upload.
-        """
+        """Finish the upload. If the reply was lost, the size of the object decides."""
         if self.closed:
             return
         self.closed = True
@@ -100,17 +86,7 @@ class StoreOutput(Output):
 
 
 class StoreInput(io.RawIOBase):
-    """A seekable input.
-
-    Parameters
-    ----------
-    fetch : callable
-        Returns the bytes of a range, given its start and its length.
-    size : int
-        The size of the file in bytes.
-    tail : bytes
-        The last bytes of the file, possibly none.
-    """
+    """A seekable input. `fetch` takes the start and length of a range; `tail` has the last bytes, possibly none."""
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, tail: bytes) -> None:
         self._fetch = fetch

@@ -26,26 +26,10 @@ _COUNT = IntType(nullable=False)
 
 
 def rebuild_leaves(array: pa.Array, data_type: DataType, leaf: Leaf, masks_fields: bool = False) -> pa.Array:
-    """Return the array with `leaf` applied to each array of leaves.
+    """Return an array of the same length with `leaf` applied to each array of leaves.
 
-    Maps may be maps or lists of (key, value) structs, and become maps. The fields of a ROW are matched by name. Fields
-    that the struct lacks become nulls of their leaf's type.
-
-    Parameters
-    ----------
-    array : pyarrow.Array
-        The array in its current form.
-    data_type : DataType
-        The type of the column, whose nesting the array has.
-    leaf : function
-        Converts an array of leaves of a data type.
-    masks_fields : bool
-        Whether the fields of a null row are null for `leaf`; else they have any value.
-
-    Returns
-    -------
-    pyarrow.Array
-        An array of the same length.
+    Lists of (key, value) structs become maps. ROW fields are matched by name; missing ones become nulls of their leaf's
+    type. With `masks_fields`, fields of a null row are null for `leaf`; otherwise they have any value.
     """
     match data_type:
         case RowType(fields=fields):

@@ -44,17 +44,11 @@ _LOADERS: Mapping[str, Callable[[int, ObjectCache | None], FormatIO]] = {
 
 @frozen(eq=False)
 class FormatsOnDemand(Mapping[str, FormatIO]):
-    """Parquet, ORC and Avro data files by format name.
+    """Parquet, ORC and Avro data files by format name."""
 
-    Parameters
-    ----------
-    memory_bytes : int
-        The memory budget that a format may use to read one file.
-    footers : ObjectCache, optional
-        Keeps footers of data files for later reads.
-    """
-
+    # memory budget that a format may use to read one file
     memory_bytes: int
+    # keeps footers of data files for later reads
     footers: ObjectCache | None = None
     _loaded: dict[str, FormatIO] = field(factory=dict, init=False, repr=False)
 
@@ -88,20 +82,7 @@ class RecordsOnDemand:
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
     ) -> bytes:
-        """Encode records as a file.
-
-        Parameters
-        ----------
-        records : iterable of mapping
-        schema : mapping
-        compression, format_name : str
-            As in `paimon.ports.formats.RecordIO.write_records`.
-
-        Returns
-        -------
-        bytes
-            The file.
-        """
+        """Encode records as a file; see `paimon.ports.formats.RecordIO.write_records`."""
         return _record_io().write_records(records, schema, compression, format_name)
 
 

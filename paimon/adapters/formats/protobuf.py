@@ -48,13 +48,7 @@ class Part:
 
 
 def decode(data: bytes) -> list[Part]:
-    """Decode a message into its fields, in order.
-
-    Raises
-    ------
-    Malformed
-        The bytes are not a message, or have more than a million fields.
-    """
+    """Decode a message into its fields, in order. More than a million fields are Malformed."""
     found = list(islice(_parts(data), _MAX_PARTS + 1))
     if len(found) > _MAX_PARTS:
         raise Malformed(f"a message has more than {_MAX_PARTS} fields")
@@ -76,22 +70,7 @@ def encode(parts: Iterable[Part]) -> bytes:
 
 
 def int_field(parts: Iterable[Part], field: int, default: int = 0) -> int:
-    """Return the last value of a varint field.
-
-    Parameters
-    ----------
-    parts : iterable of Part
-        The message.
-    field : int
-        The field number.
-    default : int
-        The value if the message has no such field.
-
-    Returns
-    -------
-    int
-        The value.
-    """
+    """Return the last value of a varint field, or `default` if the message has no such field."""
     found = [p.as_int for p in parts if p.number == field]
     return found[-1] if found else default
 
@@ -120,10 +99,7 @@ def _parts(data: bytes) -> Iterator[Part]:
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Read the number of at most 64 bits that begins at an offset, and return it with the offset behind it.
 
-    Raises
-    ------
-    Malformed
-        The number is longer than the data or than 64 bits.
+    A number that is longer than the data or than 64 bits is Malformed.
     """
     value = shift = 0
     while True:

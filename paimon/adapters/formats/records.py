@@ -41,26 +41,17 @@ _SPLIT_BYTES = 1024 * 1024
 
 @frozen
 class AvroRecordIO:
-    """`paimon.ports.formats.RecordIO` for Avro files, and for the Parquet and ORC files that `manifest.format` allows.
+    """`paimon.ports.formats.RecordIO` for Avro files, and for Parquet and ORC if `manifest.format` asks for them."""
 
-    Parameters
-    ----------
-    max_decoded_bytes : int
-        Most bytes that one file may decompress to. Small files have a smaller limit: 8 MiB and 200 times their size.
-    few_bytes : int
-        Files of at most so many bytes are decoded record by record: decoding columns has a fixed cost per file.
-    """
-
+    # most bytes that one file may decompress to; smaller for small files: 8 MiB and 200 times their size
     max_decoded_bytes: int = 512 * 1024 * 1024
+    # files up to this size are decoded record by record, because decoding columns has a fixed cost per file
     few_bytes: int = 8 * 1024
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
-        """Read all records of a file.
+        """Read all records of a file, whose format is recognized by its content.
 
-        Raises
-        ------
-        CorruptTable
-            The file is damaged, exceeds a limit, or is neither Avro nor Parquet nor ORC.
+        A file that is damaged, exceeds a limit, or is neither Avro nor Parquet nor ORC raises CorruptTable.
         """
         if data[:4] == MAGIC:
             return self._read_avro(data, path)
@@ -73,21 +64,10 @@ class AvroRecordIO:
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
     ) -> tuple[RecordColumns, Sequence[int]]:
-        """Read the records of files as columns.
+        """Return the records of files as columns, in order, and the number of records of each file.
 
-        Parameters
-        ----------
-        files : sequence of (str, bytes)
-            Path and content of each file.
-        kind : pyarrow.StructType
-            The columns to return, with numbers as int64; columns that a file lacks are null.
-
-        Returns
-        -------
-        RecordColumns
-            The records of all files, in order.
-        sequence of int
-            The number of records of each file.
+        `files` are pairs of path and content. `kind` has the columns, with numbers as int64; those that a file lacks
+        are null.
         """
         parts: list[RecordColumns] = []
         counts: list[int] = []
@@ -151,25 +131,7 @@ class AvroRecordIO:
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
     ) -> bytes:
-        """Encode records as a file.
-
-        Parameters
-        ----------
-        records : iterable of mapping
-        schema : mapping
-        compression, format_name : str
-            As in `paimon.ports.formats.RecordIO.write_records`.
-
-        Returns
-        -------
-        bytes
-            The file.
-
-        Raises
-        ------
-        InvalidRequest
-            The format or the codec is unknown.
-        """
+        """Encode records as a file; see `paimon.ports.formats.RecordIO.write_records`."""
         if format_name == "avro":
             return b"".join(_avro_pieces(records, schema, avro_codec(compression)))
         if format_name in ("parquet", "orc"):

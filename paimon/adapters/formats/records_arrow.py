@@ -36,29 +36,7 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
 
 
 def read_arrow_records(data: bytes, path: str, limit: int) -> list[dict[str, Any]]:
-    """Read all records of a Parquet or ORC file.
-
-    Parameters
-    ----------
-    data : bytes
-        The file.
-    path : str
-        Its path, for messages.
-    limit : int
-        About how many bytes the file may decode to.
-
-    Returns
-    -------
-    list of dict
-        The records, by column name.
-
-    Raises
-    ------
-    CorruptTable
-        The file is damaged or exceeds the limit.
-    Unsupported
-        The file uses a feature that is not supported.
-    """
+    """Read all records of a Parquet or ORC file; CorruptTable if it decodes to more than about `limit` bytes."""
     try:
         table = _read_parquet(data, limit) if data[:4] == b"PAR1" else _read_orc(data, limit)
     except Unsupported as error:
@@ -74,21 +52,7 @@ def write_arrow_records(
 ) -> bytes:
     """Encode records as a Parquet or ORC file whose column types follow an Avro schema.
 
-    Parameters
-    ----------
-    records : iterable of mapping
-        The records, by column name.
-    schema : mapping
-        Their Avro schema.
-    compression : str
-        The codec name as in table options.
-    format_name : str
-        ``"parquet"`` or ``"orc"``.
-
-    Returns
-    -------
-    bytes
-        The file.
+    `compression` is the codec name as in table options.
     """
     fields = [_arrow_field(f) for f in schema["fields"]]
     table = pa.Table.from_pylist([dict(r) for r in records], schema=pa.schema(fields))

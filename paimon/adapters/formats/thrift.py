@@ -39,17 +39,7 @@ class ThriftStruct:
         return None if found is None else found[1]
 
     def put(self, number: int, kind: int, value: Any) -> None:
-        """Set a member.
-
-        Parameters
-        ----------
-        number : int
-            The member number.
-        kind : int
-            The wire type.
-        value : int, float, bool, bytes, ThriftList or ThriftStruct
-            The value, of the Python type for the wire type.
-        """
+        """Set a member. `kind` is the wire type, and `value` has the Python type for it."""
         self.members[number] = (kind, value)
 
     def drop(self, *numbers: int) -> None:
@@ -92,12 +82,7 @@ def encode_list(kind: int, values: Sequence[Any]) -> bytes:
 def decode_head(data: bytes, last: int) -> tuple[ThriftStruct, bytes]:
     """Decode the members up to number `last`, and return them with the undecoded bytes that follow.
 
-    Raises
-    ------
-    ValueError
-        The struct has no member `last`, or is damaged.
-    IndexError
-        The bytes are truncated.
+    A struct without the member `last` raises ValueError.
     """
     source = ByteReader(data)
     members = _members(source, 0, last)
@@ -124,13 +109,7 @@ class ByteReader:
         return self._data[self.at - 1]
 
     def read_bytes(self, count: int) -> bytes:
-        """Read the next `count` bytes.
-
-        Raises
-        ------
-        IndexError
-            Fewer bytes are left.
-        """
+        """Read the next `count` bytes; IndexError if fewer are left."""
         piece = self._data[self.at : self.at + count]
         if len(piece) != count:
             raise IndexError("the bytes are truncated")
@@ -142,13 +121,7 @@ class ByteReader:
         return self._data[self.at :]
 
     def read_varint(self) -> int:
-        """Read a number of seven bits per byte, the lowest first.
-
-        Raises
-        ------
-        ValueError
-            The number has more than 64 bits.
-        """
+        """Read a number of at most 64 bits, stored as seven bits per byte, the lowest first."""
         value = shift = 0
         while True:
             byte = self.read_byte()

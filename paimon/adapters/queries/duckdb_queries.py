@@ -39,17 +39,10 @@ _SETTINGS = {
 
 @frozen(eq=False)
 class DuckDBQueries:
-    """Queries in DuckDB.
-
-    Parameters
-    ----------
-    memory_bytes : int
-        What the queries may use before they spill.
-    threads : int
-        Threads of the queries.
-    """
+    """Queries in DuckDB."""
 
     reads_files = True
+    # what the queries may use before they spill
     memory_bytes: int
     threads: int
     _files: QueryFileSystem = field(factory=QueryFileSystem, init=False, repr=False)
@@ -78,13 +71,7 @@ class DuckDBQueries:
         return None
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
-        """Run one query; see `QueryEngine`.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
-        """
+        """Run one query; see `QueryEngine`."""
         session = self._open_session()
         try:
             with _interrupts():
@@ -135,13 +122,7 @@ class DuckDBQueries:
         self._running.clear()
 
     def describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
-        """Return the columns of a query; see `QueryEngine`.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
-        """
+        """Return the columns of a query; see `QueryEngine`."""
         key = (sql, tuple((name, source.schema) for name, source in sources.items()))
         found = self._described.get(key)
         if found is None:
@@ -165,13 +146,7 @@ class DuckDBQueries:
             session.close()
 
     def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
-        """Return DuckDB's plan; see `QueryEngine`.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
-        """
+        """Return DuckDB's plan; see `QueryEngine`."""
         session = self._open_session()
         try:
             rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
@@ -220,17 +195,7 @@ class _Session:
         return f"WITH {begin['recursive'] or ''}{expressions}, {sql[begin.end() :]}"
 
     def register(self, name: str, schema: pa.Schema, open_rows: Callable[[], pa.RecordBatchReader]) -> None:
-        """Make rows known under a name.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-        schema : pyarrow.Schema
-            The columns.
-        open_rows : callable
-            Returns a new reader of the rows.
-        """
+        """Make rows known under a name. Each call of `open_rows` returns a new reader of the rows."""
         self.connection.register(name, _Stream(schema, open_rows, self.errors))
 
     def _register_files(self, name: str, schema: pa.Schema, opened: SourceFiles) -> str:
@@ -249,10 +214,7 @@ class _Session:
     def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the result, and close the connection after the last one.
 
-        Raises
-        ------
-        PaimonError
-            A source failed, or a value cannot be computed.
+        If a source failed, its error is raised, not DuckDB's.
         """
         self._check_process()
         try:

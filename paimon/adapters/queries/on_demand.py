@@ -15,12 +15,7 @@ from paimon.ports.queries import QueryEngine, QuerySource
 class QueriesOnDemand:
     """`paimon.ports.queries.QueryEngine`, whose library is loaded with the first query.
 
-    Parameters
-    ----------
-    memory_bytes : int
-        What one query may use before it spills.
-    threads : int
-        Threads of one query.
+    One query may use `memory_bytes` before it spills.
     """
 
     reads_files = True

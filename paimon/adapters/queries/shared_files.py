@@ -39,13 +39,7 @@ class OpenFile:
         self.size = file.size
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Set the position of this thread.
-
-        Raises
-        ------
-        ValueError
-            The offset does not count from the beginning.
-        """
+        """Set the position of this thread. Only offsets from the beginning are allowed."""
         if whence:
             raise ValueError("offsets count from the beginning")
         self._local.position = offset
@@ -56,13 +50,7 @@ class OpenFile:
         return int(getattr(self._local, "position", 0))
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes.
-
-        Raises
-        ------
-        PaimonError
-            The file is damaged, or the storage failed.
-        """
+        """Return the next bytes. A PaimonError is also recorded, because DuckDB reports a part of it only."""
         start = self.tell()
         try:
             data = self._file.read_at(self.size - start if size < 0 else size, start)
@@ -87,19 +75,9 @@ class QueryFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has n
         self._files: dict[str, tuple[SharedFile, list[PaimonError]]] = {}
 
     def add(self, files: Sequence[SharedFile], errors: list[PaimonError]) -> list[str]:
-        """Allow files, and return their names.
+        """Allow files, and return their names, which cannot be guessed.
 
-        Parameters
-        ----------
-        files : sequence of SharedFile
-            The files.
-        errors : list of PaimonError
-            Errors of the files are appended here, because DuckDB reports a part of them only.
-
-        Returns
-        -------
-        list of str
-            The names, which cannot be guessed.
+        Errors of the files are appended to `errors`, because DuckDB reports a part of them only.
         """
         token = uuid.uuid4().hex
         names = [f"{ROOT}{token}/{number}" for number in range(len(files))]
@@ -112,15 +90,7 @@ class QueryFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has n
             self._files.pop(name, None)
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> OpenFile:
-        """Open a file by its name.
-
-        Raises
-        ------
-        FileNotFoundError
-            No running query has such a file.
-        PermissionError
-            The file would be written.
-        """
+        """Open a file of a running query by its name, for reading only."""
         if mode != "rb":
             raise PermissionError(path)
         return OpenFile(*self._find(path))

@@ -28,14 +28,9 @@ _LONGEST_PAUSE_SECONDS = 0.005
 
 @frozen(eq=False)
 class LockedSnapshotCommit(PutIfAbsentSnapshotCommit):
-    """A commit lock for tables on local paths.
+    """A commit lock for tables on local paths."""
 
-    Parameters
-    ----------
-    max_wait_seconds : float
-        The longest wait for other processes.
-    """
-
+    # longest wait for other processes; after it, the commit runs without the lock
     max_wait_seconds: float = _MAX_WAIT_SECONDS
 
     @contextmanager

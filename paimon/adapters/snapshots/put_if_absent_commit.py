@@ -25,13 +25,7 @@ _OUTCOMES = {
 
 @frozen(eq=False)
 class PutIfAbsentSnapshotCommit:
-    """See `paimon.ports.snapshots.SnapshotCommit`.
-
-    Parameters
-    ----------
-    files : FileIO
-        The storage of the table.
-    """
+    """See `paimon.ports.snapshots.SnapshotCommit`."""
 
     files: FileIO
 
@@ -40,20 +34,5 @@ class PutIfAbsentSnapshotCommit:
         return nullcontext()
 
     def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
-        """Create the file of the snapshot.
-
-        Parameters
-        ----------
-        paths : TablePaths
-            The table.
-        snapshot : Snapshot
-            The content of the file.
-        base : Snapshot, optional
-            Ignored: the name of the file contains the id.
-
-        Returns
-        -------
-        PublishOutcome
-            The outcome of `FileIO.put_if_absent`.
-        """
+        """Create the file of the snapshot. `base` is ignored: the name of the file contains the id."""
         return _OUTCOMES[self.files.put_if_absent(paths.snapshot(snapshot.id), snapshot_to_json(snapshot))]

@@ -20,20 +20,11 @@ _MOST_TEXT_BYTES = 2**31 - 1
 
 
 class JoinedColumns(NamedTuple):
-    """A written file.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns.
-    rows : int
-        The number of rows.
-    ends : list of int
-        Where each buffer ends in the file, padding included; a buffer starts where the one before it ends.
-    """
+    """The layout of a file of `write_joined_columns`."""
 
     schema: pa.Schema
     rows: int
+    # where each buffer ends in the file, padding included; it starts where the one before it ends
     ends: list[int]
 
 
@@ -46,24 +37,9 @@ def can_join_columns(batches: Sequence[pa.RecordBatch]) -> bool:
 
 
 def write_joined_columns(sink: pa.NativeFile, batches: Sequence[pa.RecordBatch]) -> JoinedColumns:
-    """Write the rows of batches for `map_joined_columns`.
+    """Write the rows of batches for `map_joined_columns`, which needs the result.
 
-    Parameters
-    ----------
-    sink : pyarrow.NativeFile
-        A new file.
-    batches : sequence of pyarrow.RecordBatch
-        At least one; `can_join_columns` is true for them.
-
-    Returns
-    -------
-    JoinedColumns
-        What `map_joined_columns` needs.
-
-    Raises
-    ------
-    OSError
-        The disk is full or cannot be written.
+    There is at least one batch, and `can_join_columns` is true for the batches.
     """
     ends: list[int] = []
     for place, kind in enumerate(batches[0].schema.types):
@@ -78,25 +54,7 @@ def write_joined_columns(sink: pa.NativeFile, batches: Sequence[pa.RecordBatch])
 
 
 def map_joined_columns(path: str, joined: JoinedColumns) -> pa.RecordBatch:
-    """Return the rows of a written file as memory-mapped arrays.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    joined : JoinedColumns
-        The result of `write_joined_columns`.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        All rows.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Return the rows of a file of `write_joined_columns` as memory-mapped arrays."""
     with pa.memory_map(path) as source:
         whole = source.read_buffer(joined.ends[-1])
     buffers = iter([whole.slice(start, end - start) for start, end in pairwise([0, *joined.ends])])

@@ -26,12 +26,8 @@ _CHUNK_BYTES = 256 * 1024
 class LocalTempStore:
     """See `paimon.ports.temp.TempStore`.
 
-    Parameters
-    ----------
-    parent : str, optional
-        The directory in which the directory is created. By default the system's temporary directory.
-    compression : str, optional
-        The codec of spilled rows: ``"lz4"``, ``"zstd"`` or None.
+    Files are in a new directory below `parent`, by default the system's temporary directory. `compression` is the codec
+    of spilled rows: ``"lz4"``, ``"zstd"`` or None.
     """
 
     def __init__(self, parent: str | None = None, compression: str | None = "lz4") -> None:
@@ -45,13 +41,7 @@ class LocalTempStore:
         self._directory, self._lock = None, threading.Lock()
 
     def spill(self, table: pa.Table) -> str:
-        """Write a table as one file, and return its path.
-
-        Raises
-        ------
-        StorageError
-            The disk is full or cannot be written.
-        """
+        """Write a table as one file, and return its path."""
         handle = self._new_handle("spill")
         try:
             with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=self._options) as writer:
@@ -63,13 +53,7 @@ class LocalTempStore:
         return handle
 
     def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a spilled table in batches of at most `batch_rows`.
-
-        Raises
-        ------
-        StorageError
-            The file cannot be read.
-        """
+        """Yield the rows of a spilled table in batches of at most `batch_rows`."""
         try:
             with pa.OSFile(handle) as source:  # pages of a memory map would count as memory of the process
                 reader = pa.ipc.open_file(source)
@@ -83,24 +67,7 @@ class LocalTempStore:
     def store(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> StoredTable | None:
         """Write batches without compression, so that they can be mapped.
 
-        Parameters
-        ----------
-        batches : iterable of pyarrow.RecordBatch
-            The batches.
-        schema : pyarrow.Schema
-            The schema of each batch.
-        max_bytes : int
-            The largest size in memory and on disk.
-
-        Returns
-        -------
-        StoredTable or None
-            None if the batches need more bytes.
-
-        Raises
-        ------
-        StorageError
-            The disk is full or cannot be written.
+        None means that they need more than `max_bytes` in memory or on disk; nothing stays on disk then.
         """
         handle = self._new_handle("stored")
         written = 0
@@ -124,13 +91,7 @@ class LocalTempStore:
         return StoredTable(handle, size)
 
     def map_batches(self, handle: str) -> Sequence[pa.RecordBatch]:
-        """Return the stored batches as memory-mapped arrays.
-
-        Raises
-        ------
-        StorageError
-            The file cannot be read.
-        """
+        """Return the stored batches as memory-mapped arrays."""
         try:
             with pa.memory_map(handle) as source:
                 reader = pa.ipc.open_file(source)
@@ -141,20 +102,7 @@ class LocalTempStore:
     def store_joined(self, batches: Sequence[pa.RecordBatch]) -> JoinedBatch:
         """Write batches as one batch, without a copy in memory where the columns allow it.
 
-        Parameters
-        ----------
-        batches : sequence of pyarrow.RecordBatch
-            At least one; all have the same schema.
-
-        Returns
-        -------
-        JoinedBatch
-            The handle and the rows.
-
-        Raises
-        ------
-        StorageError
-            The disk is full, or cannot be written or read.
+        There is at least one batch, and all have the same schema.
         """
         if not can_join_columns(batches):
             stored = self.store([pa.concat_batches(batches)], batches[0].schema, sys.maxsize)

@@ -26,17 +26,9 @@ _YOUNG_SECONDS = 60
 
 
 class ProcessDirectory:
-    """A directory of this process that only its user can read.
+    """A new directory of this process below `parent`, which only its user can read.
 
-    Parameters
-    ----------
-    parent : str, optional
-        The directory in which it is created. None is the system's temporary directory.
-
-    Attributes
-    ----------
-    path : str
-        The directory.
+    None is the system's temporary directory.
     """
 
     def __init__(self, parent: str | None) -> None:

@@ -21,46 +21,16 @@ AGE_HELP = "an age such as '7 d', or a time such as '2026-01-31 23:59:59'"
 def add_command_group(commands: Commands, name: str, help_text: str, example: str) -> Commands:
     """Add a command that has subcommands, such as `paimon tag`.
 
-    Parameters
-    ----------
-    commands : Commands
-        The commands of the program.
-    name : str
-        The name of the group.
-    help_text : str
-        One sentence that says what the group is for, without a full stop.
-    example : str
-        A command line that runs as written.
-
-    Returns
-    -------
-    Commands
-        The commands of the group, for `add_table_command`.
+    `help_text` is one sentence without a full stop. `example` is a command line that runs as written.
     """
     parser = add_command(commands, name, help_text, example)
     return parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
 
 def add_table_command(commands: Commands, name: str, help_text: str, example: str, run: Run) -> argparse.ArgumentParser:
-    """Add a command on one table, with --option and --output.
+    """Add a command on one table, with --option and --output, which `run` runs with its parsed arguments.
 
-    Parameters
-    ----------
-    commands : Commands
-        The commands of the program, or of a group.
-    name : str
-        The name of the command.
-    help_text : str
-        One sentence that says what the command does, without a full stop.
-    example : str
-        A command line that runs as written.
-    run : callable
-        Runs the command with its parsed arguments.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        The parser of the command, for further arguments.
+    `help_text` is one sentence without a full stop. `example` is a command line that runs as written.
     """
     parser = add_command(commands, name, help_text, example)
     add_table(parser)
@@ -76,19 +46,10 @@ def add_confirmation(parser: argparse.ArgumentParser) -> None:
 
 
 def confirm(question: str, has_agreed: bool) -> None:
-    """Ask the user on a terminal before a change that cannot be undone; scripts are not asked.
+    """Ask the user on a terminal before a change that cannot be undone; InvalidRequest if the user does not agree.
 
-    Parameters
-    ----------
-    question : str
-        Describes the change and its consequences.
-    has_agreed : bool
-        Whether ``--yes`` is among the arguments; then nothing is asked.
-
-    Raises
-    ------
-    InvalidRequest
-        The user did not agree.
+    Scripts are not asked, and nothing is asked if `has_agreed` (``--yes``). `question` describes the change and its
+    consequences.
     """
     if has_agreed or not _is_terminal():
         return

@@ -43,26 +43,9 @@ _KERNELS = {
 
 
 def evaluate_column(expression: Expression, rows: pa.RecordBatch, column: DataField) -> pa.Array:
-    """Return the new values of one column for all rows.
+    """Return the new values of one column, of a type that it accepts, from the rows before the update.
 
-    Parameters
-    ----------
-    expression : Expression
-        The expression to evaluate.
-    rows : pa.RecordBatch
-        The rows before the update.
-    column : DataField
-        The column that is set.
-
-    Returns
-    -------
-    pa.Array
-        One value for each row, of a type that the column accepts.
-
-    Raises
-    ------
-    InvalidRequest
-        A value cannot be computed, or does not fit the column.
+    A value that cannot be computed, or does not fit the column, raises `InvalidRequest`.
     """
     match expression:
         case Constant(value=value):
@@ -80,22 +63,7 @@ def evaluate_column(expression: Expression, rows: pa.RecordBatch, column: DataFi
 def fit_values(values: pa.Array, column: DataField) -> pa.Array:
     """Fit computed values to a column: numbers as arithmetic does, other values if their type is that of the column.
 
-    Parameters
-    ----------
-    values : pa.Array
-        Values of any type.
-    column : DataField
-        The column that is set.
-
-    Returns
-    -------
-    pa.Array
-        One value for each value, of a type that the column accepts.
-
-    Raises
-    ------
-    InvalidRequest
-        The type is of another kind than the column, or a number does not fit.
+    A type of another kind, or a number that does not fit, raises `InvalidRequest`.
     """
     kind = values.type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)

@@ -40,26 +40,10 @@ _EXACT = Context(prec=MAX_PREC, Emax=10**17, Emin=-(10**17))
 
 
 def evaluate_assignment(expression: Expression, row: Mapping[str, Any], column: DataField) -> Any:
-    """Return the new value of a column in one row.
+    """Return the new internal value of a column in one row; None is null.
 
-    Parameters
-    ----------
-    expression : Expression
-        The expression to evaluate.
-    row : mapping of str to Any
-        The row before the update: internal values by column name.
-    column : DataField
-        The column that is set.
-
-    Returns
-    -------
-    Any
-        An internal value of the type of the column; None is null.
-
-    Raises
-    ------
-    InvalidRequest
-        The value cannot be computed, or does not fit the column.
+    `row` holds the internal values before the update by column name. A value that cannot be computed, or does not fit
+    the column, raises `InvalidRequest`.
     """
     match expression:
         case Constant(value=value):

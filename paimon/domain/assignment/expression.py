@@ -93,20 +93,7 @@ def columns_of(expression: Expression) -> Iterator[str]:
 
 
 def map_columns(expression: Expression, rename: Callable[[str], str]) -> Expression:
-    """Return the expression with each name of a column replaced.
-
-    Parameters
-    ----------
-    expression : Expression
-        The expression.
-    rename : callable
-        Takes a name and returns the name that replaces it.
-
-    Returns
-    -------
-    Expression
-        The same expression over other names.
-    """
+    """Return the expression with `rename` applied to each column name."""
     match expression:
         case ColumnValue(name=name):
             return ColumnValue(rename(name))
@@ -127,20 +114,7 @@ def misfit_error(column: DataField) -> InvalidRequest:
 
 
 def overflow_error(column: DataField, number: object) -> InvalidRequest:
-    """Return the error for a number beyond the largest one of a column's type.
-
-    Parameters
-    ----------
-    column : DataField
-        The column.
-    number : object
-        The number.
-
-    Returns
-    -------
-    InvalidRequest
-        The error.
-    """
+    """Return the error for a number beyond the largest one of a column's type."""
     return InvalidRequest(
         f"Column {column.name!r} cannot be set: {number!r} does not fit {format_type(column.type)}",
         subject=column.name,
@@ -149,25 +123,7 @@ def overflow_error(column: DataField, number: object) -> InvalidRequest:
 
 
 def read_constant(value: object, column: DataField) -> Any:
-    """Return the internal value of a constant for a column.
-
-    Parameters
-    ----------
-    value : object
-        A Python value; None is null.
-    column : DataField
-        The column that is set.
-
-    Returns
-    -------
-    Any
-        An internal value of the type of the column.
-
-    Raises
-    ------
-    InvalidRequest
-        The value does not fit the column.
-    """
+    """Return the internal value of a Python constant for a column; None is null."""
     if isinstance(column.type, FloatType):
         found = parse_literal(value, DoubleType())
         return None if found is None else to_single(found, column)
@@ -175,13 +131,7 @@ def read_constant(value: object, column: DataField) -> Any:
 
 
 def check_digits(number: float | Decimal) -> None:
-    """Refuse a constant of arithmetic that needs more digits than exact numbers have.
-
-    Raises
-    ------
-    InvalidRequest
-        The number is exact, and has too many digits or is not finite.
-    """
+    """Refuse an exact constant of arithmetic that is not finite or has too many digits; floats always pass."""
     if isinstance(number, float):
         return
     _, digits, exponent = Decimal(number).as_tuple()
@@ -195,25 +145,7 @@ def check_digits(number: float | Decimal) -> None:
 
 
 def to_single(number: float, column: DataField) -> float:
-    """Round a number to single precision.
-
-    Parameters
-    ----------
-    number : float
-        The number.
-    column : DataField
-        The column that is set, for the error.
-
-    Returns
-    -------
-    float
-        The nearest number of single precision.
-
-    Raises
-    ------
-    InvalidRequest
-        The number is beyond the largest one of single precision.
-    """
+    """Round a number to single precision; refuse a number beyond its range. `column` is for the error."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:

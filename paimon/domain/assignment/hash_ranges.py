@@ -46,19 +46,6 @@ def divide_hashes(count: int) -> tuple[HashRange, ...]:
 
 
 def hash_keys(keys: Sequence[pa.Array], types: Sequence[DataType]) -> Hashes:
-    """Return the hash of each row.
-
-    Parameters
-    ----------
-    keys : sequence of pyarrow.Array
-        At least one key column, in the canonical types of the target.
-    types : sequence of DataType
-        Their types.
-
-    Returns
-    -------
-    array of int32
-        One value for each row.
-    """
+    """Return the hash of each row, from at least one key column in the canonical types of the target."""
     found: Hashes = hash_rows([unify_nans(key) for key in keys], types)
     return found

@@ -26,33 +26,16 @@ _MOST_FILTER_PLACES = 1 << 24
 
 @frozen(eq=False)
 class IntegerSlots:
-    """A hash table of integers.
+    """A hash table of integers; the sizes of both arrays are powers of two."""
 
-    Parameters
-    ----------
-    positions : array of int32
-        The position of an integer in each used slot, -1 in the others; the size is a power of two.
-    is_possible : array of bool
-        False at the hash of each integer that is surely unknown; the size is a power of two.
-    """
-
+    # the position of an integer in each used slot, -1 in free slots
     positions: npt.NDArray[np.int32]
+    # a filter by hash; False means that the integer is certainly unknown
     is_possible: npt.NDArray[np.bool_]
 
 
 def build_slots(known: Integers) -> IntegerSlots | None:
-    """Build the hash table of different integers.
-
-    Parameters
-    ----------
-    known : array of int64
-        The integers, all different.
-
-    Returns
-    -------
-    IntegerSlots, optional
-        The table; None if too many integers collide.
-    """
+    """Build the hash table of distinct integers; None if too many of them collide."""
     slots = np.full(1 << max(4, (2 * len(known)).bit_length()), -1, np.int32)
     waiting = np.arange(len(known), dtype=np.int32)
     places = _hash(known, len(slots))
@@ -74,22 +57,7 @@ def _build_filter(known: Integers, slot_count: int) -> npt.NDArray[np.bool_]:
 
 
 def find_integers(slots: IntegerSlots, known: Integers, wanted: Integers) -> Integers:
-    """Return the position of each integer in the known ones; -1 if it is not known.
-
-    Parameters
-    ----------
-    slots : IntegerSlots
-        The result of `build_slots`.
-    known : array of int64
-        The integers of the table.
-    wanted : array of int64
-        The integers to find.
-
-    Returns
-    -------
-    array of int64
-        One position for each integer.
-    """
+    """Return the position in `known` of each wanted integer, or -1; `slots` is the result of `build_slots(known)`."""
     found = np.full(len(wanted), -1, np.int64)
     if not len(known):
         return found

@@ -36,20 +36,12 @@ def _to_assignments(values: Iterable[Assignment]) -> tuple[Assignment, ...]:
 
 @frozen
 class MergeClause:
-    """One WHEN clause.
-
-    Attributes
-    ----------
-    action : MergeAction
-        What it does.
-    condition : Predicate, optional
-        The rows to which it applies; None for all.
-    assignments : tuple of Assignment
-        The columns that are set; none for a delete.
-    """
+    """One WHEN clause."""
 
     action: MergeAction
+    # the rows to which the clause applies; None for all
     condition: Predicate | None = None
+    # the columns to set; empty for a delete
     assignments: tuple[Assignment, ...] = field(default=(), converter=_to_assignments)
 
     def columns(self) -> Iterator[str]:
@@ -66,17 +58,11 @@ class MergeClause:
 
 @frozen
 class MergeOn:
-    """The ON condition: pairs of columns that must be equal, and the remaining condition.
+    """The ON condition: pairs of columns that must be equal, and the remaining condition."""
 
-    Attributes
-    ----------
-    pairs : tuple of (str, str)
-        A column of the target, and the column of the source that it equals; plain names.
-    condition : Predicate, optional
-        What must hold, too, over canonical names.
-    """
-
+    # a column of the target and the equal column of the source, as plain names without a side
     pairs: tuple[tuple[str, str], ...]
+    # must be true too; over canonical names such as "source.x"; None if nothing remains
     condition: Predicate | None = None
 
     @property
@@ -88,23 +74,14 @@ class MergeOn:
 
 @frozen
 class Merge:
-    """A whole MERGE.
-
-    Attributes
-    ----------
-    on : MergeOn
-        When a row of the source matches a row of the target.
-    matched : tuple of MergeClause
-        UPDATE and DELETE clauses for pairs of rows that match.
-    not_matched : tuple of MergeClause
-        INSERT clauses for rows of the source without a match.
-    not_matched_by_source : tuple of MergeClause
-        UPDATE and DELETE clauses for rows of the target without a match.
-    """
+    """A whole MERGE."""
 
     on: MergeOn
+    # UPDATE and DELETE clauses for pairs of matching rows
     matched: tuple[MergeClause, ...] = ()
+    # INSERT clauses for rows of the source without a match
     not_matched: tuple[MergeClause, ...] = ()
+    # UPDATE and DELETE clauses for rows of the target without a match
     not_matched_by_source: tuple[MergeClause, ...] = ()
 
     @property

@@ -24,46 +24,25 @@ NO_CLAUSE = -1
 
 @frozen(eq=False)
 class SourceIndex:
-    """The rows of a source by the values of their key columns.
+    """The rows of a source by the values of their key columns; each distinct key has a code.
 
     Without key columns, each row of the source is a candidate for each row of the target.
-
-    Attributes
-    ----------
-    values : tuple of pyarrow.Array
-        The different values of each key column, without null.
-    slots : tuple of IntegerSlots or None
-        The hash table of these values, for integers and dates; None for other types.
-    joined : tuple of array
-        The codes that occur, after each further key column, in order.
-    order : array
-        The numbers of the source rows without a null in their key, in the order of their codes.
-    starts : array
-        For each code the position of its first row in `order`, and one value more for the end.
     """
 
+    # the distinct values of each key column, without null
     values: tuple[pa.Array, ...]
+    # a hash table of these values, for integers and dates; None for other types
     slots: tuple[IntegerSlots | None, ...]
+    # for each key column after the first, the codes of the key up to this column that occur, ascending
     joined: tuple[Integers, ...]
+    # the numbers of the source rows without a null in their key, ordered by code
     order: Integers
+    # for each code the position of its first row in `order`, and one more value for the end
     starts: Integers
 
     @classmethod
     def of(cls, keys: Sequence[pa.Array], row_count: int) -> SourceIndex:
-        """Index the rows of a source.
-
-        Parameters
-        ----------
-        keys : sequence of pyarrow.Array
-            The key columns, in the types of the target.
-        row_count : int
-            The number of rows.
-
-        Returns
-        -------
-        SourceIndex
-            The index.
-        """
+        """Index the rows of a source by its key columns, which have the types of the target."""
         arrays = [_to_comparable(key) for key in keys]
         values = tuple(array.unique().drop_null() for array in arrays)
         slots = tuple(build_slots(_to_integers(v)) if _is_integral(v.type) else None for v in values)
@@ -81,20 +60,7 @@ class SourceIndex:
         return cls(values, slots, tuple(joined), order, np.searchsorted(codes_in_order, np.arange(size + 1)))
 
     def find_codes(self, keys: Sequence[pa.Array], row_count: int) -> Integers:
-        """Return for each row the code of its key; -1 if no row of the source has this key.
-
-        Parameters
-        ----------
-        keys : sequence of pyarrow.Array
-            The key columns of rows of the target.
-        row_count : int
-            The number of rows.
-
-        Returns
-        -------
-        array of int64
-            One code for each row.
-        """
+        """Return the code of the key of each target row; -1 if no row of the source has this key."""
         codes = np.zeros(row_count, np.int64)
         for position, (key, known) in enumerate(zip(keys, self.values, strict=True)):
             found = _find_codes(_to_comparable(key), known, self.slots[position])
@@ -107,21 +73,9 @@ class SourceIndex:
     def find_pairs(
         self, keys: Sequence[pa.Array], row_count: int, most_pairs: int
     ) -> Iterator[tuple[Integers, Integers]]:
-        """Find the pairs of rows with equal keys.
+        """Yield the pairs of rows with equal keys in blocks: row numbers of the target, ascending, and of the source.
 
-        Parameters
-        ----------
-        keys : sequence of pyarrow.Array
-            The key columns of rows of the target.
-        row_count : int
-            The number of rows.
-        most_pairs : int
-            The number of pairs at which a block ends; all pairs of one row are in one block.
-
-        Yields
-        ------
-        tuple of (array, array)
-            Row numbers of the target, ascending, and of the source.
+        A block ends at about `most_pairs` pairs. All pairs of one target row are in one block, which may be larger.
         """
         codes = self.find_codes(keys, row_count)
         rows = np.flatnonzero(codes >= 0)
@@ -187,19 +141,9 @@ def find_repeated(rows: Integers) -> int | None:
 
 
 def choose_clauses(truths: Sequence[Mask | None], row_count: int) -> Integers:
-    """Return for each row the number of the first clause that applies.
+    """Return for each row the number of the first clause that applies; `NO_CLAUSE` if none does.
 
-    Parameters
-    ----------
-    truths : sequence of bool array or None
-        For each clause whether its condition is true for each row; None for a clause without condition.
-    row_count : int
-        The number of rows.
-
-    Returns
-    -------
-    array of int64
-        `NO_CLAUSE` where none applies.
+    `truths` holds for each clause the rows for which its condition is true; None for a clause without a condition.
     """
     chosen = np.full(row_count, NO_CLAUSE, np.int64)
     for number in reversed(range(len(truths))):

@@ -20,16 +20,9 @@ Row = Mapping[str, Any]
 
 
 class MergedRows(NamedTuple):
-    """The rows after a merge.
+    """The rows after a merge, and the number of rows that were inserted, updated and deleted."""
 
-    Attributes
-    ----------
-    rows : list of mapping
-        The rows of the target that remain, in order, then the inserted rows in the order of the source.
-    inserted, updated, deleted : int
-        How many rows the clauses applied to.
-    """
-
+    # the remaining rows of the target in order, then the inserted rows in the order of the source
     rows: list[Row]
     inserted: int
     updated: int
@@ -39,22 +32,8 @@ class MergedRows(NamedTuple):
 def merge_rows(target: Sequence[Row], source: Sequence[Row], merge: Merge) -> MergedRows:
     """Merge the rows of a source into the rows of a target.
 
-    Parameters
-    ----------
-    target, source : sequence of mapping
-        Rows of internal values by plain column name.
-    merge : Merge
-        The bound condition and clauses.
-
-    Returns
-    -------
-    MergedRows
-        The rows, and how many were changed.
-
-    Raises
-    ------
-    InvalidRequest
-        Two rows of the source match one row of the target.
+    Rows hold internal values by plain column name; `merge` is bound. If two rows of the source match one row of the
+    target, `InvalidRequest` is raised.
     """
     rows: list[Row] = []
     counts = dict.fromkeys(MergeAction, 0)

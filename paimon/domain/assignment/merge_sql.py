@@ -31,22 +31,13 @@ _NOT_COMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
 
 @frozen
 class MergeNames:
-    """The columns of both sides, and the aliases under which text names them.
-
-    Attributes
-    ----------
-    target, source : tuple of DataField
-        The columns.
-    target_alias, source_alias : str
-        The names of the sides in text.
-    is_statement : bool
-        Whether the text is a SQL statement: names ignore the case, and -0.0 equals 0.0.
-    """
+    """The columns of both sides, and the aliases under which text names them."""
 
     target: tuple[DataField, ...]
     source: tuple[DataField, ...]
     target_alias: str = TARGET
     source_alias: str = SOURCE
+    # the text is a SQL statement: names ignore case, and -0.0 equals 0.0
     is_statement: bool = False
 
     @property
@@ -60,13 +51,7 @@ class MergeNames:
         return evolve(self, source=()) if side == TARGET else evolve(self, target=())
 
     def resolve(self, name: str) -> str:
-        """Return the canonical name of a column or a nested field.
-
-        Raises
-        ------
-        InvalidRequest
-            No side has it, or both sides have it.
-        """
+        """Return the canonical name of a column or a nested field; refuse a name that no side or both sides have."""
         first, _, rest = name.partition(".")
         for alias, side, fields in (
             (self.target_alias, TARGET, self.target),
@@ -126,25 +111,7 @@ def bind_expression(expression: Expression, names: MergeNames) -> Expression:
 
 
 def parse_on(on: str | Sequence[str] | Predicate, names: MergeNames) -> MergeOn:
-    """Return the ON condition of a merge.
-
-    Parameters
-    ----------
-    on : str, sequence of str or Predicate
-        SQL text, one name, or names of columns that both sides have.
-    names : MergeNames
-        The columns of both sides.
-
-    Returns
-    -------
-    MergeOn
-        The equal columns, and the bound condition that remains.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not valid SQL, or a column does not exist or cannot be compared.
-    """
+    """Parse the ON condition of a merge: SQL text, a predicate, or names of columns that both sides have."""
     if isinstance(on, Predicate):
         return MergeOn((), _drop_true(bind_condition(on, names)))
     keys = [on] if isinstance(on, str) and _has_column(on, names.target) else on

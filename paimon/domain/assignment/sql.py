@@ -37,14 +37,9 @@ _OPERATIONS: Mapping[type[exp.Expression], Operation] = {
 
 
 def parse_expression(text: str) -> Expression:
-    """Return the expression of a SQL text.
+    """Parse the SQL text of an expression.
 
-    Raises
-    ------
-    InvalidRequest
-        The text is not valid SQL.
-    Unsupported
-        The text contains a subquery, an aggregate, or something else that is not computed from one row.
+    A subquery, an aggregate, or anything else that is not computed from one row raises `Unsupported`.
     """
     return parse_sql(text, "expression", HINT, convert_expression)
 

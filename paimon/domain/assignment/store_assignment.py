@@ -27,40 +27,23 @@ def _by_name(fields: Sequence[DataField]) -> dict[str, DataField]:
 
 @frozen(eq=False)
 class StoreAssignment:
-    """Returns the rows to write of batches from a query; a picklable value that tasks call.
-
-    Parameters
-    ----------
-    fields : sequence of DataField
-        The columns of the table.
-    zone : str
-        The time zone of dates and times of day.
-    partition : mapping of str to Any
-        The internal values that all rows have in some partition columns. Rows may lack these columns.
-    """
+    """Converts batches of a query to rows that a table can store; a picklable value that tasks call."""
 
     fields: dict[str, DataField] = field(converter=_by_name)
+    # the time zone of dates and times of day
     zone: str
+    # internal values of a static partition by column; rows may lack these columns
     partition: Mapping[str, Any] = field(factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield the rows of each batch.
-
-        Raises
-        ------
-        InvalidRequest
-            A value does not fit its column, or differs from that of the partition.
-        """
+        """Yield the rows to write of each batch, as `assign_rows` returns them."""
         for batch in batches:
             yield self.assign_rows(pa.Table.from_batches([batch]))
 
     def assign_rows(self, rows: pa.Table) -> pa.Table:
-        """Return rows in the types of the table, with the columns of the partition.
+        """Return rows in the types of the table, with the columns of the static partition.
 
-        Raises
-        ------
-        InvalidRequest
-            A value does not fit its column, or differs from that of the partition.
+        A value that does not fit its column, or differs from that of the partition, raises `InvalidRequest`.
         """
         for position, name in enumerate(rows.schema.names):
             column = self.fields.get(name)

@@ -31,20 +31,7 @@ _YEAR_10000_DAYS = 2_932_897
 
 
 def can_store(data_type: DataType, arrow: pa.DataType) -> bool:
-    """Return whether INSERT casts values of an Arrow type to a type.
-
-    Parameters
-    ----------
-    data_type : DataType
-        The type of the column.
-    arrow : pyarrow.DataType
-        The type of the values, as Spark sends them.
-
-    Returns
-    -------
-    bool
-        True also where no cast is needed.
-    """
+    """Return whether INSERT stores values of an Arrow type, as Spark sends them, in a column; a cast may be needed."""
     types = pa.types
     match data_type:
         case _ if isinstance(data_type, _NUMBERS):
@@ -82,26 +69,9 @@ def _is_number(arrow: pa.DataType) -> bool:
 
 
 def store_array(array: pa.Array, column: DataField, zone: str) -> pa.Array:
-    """Cast values to the type of a column.
+    """Cast values of a type that `can_store` accepts to the type of a column; refuse values that do not fit.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        Values of a type for which `can_store` holds.
-    column : DataField
-        The column.
-    zone : str
-        The time zone of dates and times of day.
-
-    Returns
-    -------
-    pyarrow.Array
-        Values of a type that the column accepts; its lengths and its NOT NULL are not checked.
-
-    Raises
-    ------
-    InvalidRequest
-        A value does not fit.
+    `zone` is the time zone of dates and times of day. Text lengths and NOT NULL are not checked.
     """
     try:
         return _store(array, column, zone)

@@ -23,23 +23,10 @@ from paimon.domain.types.data_types import DataType
 def compute_buckets(
     columns: Sequence[pa.Array], types: Sequence[DataType], total_buckets: int, function: str = "default"
 ) -> Array:
-    """Return the bucket of each row.
+    """Return the bucket of each row as int32, from its bucket key.
 
-    Parameters
-    ----------
-    columns : sequence of pyarrow.Array
-        The columns of the bucket key: canonical arrays of one length, without chunks.
-    types : sequence of DataType
-        Their types.
-    total_buckets : int
-        Number of buckets of the partition.
-    function : str
-        `bucket-function.type`: ``default``, ``mod`` or ``hive``.
-
-    Returns
-    -------
-    numpy.ndarray of int32
-        Numbers from 0 to `total_buckets` - 1.
+    `columns` are canonical arrays without chunks. `function` is `bucket-function.type`: ``default``, ``mod`` or
+    ``hive``.
     """
     check_function(types, function)
     if function == "mod":

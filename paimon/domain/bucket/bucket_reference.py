@@ -27,24 +27,9 @@ def compute_bucket(
 ) -> int:
     """Return the bucket of a row with this bucket key.
 
-    Parameters
-    ----------
-    values : sequence
-        Internal values of the bucket key.
-    types : sequence of DataType
-        Their types.
-    total_buckets : int
-        Number of buckets of the row's partition.
-    function : str
-        `bucket-function.type`: ``default``, ``mod`` or ``hive``.
+    `total_buckets` is that of the row's partition. `function` is `bucket-function.type`: ``default``, ``mod`` or
+    ``hive``.
 
-    Returns
-    -------
-    int
-        From 0 to `total_buckets` - 1.
-
-    Examples
-    --------
     >>> compute_bucket((7,), (dt.IntType(),), 4, "mod")
     3
     """
@@ -60,13 +45,7 @@ def compute_bucket(
 
 
 def check_function(types: Sequence[DataType], function: str) -> None:
-    """Check that a bucket function can take a bucket key of these types.
-
-    Raises
-    ------
-    InvalidRequest
-        The function does not exist, or the types do not fit it.
-    """
+    """Check that a bucket function exists and accepts a bucket key of these types."""
     if function not in FUNCTIONS:
         raise InvalidRequest(f"Bucket function {function!r} does not exist", hint=f"use one of {', '.join(FUNCTIONS)}")
     if function == "mod" and not (len(types) == 1 and isinstance(types[0], dt.IntType | dt.BigIntType)):
@@ -105,13 +84,7 @@ def _hive_field(value: Any, data_type: DataType) -> int:
 
 
 def check_hive_type(data_type: DataType) -> None:
-    """Check that Hive has a hash for a type; nulls of any type have one.
-
-    Raises
-    ------
-    Unsupported
-        There is none.
-    """
+    """Refuse a type without a Hive hash; a null of any type has one."""
     if isinstance(data_type, (*dt.TIMESTAMP_TYPES, *dt.NESTED_TYPES, dt.VariantType, dt.BlobType)):
         raise Unsupported(
             f"the hive bucket function for type {format_type(data_type.with_nullable(True))}",

@@ -26,26 +26,18 @@ NO_PLACE = -1
 
 
 class PlacedRows(NamedTuple):
-    """The rows to write in their order, the place of each key after the batch, and how the counts change.
+    """The rows to write in their order, the place of each key after the batch, and how the key counts change.
 
-    Attributes
-    ----------
-    rows : int64 array
-        Positions in the batch.
-    is_retract : bool array
-        Whether a row is written as a -D row into the place that its key leaves.
-    places : int64 array
-        The place where each row is written.
-    key_places : int64 array
-        By number of the key: its place after the batch.
-    changes : dict of int to int
-        By place: the keys that came, less those that left. A bucket that was used has an entry.
+    A place is a partition number and a bucket, as one integer (`to_places`).
     """
 
     rows: Integers
+    # the row is written as a -D row to the place that its key leaves
     is_retract: Mask
+    # the place where each row is written
     places: Integers
     key_places: Integers
+    # by place, the number of keys that came, less those that left; every used bucket has an entry
     changes: dict[int, int]
 
 
@@ -67,27 +59,10 @@ def place_row_columns(
     rule: BucketRule,
     existing: ExistingKey,
 ) -> PlacedRows:
-    """Place the rows of a batch.
+    """Choose the place (partition and bucket) where each row of a batch is written.
 
-    Parameters
-    ----------
-    keys : int64 array
-        For each row the number of its key, from 0 on without gaps.
-    partitions : int64 array
-        For each row the number of the partition that its values name.
-    stored : int64 array
-        By number of the key: the place of the key before the batch, or `NO_PLACE`.
-    counts : mapping
-        How many keys each bucket has; a bucket that is missing has never been used.
-    rule : BucketRule
-        Which bucket a new key gets.
-    existing : ExistingKey
-        What happens to a row whose key is in another partition.
-
-    Returns
-    -------
-    PlacedRows
-        Rows, places and counts.
+    `keys` and `partitions` hold a number for each row; keys are numbered from 0 without gaps. `stored` is the place of
+    each key before the batch, or `NO_PLACE`. A bucket that is missing in `counts` has never been used.
     """
     order = np.argsort(keys, kind="stable")
     keys, partitions = keys[order], partitions[order]
@@ -110,19 +85,9 @@ def place_row_columns(
 
 
 def select_first_load_rows(keys: Integers, existing: ExistingKey) -> Integers:
-    """Return the rows of a bounded input for an empty table that are placed at all.
+    """Return the positions, ascending, of the rows to write when a bounded input is loaded into an empty table.
 
-    Parameters
-    ----------
-    keys : int64 array
-        For each row the number of its key, from 0 on without gaps.
-    existing : ExistingKey
-        What happens to a row whose key is in another partition.
-
-    Returns
-    -------
-    int64 array
-        Positions of rows, ascending.
+    `keys` holds the number of each row's key, from 0 without gaps.
     """
     rows = np.arange(len(keys))
     if existing is ExistingKey.STAY:

@@ -53,20 +53,13 @@ class WrittenRow(NamedTuple):
 
 @frozen
 class BucketRule:
-    """Which bucket a new key gets.
+    """Which bucket a new key gets."""
 
-    Parameters
-    ----------
-    target_rows : int
-        A bucket with so many keys gets no new ones.
-    assigners : int
-        The number of tasks that assign keys; a bucket belongs to the task with the number `bucket % assigners`.
-    assigner : int
-        The number of this task.
-    """
-
+    # a bucket with this many keys gets no new ones
     target_rows: int
+    # the number of tasks that assign keys; bucket b belongs to task `b % assigners`
     assigners: int = 1
+    # the number of this task
     assigner: int = 0
 
 
@@ -78,27 +71,10 @@ def place_rows(
     rule: BucketRule,
     existing: ExistingKey,
 ) -> tuple[list[WrittenRow], dict[int, Place], dict[Place, int]]:
-    """Place the rows of a batch.
+    """Return the rows of a batch to write, in order, the place of each key after the batch, and the new key counts.
 
-    Parameters
-    ----------
-    keys : sequence of int
-        For each row the number of its key.
-    partitions : sequence of int
-        For each row the number of the partition that its values name.
-    stored : mapping of int to Place
-        By number of the key: the place of the key before the batch.
-    counts : mapping of Place to int
-        How many keys each bucket has; a bucket that is missing has never been used.
-    rule : BucketRule
-        Which bucket a new key gets.
-    existing : ExistingKey
-        What happens to a row whose key is in another partition.
-
-    Returns
-    -------
-    tuple of list of WrittenRow, dict of int to Place, dict of Place to int
-        The rows to write in their order, the place of each key after the batch, and the new counts.
+    `keys` and `partitions` hold a number for each row. `stored` is the place of each key number before the batch. A
+    bucket that is missing in `counts` has never been used.
     """
     places, added, left = dict(stored), dict(counts), list[Place]()
     written: list[WrittenRow] = []
@@ -119,22 +95,10 @@ def place_rows(
 
 
 def select_first_load(keys: Sequence[int], existing: ExistingKey) -> list[int]:
-    """Return the rows of a bounded input for an empty table that are placed at all.
+    """Return the positions of the rows to write when a bounded input is loaded into an empty table.
 
-    No reader has seen the table yet, so a key that would move needs no -D row.
-
-    Parameters
-    ----------
-    keys : sequence of int
-        For each row the number of its key.
-    existing : ExistingKey
-        What happens to a row whose key is in another partition.
-
-    Returns
-    -------
-    list of int
-        Positions of rows: the last row of each key that would move, the first of each key that would be dropped, else
-        all rows.
+    No reader has seen the table yet, so a key that would move needs no -D row: only its last row is written. Of a key
+    whose later rows would be dropped, the first row is written.
     """
     if existing is ExistingKey.STAY:
         return list(range(len(keys)))

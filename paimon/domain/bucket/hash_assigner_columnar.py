@@ -23,20 +23,15 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 class AssignmentRules:
     """The options that decide about new keys.
 
-    Parameters
-    ----------
-    target_rows : int
-        A bucket with so many hashes gets no further ones.
-    max_buckets : int
-        The largest number of buckets of a partition; -1 for no limit but that of the format.
-    channels, assigners : int
-        `assigners` of the `channels` parallel assigners share a partition. The bucket `b` belongs to assigner
-        `b % assigners`.
+    Of `channels` parallel assigners, `assigners` share a partition.
     """
 
+    # a bucket with this many hashes gets no new ones
     target_rows: int = 2_000_000
+    # for each partition; -1 for no limit but that of the format
     max_buckets: int = -1
     channels: int = 1
+    # bucket b belongs to assigner `b % assigners` of its partition
     assigners: int = 1
 
     @property
@@ -55,21 +50,9 @@ class AssignmentRules:
         return owners
 
     def find_tasks(self, hashes: Hashes, buckets: BucketNumbers, partition_hash: int) -> Positions:
-        """Return the parallel task that writes each row of a partition, so that each bucket has one task.
+        """Return the parallel task (0 to `channels` - 1) that writes each row of a partition; each bucket has one task.
 
-        Parameters
-        ----------
-        hashes : int32 array
-            The hash of the key of each row.
-        buckets : int16 array
-            The bucket of each row; -1 for unknown keys, whose bucket the task chooses.
-        partition_hash : int
-            The hash of the partition's row.
-
-        Returns
-        -------
-        int64 array
-            Numbers from 0 to `channels` - 1.
+        A bucket of -1 is an unknown key, whose bucket the task chooses.
         """
         first = self.find_first_channel(partition_hash)
         owners = np.where(buckets == UNASSIGNED, self.find_owners(hashes, first), buckets % self.assigners)
@@ -80,12 +63,7 @@ class AssignmentRules:
 class DynamicBuckets:
     """The dynamic buckets of one partition: a state machine.
 
-    Parameters
-    ----------
-    rules : AssignmentRules
-        The options of the table.
-    partition_hash : int
-        The hash of the partition's row, which selects the assigners of the partition.
+    `partition_hash` is the hash of the partition row. It selects the assigners of the partition.
     """
 
     def __init__(self, rules: AssignmentRules, partition_hash: int = 0) -> None:
@@ -108,29 +86,10 @@ class DynamicBuckets:
             self._counts[int(bucket)] = self._counts.get(int(bucket), 0) + int(count)
 
     def assign(self, hashes: Hashes, overflow_start: int = 0) -> tuple[BucketNumbers, Hashes, BucketNumbers]:
-        """Return the bucket of each hash, and assign the unknown ones.
+        """Return the bucket of each hash, the hashes that were unknown, ascending, and the buckets assigned to these.
 
-        Parameters
-        ----------
-        hashes : int32 array
-            The hash of the key of each row.
-        overflow_start : int
-            A random number. If all buckets are full and `max_buckets` exist, new keys go to the existing buckets
-            one after the other, from this one on.
-
-        Returns
-        -------
-        int16 array
-            The bucket of each row.
-        int32 array
-            The hashes that were unknown, in ascending order.
-        int16 array
-            Their buckets.
-
-        Raises
-        ------
-        InvalidRequest
-            All buckets are full, and there can be no more.
+        If all `max_buckets` buckets are full, new keys go to existing ones in turn, from `overflow_start` (random) on.
+        Without `max_buckets`, full buckets raise `InvalidRequest`.
         """
         distinct = _sort_distinct(hashes)
         found = self._known.find(distinct.hashes)
@@ -214,20 +173,13 @@ def _take_room(bucket: int, count: int, target: int, counts: dict[int, int], pla
 
 @frozen(eq=False)
 class _DistinctHashes:
-    """The distinct hashes of a batch.
+    """The distinct hashes of a batch."""
 
-    Attributes
-    ----------
-    hashes : int32 array
-        In ascending order.
-    rows : uint32 array
-        The rows of the batch by hash, and rows of equal hashes by position.
-    starts : int64 array, optional
-        Where the rows of each hash begin in `rows`; None if each hash has one row.
-    """
-
+    # ascending
     hashes: Hashes
+    # positions in the batch, ordered by hash, then by position
     rows: npt.NDArray[np.uint32]
+    # where the rows of each hash begin in `rows`; None if each hash has one row
     starts: Positions | None
 
     def find_first_rows(self) -> npt.NDArray[np.uint32]:

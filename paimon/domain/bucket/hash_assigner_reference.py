@@ -12,54 +12,18 @@ MAX_BUCKETS = 32767
 
 
 def compute_assigner(partition_hash: int, key_hash: int, channels: int, assigners: int) -> int:
-    """Return the channel whose assigner decides about a key.
-
-    Parameters
-    ----------
-    partition_hash, key_hash : int
-        The hashes of the partition's row and of the key.
-    channels : int
-        The number of parallel assigners.
-    assigners : int
-        How many of them share a partition.
-
-    Returns
-    -------
-    int
-        From 0 to `channels` - 1.
-    """
+    """Return the channel whose assigner decides about a key; `assigners` of the `channels` share a partition."""
     return (abs(partition_hash) % channels + abs(key_hash) % assigners) % channels
 
 
 def assign_one(
     known: MutableMapping[int, int], key_hash: int, target: int, limit: int, owned: Iterable[int], overflow: int
 ) -> int:
-    """Return the bucket of a hash, and record it.
+    """Return the bucket of a hash, and record it in `known`.
 
-    Parameters
-    ----------
-    known : mutable mapping of int to int
-        The bucket of each hash of the partition.
-    key_hash : int
-        The hash of the key.
-    target : int
-        A bucket with so many hashes is full.
-    limit : int
-        The largest number of buckets; -1 for none.
-    owned : iterable of int
-        The bucket numbers of the assigner, in ascending order.
-    overflow : int
-        Selects a bucket if all are full and there can be no more.
-
-    Returns
-    -------
-    int
-        The bucket.
-
-    Raises
-    ------
-    ValueError
-        All buckets are full, and there can be no more.
+    A bucket with `target` hashes is full. `limit` is the largest number of buckets, -1 for none. `owned` are the
+    assigner's bucket numbers, ascending. If all are full, `overflow` selects one; a ValueError without a limit or an
+    owned bucket.
     """
     if key_hash in known:
         return known[key_hash]

@@ -18,12 +18,9 @@ _MASKS = np.array([1 << (n & 7) | 1 << (n >> 3) for n in range(64)], np.uint8)
 
 
 class HashFilter:
-    """A set of hashes that may contain others too.
+    """A set of hashes that may also report hashes that were never added.
 
-    Parameters
-    ----------
-    count : int
-        So many hashes are expected; the filter has two to four bytes for each, and at most 64 MiB.
+    It takes two to four bytes for each of `count` expected hashes, and at most 64 MiB.
     """
 
     def __init__(self, count: int = 0) -> None:

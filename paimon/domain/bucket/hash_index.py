@@ -25,25 +25,7 @@ def encode_hash_index(hashes: npt.NDArray[np.int32]) -> bytes:
 
 
 def decode_hash_index(data: bytes, path: str) -> npt.NDArray[np.int32]:
-    """Return the hashes of an index file.
-
-    Parameters
-    ----------
-    data : bytes
-        The content of the file.
-    path : str
-        The file, for the error.
-
-    Returns
-    -------
-    int32 array
-        The hashes in the order of the file.
-
-    Raises
-    ------
-    CorruptTable
-        The size is no multiple of 4.
-    """
+    """Return the hashes of an index file; a size that is not a multiple of 4 bytes is corrupt."""
     if len(data) % HASH_BYTES:
         raise CorruptTable(path, f"has {len(data)} bytes, which is no multiple of {HASH_BYTES}: not a hash index")
     return np.frombuffer(data, ">i4").astype(np.int32)

@@ -62,14 +62,9 @@ class KeyHashes:
         return found
 
     def insert(self, hashes: Hashes, buckets: BucketNumbers) -> None:
-        """Add hashes with their buckets.
+        """Add unknown, distinct hashes, in ascending order, with their buckets.
 
-        Parameters
-        ----------
-        hashes : int32 array
-            Unknown hashes, distinct and in ascending order. The arrays are kept, so they must not change later.
-        buckets : int16 array
-            The bucket of each hash.
+        The arrays are kept without a copy, so they must not change later.
         """
         if not len(hashes):
             return

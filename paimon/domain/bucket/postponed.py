@@ -23,24 +23,8 @@ _FORMAT = "avro"
 def to_postponed_files_table(table: TableDefinition, commit_user: str, writer_id: int) -> TableDefinition:
     """Return the table with the options that the postponed files of one writer have.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        A table with postponed buckets.
-    commit_user : str
-        The user of the commits to come; part of the file names.
-    writer_id : int
-        A random number of 31 bits; with the user it distinguishes the files of this writer.
-
-    Returns
-    -------
-    TableDefinition
-        Files are Avro files without statistics, unless Avro cannot store a column: then the options of the table apply.
-
-    Raises
-    ------
-    InvalidRequest
-        The commit user cannot be a part of a file name.
+    Files are Avro without statistics, unless Avro cannot store a column. File names contain `commit_user` and
+    `writer_id`, a random number of 31 bits, so that they are unique. A user that no file name can contain is refused.
     """
     if "/" in commit_user or "\\" in commit_user or "\0" in commit_user:
         raise InvalidRequest(
@@ -56,50 +40,19 @@ def to_postponed_files_table(table: TableDefinition, commit_user: str, writer_id
 
 
 def to_bucketed_table(table: TableDefinition, buckets: int, *, write_only: bool) -> TableDefinition:
-    """Return the table as writers of its real buckets see it.
+    """Return the table with a fixed number of buckets, as writers of its real buckets see it.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        A table with postponed buckets.
-    buckets : int
-        The number of buckets of the partitions to write.
-    write_only : bool
-        Whether the writer leaves compaction to others.
-
-    Returns
-    -------
-    TableDefinition
-        The same table with a fixed number of buckets.
+    With `write_only`, the writer does not compact.
     """
     values = {"bucket": str(buckets), "write-only": str(write_only).lower()}
     return evolve(table, options=table.options.with_values(values))
 
 
 def compute_first_buckets(options: TableOptions, rows: int, size_bytes: int) -> int:
-    """Compute the number of buckets of a partition that has no real bucket yet.
+    """Compute the number of buckets (at least 1) of a partition that has no real bucket yet.
 
-    Parameters
-    ----------
-    options : TableOptions
-        The options of the table.
-    rows : int
-        The postponed rows of the partition.
-    size_bytes : int
-        The size of the postponed files of the partition.
+    `rows` and `size_bytes` are those of its postponed files.
 
-    Returns
-    -------
-    int
-        At least 1.
-
-    Raises
-    ------
-    InvalidRequest
-        The rows or the size need more buckets than a table may have.
-
-    Examples
-    --------
     >>> compute_first_buckets(TableOptions.of({"postpone.target-row-num-per-bucket": "10"}), 21, 0)
     3
     """
@@ -121,20 +74,9 @@ def depends_on_rows(options: TableOptions) -> bool:
 def compute_written_buckets(options: TableOptions, rows: int, size_bytes: int) -> int:
     """Compute the number of buckets of a new partition that one writer writes without postponing rows.
 
-    Parameters
-    ----------
-    options : TableOptions
-        The options of the table.
-    rows, size_bytes : int
-        The rows that decide, and their size in memory.
+    It is that of `compute_first_buckets`, but a number that follows from a target is limited by
+    `postpone.batch-write-fixed-bucket.max-parallelism`. `size_bytes` is the size of the rows in memory.
 
-    Returns
-    -------
-    int
-        As `compute_first_buckets`, but a number that follows from a target is at most that of parallel tasks.
-
-    Examples
-    --------
     >>> limited = {"postpone.target-row-num-per-bucket": "1", "postpone.batch-write-fixed-bucket.max-parallelism": "8"}
     >>> compute_written_buckets(TableOptions.of(limited), 21, 0)
     8
@@ -146,17 +88,8 @@ def compute_written_buckets(options: TableOptions, rows: int, size_bytes: int) -
 def compute_parallel_buckets(options: TableOptions, tasks: int) -> int:
     """Compute the number of buckets of new partitions that parallel tasks write without postponing rows.
 
-    Parameters
-    ----------
-    options : TableOptions
-        The options of the table.
-    tasks : int
-        The number of tasks.
-
-    Returns
-    -------
-    int
-        `postpone.default-bucket-num` if it is set, else one bucket a task, up to a limit.
+    It is `postpone.default-bucket-num` if set, else one bucket a task, up to
+    `postpone.batch-write-fixed-bucket.max-parallelism`.
     """
     return options.postpone_default_bucket_num or min(tasks, options.postpone_max_parallelism)
 

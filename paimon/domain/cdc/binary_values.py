@@ -65,19 +65,9 @@ def _build_binary(data: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64], g
 
 
 def to_decimals(values: pa.BinaryArray, scale: int) -> pa.Array:
-    """Return numbers from big-endian two's complement.
+    """Return decimal128 numbers from big-endian two's complement of the digits without the point.
 
-    Parameters
-    ----------
-    values : binary array
-        The digits without the point.
-    scale : int
-        The number of digits after the point, from 0 to 38.
-
-    Returns
-    -------
-    decimal128 array
-        Null for null, for no bytes, and for numbers of more than 38 digits.
+    `scale` is from 0 to 38. Null, empty bytes, and numbers of more than 38 digits become null.
     """
     lengths = np.asarray(pc.fill_null(pc.binary_length(values), 0)).astype(np.int64)
     good = (lengths > 0) & (lengths <= _DECIMAL_BYTES)

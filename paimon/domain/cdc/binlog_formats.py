@@ -50,20 +50,7 @@ _CANAL_TYPES = SourceTypes(byte_encoding=Encoding.LATIN1)
 
 
 def read_canal(index: JsonIndex, events: Integers) -> SourceChanges:
-    """Read events of Canal; each has the rows of one statement.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The events.
-    events : int64 array
-        Their numbers.
-
-    Returns
-    -------
-    SourceChanges
-        The changes.
-    """
+    """Read Canal events by their numbers; each has the rows of one statement."""
     root, rejected = index.members(index.roots), Rejections()
     is_ddl = np.asarray(pc.fill_null(pc.equal(index.texts(root.find("isDdl")), "true"), False))
     operations = _read_type(index, root, _CANAL_OPERATIONS, is_ddl)
@@ -101,20 +88,7 @@ def _read_mysql_types(index: JsonIndex, root: Members) -> tuple[tuple[SourceType
 
 
 def read_maxwell(index: JsonIndex, events: Integers) -> SourceChanges:
-    """Read events of Maxwell; each has one row.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The events.
-    events : int64 array
-        Their numbers.
-
-    Returns
-    -------
-    SourceChanges
-        The changes.
-    """
+    """Read Maxwell events by their numbers; each has one row."""
     root, rejected = index.members(index.roots), Rejections()
     operations = _read_type(index, root, _MAXWELL_OPERATIONS, np.zeros(len(events), bool))
     _reject_unknown(events, operations, "type", rejected)
@@ -126,22 +100,7 @@ def read_maxwell(index: JsonIndex, events: Integers) -> SourceChanges:
 
 
 def read_plain(index: JsonIndex, events: Integers, operation_column: str) -> SourceChanges:
-    """Read JSON objects with the columns of a row, and a member for the operation.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The events.
-    events : int64 array
-        Their numbers.
-    operation_column : str
-        The name of the member with the operation.
-
-    Returns
-    -------
-    SourceChanges
-        The changes.
-    """
+    """Read JSON objects, by event number, that have the columns of a row and a member for the operation."""
     root, rejected = index.members(index.roots), Rejections()
     operations = find_plain_operations(index.texts(root.find(operation_column)))
     _reject_unknown(events, operations, operation_column, rejected)

@@ -36,45 +36,30 @@ UNKNOWN = -1
 
 @frozen(eq=False)
 class Changes:
-    """Changes of rows, in the order of their events.
+    """Row changes in the order of their events. Arrays have one value for each change."""
 
-    Parameters
-    ----------
-    index : JsonIndex
-        The text with the rows.
-    events : int64 array
-        For each change the number of its event.
-    sources : string array
-        For each change the name of its source table; empty if the format has none.
-    operations : int8 array
-        The numbers of `Operation`.
-    before, after : Spans
-        The rows; absent where the event has none.
-    body_index : JsonIndex
-        The text with the events.
-    bodies : Spans
-        For each change its event.
-    is_overlay : bool
-        Whether `before` contains only the columns that an update changed.
-    types : tuple of SourceTypes
-        The types of source tables.
-    type_codes : int64 array
-        For each change the position of its types in `types`.
-    omitted : frozenset of str
-        Members of the rows that are not columns.
-    """
-
+    # the text with the rows
     index: JsonIndex
+    # the number of the event of each change
     events: Integers
+    # the source table of each change; empty if the format has none
     sources: pa.StringArray
+    # the values of `Operation`
     operations: Operations
+    # the rows before each change; absent if the event has none
     before: Spans
+    # the rows after each change; absent if the event has none
     after: Spans
+    # the text with the events
     body_index: JsonIndex
+    # the event of each change, in `body_index`
     bodies: Spans
+    # whether `before` has only the columns that an update changed
     is_overlay: bool
     types: tuple[SourceTypes, ...]
+    # the position of the types of each change in `types`
     type_codes: Integers
+    # members of the rows that are not columns
     omitted: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
@@ -117,20 +102,13 @@ class Rejections:
 
 @frozen(eq=False)
 class SourceChanges:
-    """What the events of one batch say.
+    """The changes and the rejected events of one batch."""
 
-    Parameters
-    ----------
-    groups : tuple of Changes
-        The changes; those of one group lie in one text.
-    rejected : Rejections
-        The events that cannot be read.
-    ignored : int
-        Events that change no row, such as heartbeats.
-    """
-
+    # the changes of one group lie in one text
     groups: tuple[Changes, ...]
+    # the events that cannot be read
     rejected: Rejections
+    # the number of events that change no row, such as heartbeats
     ignored: int
 
 
@@ -156,24 +134,7 @@ def has_object(index: JsonIndex, spans: Spans) -> Flags:
 
 
 def check_rows(index: JsonIndex, events: Integers, operations: Operations, rows: tuple[Spans, Spans]) -> Rejections:
-    """Return the events whose operation lacks its row.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The text.
-    events : int64 array
-        The numbers of the events.
-    operations : int8 array
-        Their operations.
-    rows : (Spans, Spans)
-        The rows before and after.
-
-    Returns
-    -------
-    Rejections
-        With their reasons.
-    """
+    """Return the events to reject because their operation lacks its row, before or after the change."""
     before, after = (has_object(index, spans) for spans in rows)
     rejected = Rejections()
     needs_after = (operations == Operation.INSERT) | (operations == Operation.UPDATE)

@@ -18,26 +18,9 @@ _KINDS = ("+I", "+U", "-D")
 def convert_columns(
     events: pa.Table, operation_column: str, target: TargetTable
 ) -> tuple[pa.Table, dict[int, str], int]:
-    """Convert rows.
+    """Convert rows; return them with their row kinds, the reasons of rejected rows and the number of ignored rows.
 
-    Parameters
-    ----------
-    events : pyarrow.Table
-        The rows, in columns that the table accepts.
-    operation_column : str
-        The column with the operation.
-    target : TargetTable
-        The table.
-
-    Returns
-    -------
-    (pyarrow.Table, dict of int to str, int)
-        The rows with their kinds, why rows are rejected, and how many are ignored.
-
-    Raises
-    ------
-    InvalidRequest
-        The rows have no operation column.
+    Raises `InvalidRequest` if the rows have no operation column.
     """
     if operation_column not in events.schema.names:
         raise InvalidRequest(

@@ -29,20 +29,12 @@ _BATCH_BYTES = 2 * 1024 * 1024
 
 @frozen
 class EventCounts:
-    """How many events there were.
-
-    Parameters
-    ----------
-    events : int
-        All events.
-    rejected : int
-        Events that cannot be read.
-    ignored : int
-        Events that change no row, or belong to a source table that is skipped.
-    """
+    """How many events there were."""
 
     events: int = 0
+    # events that cannot be read
     rejected: int = 0
+    # events that change no row, or belong to a source table that is skipped
     ignored: int = 0
 
     def __add__(self, other: EventCounts) -> EventCounts:
@@ -51,42 +43,20 @@ class EventCounts:
 
 @frozen(eq=False)
 class ConvertedEvents:
-    """The events of a batch.
+    """The rows that the events of a batch write, and the rejected events."""
 
-    Parameters
-    ----------
-    rows : mapping of int to pyarrow.Table
-        By number of the table: its rows with their kinds, see `paimon.domain.cdc.rows_columnar`.
-    rejected : pyarrow.Table
-        The events that cannot be read, with the columns of a dead-letter table.
-    counts : EventCounts
-        The numbers of events.
-    """
-
+    # by number of the table, its rows with their row kinds, see `paimon.domain.cdc.rows_columnar`
     rows: Mapping[int, pa.Table]
+    # the events that cannot be read, with the columns of a dead-letter table
     rejected: pa.Table
     counts: EventCounts
 
 
 def convert_events(events: pa.Table, event_format: EventFormat, routes: Routes, first_position: int) -> ConvertedEvents:
-    """Convert a batch of events.
+    """Convert a batch of events to the rows of each table, in the order of the events.
 
-    Parameters
-    ----------
-    events : pyarrow.Table
-        The events in their order: text in a column ``value``, with the columns ``key``, ``topic``, ``partition`` and
-        ``offset`` where there are such; for the format ``columns`` the columns of the rows.
-    event_format : EventFormat
-        How to read them.
-    routes : Routes
-        The tables.
-    first_position : int
-        The position of the first event in its source.
-
-    Returns
-    -------
-    ConvertedEvents
-        The rows of each table in the order of their events, and the rejected events.
+    Events are text in column `value`, next to `key`, `topic`, `partition` and `offset` where these exist. In the format
+    `columns`, they are the columns of the rows.
     """
     if event_format.name == COLUMNS_FORMAT:
         rows, reasons, ignored = convert_columns(events, event_format.operation_column, routes.tables[0])

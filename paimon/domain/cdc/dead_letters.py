@@ -30,23 +30,7 @@ _TEXTS = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.larg
 
 
 def find_texts(events: pa.Table) -> pa.Array:
-    """Return the texts of events: the column ``value``, or the only column.
-
-    Parameters
-    ----------
-    events : pyarrow.Table
-        Events as from Kafka, or a single column of text or bytes.
-
-    Returns
-    -------
-    binary array
-        One text for each event.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no such column, or it is not text.
-    """
+    """Return the texts of events: the column ``value``, or the only column, which must be text or bytes."""
     name = _VALUE if _VALUE in events.schema.names or events.num_columns != 1 else events.schema.names[0]
     if name not in events.schema.names or events.schema.field(name).type not in _TEXTS:
         raise InvalidRequest(
@@ -69,21 +53,9 @@ def _to_binary(column: pa.ChunkedArray) -> pa.Array:
 
 
 def build_dead_letters(events: pa.Table, reasons: dict[int, str], first_position: int) -> pa.Table:
-    """Return the rows of a dead-letter table.
+    """Return rows with `DEAD_LETTER_SCHEMA` for rejected events, in the order of the events.
 
-    Parameters
-    ----------
-    events : pyarrow.Table
-        The events of a batch.
-    reasons : dict of int to str
-        By number of the event: why it cannot be read.
-    first_position : int
-        The position of the first event of the batch.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns of `DEAD_LETTER_SCHEMA`, in the order of the events.
+    `reasons` is by event number; `first_position` is the position of the first event of the batch.
     """
     numbers: npt.NDArray[np.int64] = np.array(sorted(reasons), np.int64)
     chosen = events.take(pa.array(numbers))

@@ -64,22 +64,7 @@ class _Envelopes:
 
 
 def read_debezium(index: JsonIndex, events: Integers, keys: pa.Array | None) -> SourceChanges:
-    """Read events.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The events.
-    events : int64 array
-        Their numbers.
-    keys : string or binary array, optional
-        The keys of all messages, by the number of the event.
-
-    Returns
-    -------
-    SourceChanges
-        The changes.
-    """
+    """Read Debezium events by their numbers; `keys` has the message keys of all events by number."""
     found = _Envelopes.of(index, events)
     operations, rejected, is_ignored = _read_operations(found)
     before, after = (found.members.find(name) for name in ("before", "after"))

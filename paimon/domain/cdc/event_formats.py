@@ -24,21 +24,13 @@ def _to_dict(values: Mapping[str, str]) -> dict[str, str]:
 
 @frozen
 class EventFormat:
-    """How to read events.
+    """How to read events."""
 
-    Parameters
-    ----------
-    name : str
-        One of `EVENT_FORMATS`.
-    operation_column : str
-        For the formats ``json`` and ``columns``: the member or column with the operation.
-    metadata : mapping of str to str
-        By column of the table: the path of a member of the event, such as ``source.ts_ms``, or ``frame.`` and a column
-        of the events, such as ``frame.offset``.
-    """
-
+    # one of `EVENT_FORMATS`
     name: str
+    # the member or column with the operation, for the formats `json` and `columns`
     operation_column: str = "op"
+    # table column to event member, as `source.ts_ms`, or to event column, as `frame.offset`
     metadata: Mapping[str, str] = field(factory=dict, converter=_to_dict)
 
     @property
@@ -47,13 +39,7 @@ class EventFormat:
         return self.name == COLUMNS_FORMAT
 
     def check(self) -> None:
-        """Check the name of the format.
-
-        Raises
-        ------
-        InvalidRequest
-            The format is unknown, or has no members that could be metadata.
-        """
+        """Refuse an unknown format, or metadata for the format `columns`, which has no members."""
         if self.name not in EVENT_FORMATS:
             hint = did_you_mean(self.name, EVENT_FORMATS) or f"use one of {', '.join(EVENT_FORMATS)}"
             raise InvalidRequest(f"Event format {self.name!r} is unknown", subject="format", hint=hint)
@@ -66,28 +52,14 @@ class EventFormat:
             )
 
     def list_omitted(self, omitted: Set[str]) -> frozenset[str]:
-        """Return the members of rows that are not columns: some, and metadata that are next to the columns.
+        """Return the members of rows that are not columns: `omitted`, and metadata that are next to the columns.
 
-        Parameters
-        ----------
-        omitted : set of str
-            The members of plain objects that are not columns; empty for rows inside an event.
-
-        Returns
-        -------
-        frozenset of str
-            The names.
+        `omitted` has such members of plain objects; it is empty for rows inside an event, and so is the result.
         """
         return frozenset({*omitted, *self.metadata.values()} if omitted else ())
 
     def check_columns(self, table_name: str, schema: TableSchema) -> None:
-        """Check that a table has the columns for metadata.
-
-        Raises
-        ------
-        InvalidRequest
-            A column does not exist.
-        """
+        """Refuse a table without the columns that metadata are written to."""
         for name in self.metadata:
             if name not in schema.fields_by_name:
                 hint = did_you_mean(name, list(schema.fields_by_name)) or "add the column"
@@ -98,20 +70,11 @@ class EventFormat:
 
 @frozen
 class TargetTable:
-    """A table that changes are written to.
-
-    Parameters
-    ----------
-    name : str
-        Its name, for messages.
-    schema : TableSchema
-        Its columns and keys.
-    is_insert_only : bool
-        Whether it accepts no updates and deletes.
-    """
+    """A table that changes are written to."""
 
     name: str
     schema: TableSchema
+    # whether it refuses updates and deletes
     is_insert_only: bool = False
 
     @property
@@ -122,16 +85,8 @@ class TargetTable:
 
 @frozen
 class Routes:
-    """The tables of a stream of events, and which source table goes to which.
-
-    Parameters
-    ----------
-    tables : tuple of TargetTable
-        The tables.
-    numbers : mapping of str to int, optional
-        By name of the source table: the position of its table, or `SKIPPED`. Without it, all events go to the first
-        table.
-    """
+    """The tables of a stream of events, and which source table goes to which."""
 
     tables: tuple[TargetTable, ...]
+    # source table name to position in `tables`, or `SKIPPED`; None: all events go to the first table
     numbers: Mapping[str, int] | None = None

@@ -23,20 +23,7 @@ _BINARY, _UNDEFINED = "$binary", "$undefined"
 
 
 def unwrap_values(index: JsonIndex, spans: Spans) -> Spans:
-    """Return values without their wrappers; other values stay, and undefined ones become absent.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The text.
-    spans : Spans
-        The values.
-
-    Returns
-    -------
-    Spans
-        The values.
-    """
+    """Return values without their wrappers; other values stay, and undefined ones become absent."""
     for _ in range(2):  # a date may contain a wrapped number
         members = index.members(spans)
         if not members.names:

@@ -40,13 +40,7 @@ _FEW_BLANKS = 4
 
 @frozen(eq=False)
 class Spans:
-    """Values in a text: where each begins and ends; -1 for a value that is absent.
-
-    Parameters
-    ----------
-    starts, ends : int64 array
-        The first position, and the one after the last.
-    """
+    """Start and end positions of values in a text; -1 for a value that is absent. `ends` is after the last byte."""
 
     starts: Integers
     ends: Integers
@@ -75,24 +69,11 @@ _FEW_NAMES = 64
 
 @frozen(eq=False)
 class Members:
-    """The members of many objects.
-
-    Parameters
-    ----------
-    objects : int
-        The number of objects.
-    names : sequence of str
-        The different names.
-    codes : int64 array
-        For each member the position of its name in `names`.
-    owners : int64 array
-        For each member the position of its object.
-    values : Spans
-        The values.
-    """
+    """The members of many objects."""
 
     objects: int
     names: Sequence[str]
+    # the position in `names` of the name of each member
     codes: Integers
     owners: Integers
     values: Spans
@@ -126,32 +107,21 @@ class Members:
 
 @frozen(eq=False)
 class JsonIndex:
-    """The structure of many JSON objects in one text.
+    """The structure of many JSON objects in one text."""
 
-    Parameters
-    ----------
-    data : uint8 array
-        The text as UTF-8, followed by a line break.
-    quotes : int64 array
-        The positions of the quotes that begin and end strings.
-    marks : int64 array
-        The positions of braces, brackets, colons and commas outside strings.
-    levels : int32 array
-        For each mark the number of containers around it, its own included.
-    quotes_before : int32 array
-        For each mark the number of quotes before it.
-    roots : Spans
-        The objects.
-    has_escapes : bool
-        Whether the text has a backslash.
-    """
-
+    # the text as UTF-8, followed by a line break
     data: npt.NDArray[np.uint8]
+    # positions of the quotes that begin and end strings
     quotes: Integers
+    # positions of braces, brackets, colons and commas outside strings
     marks: Integers
+    # for each mark, the number of containers around it, its own included
     levels: npt.NDArray[np.int32]
+    # for each mark, the number of quotes before it
     quotes_before: npt.NDArray[np.int32]
+    # the objects
     roots: Spans
+    # whether the text has a backslash
     has_escapes: bool
     _chosen_by_level: dict[int, Integers] = field(factory=dict, init=False)
 
@@ -248,17 +218,9 @@ class JsonIndex:
 
 
 def index_objects(texts: pa.Array) -> tuple[JsonIndex, Flags]:
-    """Index the texts that are JSON objects.
+    """Index JSON objects; return one root for each text that is an object, and which texts are.
 
-    Parameters
-    ----------
-    texts : string or binary array
-        One text for each object, without nulls.
-
-    Returns
-    -------
-    (JsonIndex, bool array)
-        The index, with a root for each good text; and which texts are good.
+    `texts` has one text for each object and no nulls.
     """
     good, lines = _find_objects(texts)
     index = _build_index(lines)

@@ -45,17 +45,11 @@ _EPOCH = "1970-01-01"
 
 @frozen(eq=False)
 class TableRows:
-    """The rows that changes write to a table.
+    """The rows that changes write to a table."""
 
-    Parameters
-    ----------
-    rows : pyarrow.Table
-        The columns of the table, and `KIND_COLUMN`.
-    events : int64 array
-        For each row the number of its event.
-    """
-
+    # the columns of the table, and `KIND_COLUMN`
     rows: pa.Table
+    # the event number of each row
     events: Integers
 
 
@@ -111,25 +105,9 @@ class _Images:
 def build_rows(
     changes: Changes, target: TargetTable, event_format: EventFormat, events: pa.Table, rejected: Rejections
 ) -> TableRows:
-    """Convert changes to the rows that they write.
+    """Convert the changes of one table to the rows that they write.
 
-    Parameters
-    ----------
-    changes : Changes
-        The changes of one table.
-    target : TargetTable
-        The table.
-    event_format : EventFormat
-        Which columns of the table get metadata.
-    events : pyarrow.Table
-        The events.
-    rejected : Rejections
-        Gets the events whose values do not fit.
-
-    Returns
-    -------
-    TableRows
-        The rows of all other events.
+    Events whose values do not fit are added to `rejected` instead.
     """
     images, schema = _Images.of(changes), target.schema
     fields = schema.fields_by_name
@@ -325,23 +303,9 @@ def _reject_long(column: DataField, length: int, values: pa.Array, events: Integ
 
 
 def conform_isolating(rows: pa.Table, events: Integers, target: TargetTable, rejected: Rejections) -> pa.Table:
-    """Convert rows to the columns of a table, without those of events that do not fit.
+    """Convert rows to the columns of a table, and add events that do not fit to `rejected`.
 
-    Parameters
-    ----------
-    rows : pyarrow.Table
-        The rows.
-    events : int64 array
-        For each row the number of its event, ascending.
-    target : TargetTable
-        The table.
-    rejected : Rejections
-        Gets the events that do not fit.
-
-    Returns
-    -------
-    pyarrow.Table
-        The rows of the other events.
+    `events` has the event number of each row, ascending. Each failing part is halved, down to one event.
     """
     fields, what = target.schema.fields, f"table {target.name}"
     try:

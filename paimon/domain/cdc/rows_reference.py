@@ -30,26 +30,10 @@ class Rejected(Exception):
 
 
 def convert_event(text: str, format_name: str, schema: TableSchema) -> list[tuple[str, dict[str, Any]]] | None:
-    """Convert an event.
+    """Convert an event to row kinds and rows; None for an event that changes no row.
 
-    Parameters
-    ----------
-    text : str
-        The JSON text.
-    format_name : str
-        ``debezium-json``, ``canal-json``, ``maxwell-json`` or ``json``.
-    schema : TableSchema
-        The columns and the primary key of the table.
-
-    Returns
-    -------
-    list of (str, dict of str to object), optional
-        Row kinds and rows; None for an event that changes no row.
-
-    Raises
-    ------
-    Rejected
-        The event cannot be read.
+    `format_name` is ``debezium-json``, ``canal-json``, ``maxwell-json`` or ``json``. Raises `Rejected` if the event
+    cannot be read.
     """
     event = _parse(text)
     read = {"debezium-json": _read_debezium, "canal-json": _read_canal, "maxwell-json": _read_maxwell}

@@ -33,23 +33,15 @@ class Encoding(Enum):
 
 @frozen
 class SourceType:
-    """The type of a source column.
+    """The type of a source column."""
 
-    Parameters
-    ----------
-    encoding : Encoding
-        What its values mean. Bytes are base64 text unless they are Latin-1 text; bits come with the last byte first.
-    scale : int
-        For encoded decimals: the number of digits after the point; -1 if it is not known.
-    data_type : DataType, optional
-        The type of a new column; None if only the values can show it.
-    is_extended_json : bool
-        Whether its values are in MongoDB's extended JSON.
-    """
-
+    # the meaning of its values; bytes are base64 unless Latin-1 text, bits come with the last byte first
     encoding: Encoding = Encoding.PLAIN
+    # for encoded decimals, the number of digits after the point; -1 if unknown
     scale: int = 0
+    # the type of a new column; None if only the values can show it
     data_type: DataType | None = None
+    # whether values are in MongoDB's extended JSON
     is_extended_json: bool = False
 
     @property
@@ -64,23 +56,15 @@ EXTENDED_JSON = SourceType(Encoding.MILLIS, is_extended_json=True)
 
 @frozen
 class SourceTypes:
-    """The types of the columns of one source table.
+    """The types of the columns of one source table."""
 
-    Parameters
-    ----------
-    columns : mapping of str to SourceType
-        By column.
-    time_encoding : Encoding
-        What a number in a TIME column without a type means: by default it depends on the precision of the column.
-    byte_encoding : Encoding
-        How bytes are written in columns without a type.
-    is_extended_json : bool
-        Whether the values are in MongoDB's extended JSON.
-    """
-
+    # by column name
     columns: Mapping[str, SourceType] = field(factory=dict)
+    # the meaning of numbers in TIME columns without a type; by default decided by the precision
     time_encoding: Encoding = Encoding.PLAIN
+    # how bytes are written in columns without a type
     byte_encoding: Encoding = Encoding.PLAIN
+    # whether values are in MongoDB's extended JSON
     is_extended_json: bool = False
 
     def of_column(self, name: str, target: DataType) -> SourceType:
@@ -155,19 +139,9 @@ _MYSQL_PLAIN: Mapping[str, SourceType] = {
 
 
 def parse_connect_types(schema_text: str, side_names: tuple[str, ...] = ("after", "before")) -> dict[str, SourceType]:
-    """Return the types of the row columns in the schema of a Kafka Connect envelope.
+    """Return the types of the row columns in the schema of a Kafka Connect envelope, by column name.
 
-    Parameters
-    ----------
-    schema_text : str
-        The JSON text of the schema.
-    side_names : tuple of str
-        The fields of the envelope that contain a row.
-
-    Returns
-    -------
-    dict of str to SourceType
-        By column; empty if the schema describes no row.
+    `side_names` are the fields of the envelope that contain a row. The result is empty if the schema describes no row.
     """
     envelope = _load_mapping(schema_text)
     sides = {str(f.get("field")): f for f in map(_as_mapping, _as_list(envelope.get("fields")))}

@@ -33,20 +33,9 @@ SourceColumns = dict[str, dict[str, DataType]]
 
 
 def survey_events(events: pa.Table, event_format: EventFormat) -> SourceColumns:
-    """Return the source tables of events, and the types of their columns.
+    """Return the types of columns by source table and column.
 
-    Parameters
-    ----------
-    events : pyarrow.Table
-        The events, as in `convert_events`.
-    event_format : EventFormat
-        How to read them.
-
-    Returns
-    -------
-    dict of str to (dict of str to DataType)
-        By source table and column, the type of the source if the events describe it, otherwise BIGINT, DOUBLE, BOOLEAN
-        or STRING, as the values are.
+    The types are those of the source if the events describe them, otherwise BIGINT, DOUBLE, BOOLEAN or STRING by value.
     """
     if event_format.name == COLUMNS_FORMAT:
         named = [f for f in events.schema if f.name != event_format.operation_column and not pa.types.is_null(f.type)]

@@ -29,20 +29,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 def parse_times(texts: pa.StringArray, target: DataType) -> pa.Array:
-    """Parse texts.
-
-    Parameters
-    ----------
-    texts : string array
-        The texts.
-    target : DataType
-        A DATE, TIME or TIMESTAMP type.
-
-    Returns
-    -------
-    pyarrow.Array
-        In the Arrow type of `target`; null for null, and for texts that are not values of the type.
-    """
+    """Parse texts as values of a DATE, TIME or TIMESTAMP type; null for texts that are not such values."""
     if isinstance(target, dt.DateType):
         return _parse_days(pc.if_else(_matches(texts, _DATE), pc.utf8_rtrim(texts, "Z"), pa.scalar(None, pa.string())))
     if isinstance(target, dt.TimeType):
@@ -68,21 +55,9 @@ def _to_timestamps(seconds: Integers, nanos: Integers, good: npt.NDArray[np.bool
 
 
 def count_units(numbers: pa.Int64Array, unit: str, target: DataType) -> pa.Array:
-    """Convert numbers of days or of units since 1970, or since midnight, to a type.
+    """Convert numbers of units since 1970 or since midnight to a DATE, TIME or TIMESTAMP type.
 
-    Parameters
-    ----------
-    numbers : int64 array
-        The numbers.
-    unit : str
-        ``D``, ``s``, ``ms``, ``us`` or ``ns``.
-    target : DataType
-        A DATE, TIME or TIMESTAMP type.
-
-    Returns
-    -------
-    pyarrow.Array
-        In the Arrow type of `target`; null for null, and for numbers that the type cannot hold.
+    `unit` is ``D``, ``s``, ``ms``, ``us`` or ``ns``. Numbers that the type cannot hold become null.
     """
     values, valid = np.asarray(pc.fill_null(numbers, 0)), np.asarray(numbers.is_valid())
     if isinstance(target, dt.DateType):
@@ -103,21 +78,9 @@ def count_units(numbers: pa.Int64Array, unit: str, target: DataType) -> pa.Array
 
 
 def isolate(values: pa.Array, convert: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> pa.Array:
-    """Convert values, where one that cannot be converted makes the conversion of all fail.
+    """Convert values; a value that cannot be converted becomes null.
 
-    Parameters
-    ----------
-    values : pyarrow.Array
-        The values.
-    convert : callable
-        Converts any slice of them.
-    kind : pyarrow.DataType
-        The type of the result.
-
-    Returns
-    -------
-    pyarrow.Array
-        Null for null, and for values that cannot be converted.
+    `convert` takes any slice of the values and fails as a whole, so a failing slice is halved.
     """
     try:
         return convert(values)

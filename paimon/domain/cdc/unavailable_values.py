@@ -23,21 +23,9 @@ _NUMBERS = f"[{','.join(map(str, _BYTES))}]"
 
 
 def find_unavailable(index: JsonIndex, spans: Spans, target: DataType) -> npt.NDArray[np.bool_]:
-    """Return which values are the placeholder, in the form that it has for the type of a column.
+    """Mark the values that are the placeholder, in the form that it has for the type of a column.
 
-    Parameters
-    ----------
-    index : JsonIndex
-        The text with the values.
-    spans : Spans
-        The values.
-    target : DataType
-        The type of the column.
-
-    Returns
-    -------
-    bool array
-        True for a text or base64 text, and for an array or object that contains the placeholder alone.
+    That is a text or base64 text, or an array or object that contains the placeholder alone.
     """
     if isinstance(target, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
         known = _SCALARS[:1] if isinstance(target, dt.CHARACTER_TYPES) else _SCALARS

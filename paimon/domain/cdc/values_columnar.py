@@ -42,17 +42,11 @@ _UNITS: Mapping[Encoding, str] = {
 
 @frozen(eq=False)
 class Converted:
-    """Converted values.
+    """Converted values."""
 
-    Parameters
-    ----------
-    values : pyarrow.Array
-        The values; null where one is missing, or is not good.
-    good : bool array
-        Which values were converted or missing.
-    """
-
+    # null where a value is missing or could not be converted
     values: pa.Array
+    # which values were converted or are missing
     good: Flags
 
 
@@ -69,24 +63,7 @@ class _Scalars:
 
 
 def convert_values(index: JsonIndex, spans: Spans, source: SourceType, target: DataType) -> Converted:
-    """Convert JSON values to the type of a column.
-
-    Parameters
-    ----------
-    index : JsonIndex
-        The text with the values.
-    spans : Spans
-        The values.
-    source : SourceType
-        The type of the source column.
-    target : DataType
-        The type of the column.
-
-    Returns
-    -------
-    Converted
-        The values in the Arrow type of the column.
-    """
+    """Convert JSON values to the type of a column."""
     if source.is_extended_json:
         spans = unwrap_values(index, spans)
     missing = index.kinds(spans) <= NULL

@@ -43,26 +43,9 @@ class Misfit(Exception):
 
 
 def convert_value(value: Any, source: SourceType, target: DataType) -> Any:
-    """Convert a JSON value.
+    """Convert a JSON value to a column type; numbers are `Number` objects. Raises `Misfit` if it does not fit.
 
-    Parameters
-    ----------
-    value : object
-        None, a bool, a `Number`, a str, a list or a dict.
-    source : SourceType
-        The type of the source column.
-    target : DataType
-        The type of the column, which contains no other types.
-
-    Returns
-    -------
-    object
-        None, bool, int, float, Decimal, str, bytes, date, time, or for timestamps the nanoseconds since 1970.
-
-    Raises
-    ------
-    Misfit
-        The value does not fit.
+    Timestamps are nanoseconds since 1970. The target contains no other types.
     """
     if value is None:
         return None

@@ -23,19 +23,9 @@ Rows = npt.NDArray[np.int64]
 
 
 def pack_changes(batches: Iterable[pa.RecordBatch], keys: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    """Pack the changes of a stream of rows.
+    """Pack a stream of rows with `_VALUE_KIND` into one row for each change, in the order of the stream.
 
-    Parameters
-    ----------
-    batches : iterable of pa.RecordBatch
-        Rows with the column `_VALUE_KIND`, in the order of the stream.
-    keys : sequence of str, optional
-        The key columns, by which the two rows of an update are found. None: every row is a change.
-
-    Yields
-    ------
-    pa.RecordBatch
-        One row a change. A -U at the end of a batch is returned with the next batch.
+    `keys` pair the two rows of an update; None makes every row a change. A -U at the end of a batch waits for the next.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:

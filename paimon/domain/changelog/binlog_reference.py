@@ -15,15 +15,7 @@ from paimon.domain.row.kinds import RowKind
 
 
 def pack_changes(kinds: Sequence[int], keys: Sequence[Any]) -> list[list[int]]:
-    """Return the row numbers of each change.
-
-    Parameters
-    ----------
-    kinds : sequence of int
-        The row kind of each row.
-    keys : sequence
-        The key of each row.
-    """
+    """Return the row numbers of each change."""
     changes: list[list[int]] = []
     for row, kind in enumerate(kinds):
         last = changes[-1] if changes else []

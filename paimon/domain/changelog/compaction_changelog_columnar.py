@@ -70,21 +70,9 @@ def select_keys_to_find(window: Window, rules: ChangeRules) -> pa.Table:
 
 
 def compact_window(window: Window, found: Found | None, rules: ChangeRules) -> Compacted:
-    """Merge a window.
+    """Merge the records of a window, and derive their changes if `rules.writes_changelog`.
 
-    Parameters
-    ----------
-    window : Window
-        The records of the compacted files.
-    found : Found, optional
-        The older records of `select_keys_to_find`; None where no lookup was made.
-    rules : ChangeRules
-        The options of the table.
-
-    Returns
-    -------
-    Compacted
-        The merged rows and the changes. There are no changes where `rules.writes_changelog` is False.
+    `found` has the older records of the keys of `select_keys_to_find`; None if no lookup was made.
     """
     if rules.top_level is not None:
         low = _find_smallest_levels(window, above=-1)

@@ -36,21 +36,9 @@ Find = Callable[[Record], Record | None]
 
 
 def compact_records(records: Sequence[Record], find: Find, rules: ChangeRules) -> tuple[list[Record], list[Record]]:
-    """Merge records, and derive their changes.
+    """Merge the records of compacted files, in any order, and derive their changes; both results ascend by key.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        The records of the compacted files, in any order.
-    find : callable
-        The lookup of older records above the output.
-    rules : ChangeRules
-        The options of the table.
-
-    Returns
-    -------
-    tuple of two lists of Record
-        The merged records (retracts included) and the changes, both ascending by key.
+    `find` looks up older records above the output. The merged records include retracts.
     """
     rows: list[Record] = []
     changes: list[Record] = []
@@ -88,22 +76,7 @@ def _first_row(group: Sequence[Record], find: Find, rules: ChangeRules) -> tuple
 
 
 def derive_key_changes(before: Record | None, after: Record | None, rules: ChangeRules) -> list[Record]:
-    """Return the changes of one key.
-
-    Parameters
-    ----------
-    before : Record, optional
-        The record before the compaction.
-    after : Record, optional
-        The record after the compaction.
-    rules : ChangeRules
-        Whether equal rows are skipped, and which columns count.
-
-    Returns
-    -------
-    list of Record
-        None, one or two records, with their row kinds.
-    """
+    """Return the changes of one key: none, one or two records, with their row kinds."""
     was = before if before is not None and before.is_add else None
     now = after if after is not None and after.is_add else None
     if was is None:

@@ -23,53 +23,24 @@ def _names(values: Collection[str]) -> frozenset[str]:
 
 @frozen(hash=False)
 class ChangeRules:
-    """How records of one key become its row, and which changes are reported.
-
-    Parameters
-    ----------
-    spec : MergeSpec
-        The merge of the table.
-    top_level : int, optional
-        The level that holds the rows before (for a full compaction). None: the row before is the record on the smallest
-        level above 0, which is looked up above the output where the compacted files have none.
-    writes_changelog : bool
-        Whether changes are written.
-    skips_equal : bool
-        Whether an update that changes no column is left out.
-    ignored : frozenset of str
-        Columns that do not count as changed.
-    marks_deletions : bool
-        Whether records above the output are marked as deleted once a newer record is found.
-    only_moves_file : bool
-        Whether the file of the records only changes its level, so that a singleton stays as it is.
-    """
+    """How records of one key become its row, and which changes are reported."""
 
     spec: MergeSpec
+    # level of the rows before a full compaction; None: smallest level above 0, also by lookup
     top_level: int | None = None
     writes_changelog: bool = True
+    # whether an update that changes no column is left out
     skips_equal: bool = False
+    # columns that do not count as changed
     ignored: frozenset[str] = field(converter=_names, default=frozenset())
+    # whether records above the output are marked as deleted once a newer record is found
     marks_deletions: bool = False
+    # whether the file only changes its level, so that a singleton stays as it is
     only_moves_file: bool = False
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions, top_level: int | None) -> ChangeRules:
-        """Return the rules of a primary-key table.
-
-        Parameters
-        ----------
-        schema : TableSchema
-            The schema of the table.
-        options : TableOptions
-            The options of the table.
-        top_level : int, optional
-            The top level for a full compaction; None for lookups.
-
-        Returns
-        -------
-        ChangeRules
-            The rules; `only_moves_file` is False.
-        """
+        """Return the rules of a primary-key table; `top_level` is set for a full compaction and None for lookups."""
         producer = "lookup" if top_level is None else "full-compaction"
         return cls(
             MergeSpec.of(schema, options),

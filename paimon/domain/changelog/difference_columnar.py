@@ -25,19 +25,9 @@ from paimon.domain.types.system_columns import VALUE_KIND
 
 
 def compute_difference(before: pa.Table, after: pa.Table, keys: Sequence[DataField]) -> pa.Table:
-    """Return the rows in which one state differs from an earlier one.
+    """Return the rows in which one state differs from an earlier one, ascending by key; earlier rows are -D.
 
-    Parameters
-    ----------
-    before, after : pa.Table
-        The two states: the same columns, with `_VALUE_KIND`, and each key once.
-    keys : sequence of DataField
-        The key columns.
-
-    Returns
-    -------
-    pa.Table
-        Ascending by key; earlier rows have the row kind -D.
+    Both states have the same columns, with `_VALUE_KIND`, and each key once.
     """
     before, after = _rows(before), after.combine_chunks()
     names = [f.name for f in keys]

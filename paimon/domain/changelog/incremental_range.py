@@ -38,38 +38,24 @@ class IncrementalOptions:
 
 @frozen(hash=False)
 class Between:
-    """An incremental read with its snapshots.
+    """An incremental read with its snapshots: the difference of two states, or the changes of several snapshots."""
 
-    Parameters
-    ----------
-    start, end : Snapshot, optional
-        The two states, where their difference is read. No start: an empty table.
-    snapshots : tuple of Snapshot
-        Otherwise, the snapshots whose changes are read.
-    rules : FollowRules
-        Which files of `snapshots` hold their changes.
-    difference : bool
-        Whether the difference of two states is read.
-    shows_level_0 : bool
-        Whether files of level 0 are read, also where batch reads of a state skip them.
-    """
-
+    # the earlier state of a difference; None for an empty table
     start: Snapshot | None = None
+    # the later state of a difference
     end: Snapshot | None = None
+    # the snapshots whose changes are read, if no difference is read
     snapshots: tuple[Snapshot, ...] = ()
+    # which files of `snapshots` hold their changes
     rules: FollowRules = field(factory=lambda: FollowRules(has_producer=False))
+    # whether the difference of two states is read
     difference: bool = False
+    # whether level 0 is read, even if batch reads skip it
     shows_level_0: bool = False
 
 
 def parse_incremental_options(options: TableOptions) -> IncrementalOptions | None:
-    """Return the incremental read that the options define; None where they define none.
-
-    Raises
-    ------
-    InvalidRequest
-        More than one of the options is set, or a range is not two values.
-    """
+    """Return the incremental read that the options define; None where they define none."""
     given = {bounds: text for bounds in Bounds if (text := options.get(bounds.value)) is not None}
     if len(given) > 1:
         names = ", ".join(bounds.value for bounds in given)
@@ -89,13 +75,7 @@ def _pair(bounds: Bounds, text: str) -> IncrementalOptions:
 
 
 def parse_snapshot_range(wanted: IncrementalOptions) -> tuple[int, int]:
-    """Return the two snapshot ids of a range.
-
-    Raises
-    ------
-    InvalidRequest
-        The ends are not integers, or the end precedes the start.
-    """
+    """Return the two snapshot ids of a range."""
     try:
         start, end = int(wanted.start), int(wanted.end)
     except ValueError as error:

@@ -30,30 +30,20 @@ class Change(Enum):
 
 @frozen
 class FollowRules:
-    """How the snapshots of a table become changes.
+    """Rules that decide which files of a snapshot are read as its changes."""
 
-    Parameters
-    ----------
-    has_producer : bool
-        Whether the table has a changelog producer.
-    shows_replaced_rows : bool
-        Whether an OVERWRITE returns the rows that it removes as -D and those that it adds as +I.
-    shows_added_rows : bool
-        Whether an OVERWRITE returns the rows that it adds.
-    """
-
+    # whether the table has a changelog producer
     has_producer: bool
+    # whether an OVERWRITE returns the rows it removes as -D and the rows it adds as +I
     shows_replaced_rows: bool = False
+    # whether an OVERWRITE returns only the rows that it adds
     shows_added_rows: bool = False
 
     @classmethod
     def of(cls, table: TableDefinition) -> FollowRules:
         """Return the rules of a table.
 
-        Raises
-        ------
-        InvalidRequest
-            `streaming-read-overwrite` is set together with a changelog producer that reports overwrites itself.
+        Raises `InvalidRequest` for `streaming-read-overwrite` with a producer that reports overwrites itself.
         """
         options, keyed = table.options, bool(table.schema.primary_keys)
         producer = options.changelog_producer

@@ -52,26 +52,9 @@ _VALUES = {
 
 
 def parse_start(options: TableOptions, from_snapshot: int | str | None) -> Start:
-    """Return where a stream scan starts.
+    """Return where a stream scan starts: `from_snapshot`, else the options, by default the latest state.
 
-    Parameters
-    ----------
-    options : TableOptions
-        The options `scan.*` of the table.
-    from_snapshot : int or str, optional
-        The argument of the call: a snapshot id, ``"earliest"`` or ``"latest"``. None: the options decide.
-
-    Returns
-    -------
-    Start
-        The start; by default the latest state.
-
-    Raises
-    ------
-    InvalidRequest
-        The options name a state that only batch reads return, or they contradict each other.
-    Unsupported
-        The scan mode is unknown.
+    `from_snapshot` is a snapshot id, "earliest" or "latest". Raises `Unsupported` for an unknown scan mode.
     """
     if from_snapshot is not None:
         return _parse_given_start(from_snapshot)

@@ -107,17 +107,8 @@ def _accepts_row(fields: tuple[dt.DataField, ...], arrow: pa.StructType) -> bool
 def complete_type(arrow: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
     """Return an Arrow type without parts of the type null, which NULL, ``[]`` and ``MAP {}`` have.
 
-    Parameters
-    ----------
-    arrow : pyarrow.DataType
-        The type of the data.
-    wanted : pyarrow.DataType or None
-        The type of the column that gets the data.
-
-    Returns
-    -------
-    pyarrow.DataType
-        Each part of the type null has the type of this part in `wanted`, or is a text if `wanted` does not have it.
+    Each such part gets its type in `wanted`, the type of the target column, or string if `wanted` does not have the
+    part.
     """
     types = pa.types
     if types.is_null(arrow):

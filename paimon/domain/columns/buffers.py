@@ -47,19 +47,7 @@ def to_stored_numbers(column: pa.Array) -> Numbers:
 def from_stored_numbers(numbers: Numbers, kind: pa.DataType, valid: Mask | None = None) -> pa.Array:
     """Build the column that stores these numbers, over the same memory where possible.
 
-    Parameters
-    ----------
-    numbers : numpy.ndarray
-        Integers of the width of the type; booleans for BOOLEAN.
-    kind : pyarrow.DataType
-        The type of the column, for which `has_stored_numbers` holds.
-    valid : numpy.ndarray of bool, optional
-        Which values are not null; by default all.
-
-    Returns
-    -------
-    pyarrow.Array
-        The column.
+    The integers have the width of the type; BOOLEAN takes booleans. `valid` marks values that are not null; None: all.
     """
     bitmap = None if valid is None or valid.all() else _pack_bits(valid)
     data = _pack_bits(numbers) if pa.types.is_boolean(kind) else pa.py_buffer(np.ascontiguousarray(numbers))

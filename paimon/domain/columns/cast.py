@@ -23,26 +23,10 @@ _TIMES = (dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
 
 
 def cast_column(array: pa.Array | pa.ChunkedArray, source: DataType, target: DataType) -> pa.Array | pa.ChunkedArray:
-    """Cast a column from one type to another.
+    """Cast a canonical array from the type of the stored values to the type of the column now.
 
-    Parameters
-    ----------
-    array : pyarrow.Array or pyarrow.ChunkedArray
-        A canonical array of `source`.
-    source, target : DataType
-        The type of the stored values, and the type of the column now.
-
-    Returns
-    -------
-    pyarrow.Array or pyarrow.ChunkedArray
-        A canonical array of `target`, as long as `array`.
-
-    Raises
-    ------
-    Unsupported
-        There is no such cast, or Arrow cannot represent a time.
-    InvalidRequest
-        A text is not a value of the target type; Java fails there too.
+    A missing cast, or a time that Arrow cannot represent, raises `Unsupported`. A text that is not a value of the
+    target type raises `InvalidRequest`; Java fails there too.
     """
     kind = arrow_type(target)
     if isinstance(array, pa.ChunkedArray):

@@ -22,26 +22,10 @@ from paimon.domain.types.type_text import format_type
 
 
 def conform_to_fields(table: pa.Table, fields: Sequence[DataField], what: str) -> pa.Table:
-    """Convert data to the columns of a table.
+    """Convert data to canonical columns, one for each field in order; columns of `table` are matched by name.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Columns by name, in any order, of any type that `can_accept` accepts.
-    fields : sequence of DataField
-        The columns of the table.
-    what : str
-        The target of the data, for errors (``"table shop.orders"``).
-
-    Returns
-    -------
-    pyarrow.Table
-        One column for each field, in the order of `fields`, of canonical Arrow types.
-
-    Raises
-    ------
-    InvalidRequest
-        For unknown, missing and repeated columns, wrong types, nulls under NOT NULL, values that do not fit.
+    `what` is the target of the data in errors, such as "table shop.orders". Unknown, missing and repeated columns,
+    wrong types, and nulls under NOT NULL are refused.
     """
     check_fit(table.schema, fields, what)
     given = dict(zip(table.schema.names, table.columns, strict=True))

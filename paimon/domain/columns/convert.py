@@ -21,27 +21,7 @@ _WIDE_DIGITS = 76
 
 
 def convert_array(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
-    """Convert an array of an accepted type to the type of its column.
-
-    Parameters
-    ----------
-    array : pyarrow.Array
-        Values of a type that `can_accept` accepts.
-    data_type : DataType
-        The type of the column.
-    name : str
-        The name of the column, for errors.
-
-    Returns
-    -------
-    pyarrow.Array
-        The same values in the canonical Arrow type.
-
-    Raises
-    ------
-    InvalidRequest
-        A value does not fit.
-    """
+    """Convert an array that `can_accept` accepts to the canonical type of its column; refuse values that do not fit."""
     try:
         made = _convert_array(decode_array(array), data_type, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:

@@ -16,22 +16,7 @@ from paimon.domain.types.data_types import DataType
 
 
 def fill_nulls(array: pa.Array, default: Any, data_type: DataType) -> pa.Array:
-    """Replace the nulls of a column by a default.
-
-    Parameters
-    ----------
-    array : pyarrow.Array
-        A canonical array of `data_type`.
-    default : object
-        The internal value of the default.
-    data_type : DataType
-        The type of the column.
-
-    Returns
-    -------
-    pyarrow.Array
-        The same array where it has no nulls.
-    """
+    """Replace the nulls of a canonical array by a default; an array without nulls is returned itself."""
     if array.null_count == 0:
         return array
     return pc.if_else(array.is_null(), to_array([default], data_type)[0], array)

@@ -47,13 +47,7 @@ NAN_ORDINAL = 0x7FF8_0000_0000_0000
 
 
 def compare_values(a: Any, b: Any) -> int:
-    """Compare two internal values of one type: null first, floats in the total order, others in their natural order.
-
-    Returns
-    -------
-    int
-        -1, 0 or 1.
-    """
+    """Compare two internal values of one type: null first, floats in the total order, others in their natural order."""
     if a is None or b is None:
         return (a is not None) - (b is not None)
     if isinstance(a, float):
@@ -90,18 +84,7 @@ def to_float_sort_key(value: float) -> tuple[bool, float, bool]:
 
 
 def to_float_ordinals(values: Floats) -> Ordinals:
-    """Return integers that compare as the floats do in the total order.
-
-    Parameters
-    ----------
-    values : array of float32 or float64
-        Any values, NaN included.
-
-    Returns
-    -------
-    array of int32 or int64
-        As wide as the floats. All NaN have the same ordinal.
-    """
+    """Return integers, as wide as the floats, that compare as the floats do in the total order; all NaN are equal."""
     width = values.dtype.itemsize * 8
     integer = np.int32 if width == 32 else np.int64
     canonical = np.where(np.isnan(values), np.array(np.nan, values.dtype), values)
@@ -161,10 +144,7 @@ def find_float_bounds(values: Floats) -> tuple[float, float]:
 def compare_by_operators(a: Any, b: Any) -> int:
     """Compare two user sequences as Java's operators do: null first, the zeros equal, NaN equal to every value.
 
-    Returns
-    -------
-    int
-        -1, 0 or 1. Because of NaN, 0 is not transitive.
+    Returns -1, 0 or 1. Because of NaN, 0 is not transitive.
     """
     if a is None or b is None:
         return (a is not None) - (b is not None)
@@ -172,19 +152,10 @@ def compare_by_operators(a: Any, b: Any) -> int:
 
 
 def is_larger_sequence(a: Sequence[Any], b: Sequence[Any], descending: bool) -> bool:
-    """Return whether a user sequence is larger than another one in the operator order.
+    """Return whether a user sequence is larger than another one in the operator order; False if they are equal.
 
-    Parameters
-    ----------
-    a, b : sequence
-        The values of the sequence fields of two records, in the order of the fields. Null is the smallest value.
-    descending : bool
-        Whether the smaller of two values that are not null counts as the larger one.
-
-    Returns
-    -------
-    bool
-        False also where the sequences are equal.
+    Null is the smallest value in both directions. With `descending`, the smaller of two other values counts as the
+    larger one.
     """
     for left, right in zip(a, b, strict=True):
         if left is None or right is None:
@@ -219,51 +190,27 @@ runs, so that half of it is the node where the run meets its neighbour. No colum
 
 @frozen
 class SequenceOrder:
-    """How user sequences order the records of one key.
+    """How user sequences order the records of one key."""
 
-    Parameters
-    ----------
-    fields : tuple of str
-        The sequence fields, most significant first.
-    descending : bool
-        Whether the smallest user sequence wins.
-    retracts_first : bool
-        Whether a retract precedes an add with an equal user sequence, whichever was written first.
-    totally_ordered : frozenset of str
-        The floating fields that are in the total order; the others are in the operator order.
-    """
-
+    # the sequence fields, most significant first
     fields: tuple[str, ...] = ()
+    # the smallest user sequence wins
     descending: bool = False
+    # a retract precedes an add with an equal user sequence, whichever was written first
     retracts_first: bool = False
+    # the floating fields in the total order; the others are in the operator order
     totally_ordered: frozenset[str] = frozenset()
 
 
 def order_groups_with_nans(
     order: Rows, starts: Rows, nans: Mask, table: pa.Table, sequence_order: SequenceOrder
 ) -> Rows:
-    """Order the records of those keys again that have a NaN in a user sequence.
+    """Reorder the records of the keys that have a NaN in a user sequence; return a copy of `order`.
 
-    A record follows all records with a smaller sequence number, but precedes those with a larger user sequence.
-    Records of sorted runs follow each other as a loser tree over the runs returns them.
-
-    Parameters
-    ----------
-    order : array of int64
-        Row numbers, key after key.
-    starts : array of int64
-        Where each key begins in `order`.
-    nans : array of bool
-        The rows of the table that have a NaN in the operator order.
-    table : pa.Table
-        The sequence fields and, where there are any, the system columns and `RUN`.
-    sequence_order : SequenceOrder
-        The order of user sequences.
-
-    Returns
-    -------
-    array of int64
-        A copy of `order`.
+    A record follows all records with a smaller sequence number, but precedes those with a larger user sequence. Records
+    of sorted runs follow each other as a loser tree over the runs returns them. `order` holds row numbers, key after
+    key; `starts` are the beginnings of the keys in it. `table` has the sequence fields, and may have system columns and
+    `RUN`.
     """
     ordered = order.copy()
     ends = np.append(starts, len(order))[1:]
@@ -363,16 +310,6 @@ class NanKey(NamedTuple):
 
         A record is in order unless the sequence that the group holds is larger. The group holds the sequence of the
         last record in order, or of a record that removed the row.
-
-        Parameters
-        ----------
-        removed : sequence of bool
-            Which of the records removed the row.
-
-        Returns
-        -------
-        array of bool
-            By record, in merge order.
         """
         in_order = np.zeros(len(self.sequences), dtype=np.bool_)
         held: tuple[Any, ...] | None = None
@@ -385,23 +322,9 @@ class NanKey(NamedTuple):
 
 
 def find_nan_keys(columns: Sequence[pa.Array], nans: Mask, group_ids: Rows, rows: Rows) -> list[NanKey]:
-    """Find the keys that have a NaN in one of the sequence fields of a group.
+    """Find the keys that have a NaN in a sequence field of a group, in ascending order of group id.
 
-    Parameters
-    ----------
-    columns : sequence of pa.Array
-        The sequence fields.
-    nans : array of bool
-        The rows with a NaN, as `mask_nan_rows` returns them.
-    group_ids : array of int64
-        The group id of each position in merge order.
-    rows : array of int64
-        The row number of each position in merge order.
-
-    Returns
-    -------
-    list of NanKey
-        Ascending by group id.
+    `group_ids` and `rows` are in merge order; `nans` is the result of `mask_nan_rows`.
     """
     keys = np.unique(group_ids[nans[rows]])
     places = np.flatnonzero(np.isin(group_ids, keys))

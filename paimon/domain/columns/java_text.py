@@ -16,8 +16,6 @@ import numpy as np
 def format_java_float(value: np.floating[Any]) -> str:
     """Format one number; a numpy float32 has the digits of Java's FLOAT, a float64 those of DOUBLE.
 
-    Examples
-    --------
     >>> format_java_float(np.float64(1e10)), format_java_float(np.float32(0.1))
     ('1.0E10', '0.1')
     """

@@ -25,22 +25,7 @@ def struct_children(array: pa.StructArray) -> list[pa.Array]:
 
 
 def rebuild_struct(array: pa.Array, children: Sequence[pa.Array], struct_type: pa.StructType) -> pa.StructArray:
-    """Build a struct of changed children.
-
-    Parameters
-    ----------
-    array : pyarrow.StructArray
-        The struct that the children come from; its nulls are kept.
-    children : sequence of pyarrow.Array
-        One array for each field.
-    struct_type : pyarrow.StructType
-        The type of the result.
-
-    Returns
-    -------
-    pyarrow.StructArray
-        As long as `array`.
-    """
+    """Build a struct of changed children, with the nulls of `array`, the struct that they come from."""
     fields = [struct_type.field(i) for i in range(struct_type.num_fields)]
     if not fields:
         return pa.array([None if null else {} for null in array.is_null().to_pylist()], struct_type)
@@ -74,61 +59,19 @@ def _offsets(array: pa.Array) -> pa.Array:
 
 
 def rebuild_list(array: pa.Array, values: pa.Array, list_type: pa.ListType) -> pa.ListArray:
-    """Build lists of changed elements.
-
-    Parameters
-    ----------
-    array : pyarrow.Array
-        The lists that the elements come from; their lengths and nulls are kept.
-    values : pyarrow.Array
-        The elements, ordered as `list_values` returns them.
-    list_type : pyarrow.ListType
-        The type of the result.
-
-    Returns
-    -------
-    pyarrow.ListArray
-        As long as `array`.
-    """
+    """Build lists of changed elements, with the lengths and nulls of `array`; `values` as ordered by `list_values`."""
     return pa.ListArray.from_arrays(_offsets(array), values, type=list_type, mask=_mask(array))
 
 
 def rebuild_map(array: pa.Array, keys: pa.Array, items: pa.Array, map_type: pa.MapType) -> pa.MapArray:
-    """Build maps of changed entries.
-
-    Parameters
-    ----------
-    array : pyarrow.Array
-        The maps that the entries come from; their lengths and nulls are kept.
-    keys, items : pyarrow.Array
-        The entries, ordered as `map_entries` returns them.
-    map_type : pyarrow.MapType
-        The type of the result.
-
-    Returns
-    -------
-    pyarrow.MapArray
-        As long as `array`.
-    """
+    """Build maps of changed entries, with the lengths and nulls of `array`; entries are ordered as by `map_entries`."""
     return pa.MapArray.from_arrays(_offsets(array), keys, items, type=map_type, mask=_mask(array))
 
 
 def rebuild_vector(array: pa.Array, values: pa.Array, vector_type: pa.FixedSizeListType) -> pa.FixedSizeListArray:
-    """Build vectors of changed elements; the elements of a null vector are never used.
+    """Build vectors of changed elements, with the nulls of `array`; `values` are ordered as by `list_values`.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        The lists that the elements come from; their nulls are kept.
-    values : pyarrow.Array
-        The elements, ordered as `list_values` returns them.
-    vector_type : pyarrow.FixedSizeListType
-        The type of the result.
-
-    Returns
-    -------
-    pyarrow.FixedSizeListArray
-        As long as `array`.
+    The elements of a null vector are never used.
     """
     length = vector_type.list_size
     valid = np.asarray(array.is_valid())

@@ -35,44 +35,28 @@ from paimon.domain.snapshot.snapshot import CommitKind
 
 @frozen
 class Change:
-    """The change of one snapshot.
-
-    Parameters
-    ----------
-    kind : CommitKind
-        The kind of the snapshot.
-    entries : tuple of ManifestEntry
-        The added and deleted data files: the delta.
-    changelog : tuple of ManifestEntry
-        The added changelog files.
-    index : tuple of IndexManifestEntry
-        The added and deleted index files.
-    index_bases : tuple of (bytes, int, HashIndexBase)
-        The hash index files that rows were assigned by, with their partition and bucket.
-    key_index : ReadState, optional
-        The oldest snapshot from which a writer read where keys are.
-    row_base : int, optional
-        The oldest snapshot from which rows were read that are changed by their ids.
-    row_groups : tuple of (bytes, int, RowGroupBase)
-        The rows that were read for changes by row id, with their partition and bucket.
-    read_state : ReadState, optional
-        The oldest snapshot from which rows were computed.
-    looked_up : tuple of (bytes, int, str)
-        The files in which a compaction looked keys up: partition, bucket and name.
-    drops_deletes : frozenset of (bytes, int)
-        The partitions and buckets whose compaction left deletes out.
-    """
+    """The change of one snapshot."""
 
     kind: CommitKind
+    # The delta: added and deleted data files
     entries: tuple[ManifestEntry, ...] = ()
+    # Added changelog files
     changelog: tuple[ManifestEntry, ...] = ()
+    # Added and deleted index files
     index: tuple[IndexManifestEntry, ...] = ()
+    # Partition, bucket, and the hash index files by which their rows were assigned
     index_bases: tuple[tuple[bytes, int, HashIndexBase], ...] = ()
+    # The oldest snapshot from which a writer read where keys are
     key_index: ReadState | None = None
+    # Partition, bucket and name of the files in which a compaction looked keys up
     looked_up: tuple[tuple[bytes, int, str], ...] = ()
+    # Partition and bucket of the compactions that left deletes out
     drops_deletes: frozenset[tuple[bytes, int]] = frozenset()
+    # The oldest snapshot from which rows were read that are changed by row id
     row_base: int | None = None
+    # Partition, bucket, and the rows that were read for changes by row id
     row_groups: tuple[tuple[bytes, int, RowGroupBase], ...] = ()
+    # The oldest snapshot from which rows were computed
     read_state: ReadState | None = None
 
     @property
@@ -167,20 +151,7 @@ def file_paths(message: CommitMessage, file: DataFileMeta) -> list[str]:
 
 
 def check_paths(messages: Sequence[CommitMessage], roots: Sequence[str]) -> None:
-    """Refuse messages that name files outside `roots`, because messages can come from any process.
-
-    Parameters
-    ----------
-    messages : sequence of CommitMessage
-        The messages to check.
-    roots : sequence of str
-        The directories that may contain files of the table.
-
-    Raises
-    ------
-    InvalidRequest
-        The error names the file.
-    """
+    """Refuse messages that name files outside `roots`, because messages can come from any process."""
     for message in messages:
         files = (*data_files(message), *message.data.deleted_files, *message.compact.compact_before)
         names = [n for f in files for n in (f.file_name, *f.extra_files)]

@@ -17,22 +17,7 @@ LiveFiles = Mapping[str, DataFileMeta]
 
 
 def files_after(files: LiveFiles, data: DataIncrement, compact: CompactIncrement) -> dict[str, DataFileMeta]:
-    """Return the live files of a bucket after a write and the compaction that follows it.
-
-    Parameters
-    ----------
-    files : mapping of str to DataFileMeta
-        The live files before, by name.
-    data : DataIncrement
-        The written files.
-    compact : CompactIncrement
-        The compacted files.
-
-    Returns
-    -------
-    dict of str to DataFileMeta
-        The live files after, by name.
-    """
+    """Return the live files of a bucket after a write and the compaction that follows it."""
     removed = {f.file_name for f in data.deleted_files}
     found = {name: f for name, f in files.items() if name not in removed} | {f.file_name: f for f in data.new_files}
     removed = {f.file_name for f in compact.compact_before}
@@ -44,15 +29,7 @@ def files_after(files: LiveFiles, data: DataIncrement, compact: CompactIncrement
 def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
     """Combine two consecutive compactions of one bucket.
 
-    Parameters
-    ----------
-    first, second : CompactIncrement
-        The compactions in their order.
-
-    Returns
-    -------
-    tuple of (CompactIncrement, tuple of str)
-        The combined compaction, and the names of the intermediate data files to delete.
+    Also return the names of the intermediate data files, which the caller deletes.
     """
     intermediate = {f.file_name for f in first.compact_after}
     before = {f.file_name: f for f in first.compact_before}
@@ -82,17 +59,7 @@ def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple
 def as_compaction(data: DataIncrement, compact: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
     """Return a write and the compaction after it as one compaction, because the rows were in the table before.
 
-    Parameters
-    ----------
-    data : DataIncrement
-        The written files.
-    compact : CompactIncrement
-        The compaction of the same bucket.
-
-    Returns
-    -------
-    tuple of (CompactIncrement, tuple of str)
-        The compaction that adds the written files, and the names of written files that it replaced, to delete.
+    Also return the names of the written files that the compaction replaced, which the caller deletes.
     """
     written = CompactIncrement(compact_after=data.new_files, changelog_files=data.changelog_files)
     return join_compactions(written, compact)

@@ -18,26 +18,10 @@ from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexMani
 def live_index_files(
     live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry], bucketed: bool
 ) -> tuple[IndexManifestEntry, ...]:
-    """Return the live index files after a change.
+    """Return the live index files after a change; `bucketed` is false for append tables without buckets.
 
-    Parameters
-    ----------
-    live : sequence of IndexManifestEntry
-        The live index files of the base.
-    changes : sequence of IndexManifestEntry
-        The added and deleted index files.
-    bucketed : bool
-        False for append tables whose rows have no bucket.
-
-    Returns
-    -------
-    tuple of IndexManifestEntry
-        The live index files after the change.
-
-    Raises
-    ------
-    CommitConflict
-        An index file is added twice, a deleted one does not exist, or a data file would have two deletion vectors.
+    Raise CommitConflict if an index file is added twice, a deleted one is not live, or a data file would have two
+    deletion vectors.
     """
     by_name = [e for e in live if _is_matched_by_name(e, bucketed)]
     by_bucket = [e for e in live if not _is_matched_by_name(e, bucketed)]

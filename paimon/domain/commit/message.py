@@ -56,18 +56,10 @@ class CompactIncrement:
 
 @frozen
 class HashIndexBase:
-    """The hash index files by which a writer assigned rows to a dynamic bucket.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The names of the files.
-    is_whole_partition : bool
-        True if these are all hash index files of the partition, because the writer assigned new keys there. False if
-        the writer only met known keys, and this is the file of the bucket.
-    """
+    """The hash index files by which a writer assigned rows to a dynamic bucket."""
 
     names: tuple[str, ...] = field(converter=_to_names)
+    # All files of the partition, because the writer assigned new keys; otherwise those of the bucket
     is_whole_partition: bool
 
 
@@ -111,44 +103,29 @@ def _to_groups(values: Iterable[RowGroupBase]) -> tuple[RowGroupBase, ...]:
 class CommitMessage:
     """The files that one writer added and removed in one bucket.
 
-    Parameters
-    ----------
-    partition : bytes
-        Serialized BinaryRow of the partition columns.
-    bucket, total_buckets : int
-        The bucket, and the number of buckets of the partition.
-    bucket_path : str
-        The directory of the files.
-    data : DataIncrement
-        The written files.
-    compact : CompactIncrement
-        The compacted files.
-    index_base : HashIndexBase, optional
-        For dynamic buckets: the commit conflicts if these are no longer the hash index files.
-    key_index : ReadState, optional
-        For cross-partition tables: the commit conflicts if later commits may have added the same keys.
-    row_base : int, optional
-        For changes by row id: the snapshot from which the rows were read.
-    row_groups : tuple of RowGroupBase
-        The rows that were read. The commit conflicts if later commits removed rows of them, or set the same columns.
-    read_state : ReadState, optional
-        For rows that were computed from the table: the oldest snapshot that was read. The commit conflicts if later
-        commits of other users changed rows.
-    numbered_after : ReadState, optional
-        For primary-key tables: the snapshot after whose rows the written rows are numbered.
+    The optional fields state what the commit depends on; it conflicts if later commits have changed that.
     """
 
+    # Serialized BinaryRow
     partition: bytes
     bucket: int
+    # Number of buckets of the partition
     total_buckets: int
+    # Directory of the files
     bucket_path: str
     data: DataIncrement = DataIncrement()
     compact: CompactIncrement = CompactIncrement()
+    # Dynamic buckets: conflicts if these are no longer the hash index files
     index_base: HashIndexBase | None = None
+    # Cross-partition tables: conflicts if later commits may have added the same keys
     key_index: ReadState | None = None
+    # Changes by row id: the id of the snapshot from which the rows were read
     row_base: int | None = None
+    # The rows that were read: conflicts if later commits removed some of them, or set the same columns
     row_groups: tuple[RowGroupBase, ...] = field(converter=_to_groups, default=())
+    # The oldest snapshot from which rows were computed: conflicts if other users changed rows later
     read_state: ReadState | None = None
+    # Primary-key tables: sequence numbers continue after the rows of this snapshot
     numbered_after: ReadState | None = None
 
     @property

@@ -34,14 +34,9 @@ def encode(messages: Sequence[CommitMessage]) -> bytes:
 
 
 def decode(data: bytes) -> tuple[CommitMessage, ...]:
-    """Return the messages that were encoded.
+    """Decode commit messages.
 
-    Raises
-    ------
-    CorruptTable
-        The bytes are not commit messages.
-    Unsupported
-        The messages are of another version.
+    Raise CorruptTable if the bytes are not commit messages, and Unsupported if they have another version.
     """
     try:
         body = json.loads(data)

@@ -57,22 +57,7 @@ class Stamp:
 
 
 def next_snapshot(base: Snapshot | None, content: SnapshotContent, stamp: Stamp) -> Snapshot:
-    """Return the snapshot that follows a base.
-
-    Parameters
-    ----------
-    base : Snapshot, optional
-        The newest snapshot; None if the table has none.
-    content : SnapshotContent
-        The new content.
-    stamp : Stamp
-        The identity of the commit.
-
-    Returns
-    -------
-    Snapshot
-        The next snapshot, with the id after that of the base, or 1.
-    """
+    """Return the snapshot that follows the base; it has id 1 if the table has no snapshot."""
     changelog = content.changelog_list
     total = (base.total_record_count or 0) if base else 0
     return Snapshot(

@@ -24,20 +24,12 @@ from paimon.domain.types.data_types import DataField
 
 @frozen
 class PartitionFilter:
-    """The partitions that an overwrite replaces.
-
-    Parameters
-    ----------
-    fields : tuple of DataField
-        The partition columns.
-    spec : tuple of (str, Any)
-        Column names and internal values that a partition must have.
-    only : frozenset of bytes, optional
-        The serialized partitions themselves; None to select by `spec`.
-    """
+    """The partitions that an overwrite replaces."""
 
     fields: tuple[DataField, ...]
+    # Column names and internal values that a partition must have; empty selects all partitions
     spec: tuple[tuple[str, Any], ...] = ()
+    # Serialized partitions; if given, they are selected instead of those of `spec`
     only: frozenset[bytes] | None = None
 
     def __call__(self, partition: bytes) -> bool:
@@ -49,13 +41,7 @@ class PartitionFilter:
         return all(values[name] == wanted for name, wanted in self.spec)
 
     def check_holds(self, change: Change) -> None:
-        """Refuse new files outside the selected partitions.
-
-        Raises
-        ------
-        InvalidRequest
-            The error names the first such file.
-        """
+        """Refuse new files outside the selected partitions."""
         for entry in change.entries:
             if not self(entry.partition):
                 raise InvalidRequest(
@@ -66,13 +52,7 @@ class PartitionFilter:
 
 
 def partitions_of_spec(table: TableDefinition, spec: Mapping[str, object]) -> PartitionFilter:
-    """Return the partitions that a static spec selects; an empty spec selects all partitions.
-
-    Raises
-    ------
-    InvalidRequest
-        The spec names an unknown column or contains an invalid value.
-    """
+    """Return the partitions that a static spec selects; an empty spec selects all partitions."""
     fields = table.schema.partition_fields
     default_name = table.options.get("partition.default-name") or "__DEFAULT_PARTITION__"
     return PartitionFilter(fields, tuple(parse_partition_spec(spec, fields, default_name).items()))
@@ -90,26 +70,7 @@ def build_overwrite(
     selected: PartitionFilter,
     postpone: bool,
 ) -> Change:
-    """Return the OVERWRITE that replaces the files of the selected partitions.
-
-    Parameters
-    ----------
-    change : Change
-        The new files and index files.
-    live : sequence of ManifestEntry
-        The live files of the base.
-    live_index : sequence of IndexManifestEntry
-        The live index files of the base.
-    selected : PartitionFilter
-        The selected partitions.
-    postpone : bool
-        True to replace postponed files, too.
-
-    Returns
-    -------
-    Change
-        The deleted and added files and index files.
-    """
+    """Return the OVERWRITE that replaces the files of the selected partitions; with `postpone` also postponed files."""
     gone = [e.to_delete_entry() for e in live if selected(e.partition) and (e.bucket >= 0 or postpone)]
     gone_index = [evolve(e, kind=FileKind.DELETE) for e in live_index if selected(e.partition)]
     return Change(

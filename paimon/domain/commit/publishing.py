@@ -60,21 +60,9 @@ class CommitStatus(Enum):
 
 
 def decide_next_step(created: bool, seen: Seen, base_exists: bool) -> Step:
-    """Return the next step after the storage replied to a put, and the snapshot id was read.
+    """Return the next step after the storage replied to a put, and the file under the snapshot id was read.
 
-    Parameters
-    ----------
-    created : bool
-        True if the storage replied "created".
-    seen : Seen
-        What the storage holds under the id.
-    base_exists : bool
-        True if the base of the snapshot still exists.
-
-    Returns
-    -------
-    Step
-        The next step.
+    `created` is the reply of the storage; `seen` is what it holds under the id.
     """
     if created or seen is Seen.MINE:
         return Step.CONFIRM
@@ -87,27 +75,11 @@ def decide_next_step(created: bool, seen: Seen, base_exists: bool) -> Step:
 def decide_place(
     descends: bool | None, is_oldest: bool, is_newest: bool, is_next_adjacent: bool | None, still_exists: bool
 ) -> Place:
-    """Return the place of a snapshot whose base has been deleted since the put.
+    """Return the place of a snapshot whose base has been deleted since the put; `UNKNOWN` if that is not determined.
 
-    Parameters
-    ----------
-    descends : bool, optional
-        Whether the first existing snapshot after it contains its changes; None if this cannot be determined.
-    is_oldest : bool
-        True if no older snapshot exists.
-    is_newest : bool
-        True if no newer snapshot exists.
-    is_next_adjacent : bool, optional
-        Whether the first existing snapshot after it has the next id, so that none can be between them. None if there is
-        no later snapshot.
-    still_exists : bool
-        True if the snapshot itself still exists, checked last. Expiry deletes snapshots in ascending order, so the ones
-        between it and the later snapshot exist, too.
-
-    Returns
-    -------
-    Place
-        `UNKNOWN` if the arguments do not determine the place.
+    `descends` states whether the next existing snapshot contains its changes (None if not known). `is_next_adjacent`
+    states whether that one has the next id (None if there is none). `still_exists` is read last: expiry deletes in
+    ascending order, so if the snapshot exists, the ones between the two exist, too.
     """
     if is_oldest and (is_newest or descends):
         return Place.IN_HISTORY
@@ -119,21 +91,9 @@ def decide_place(
 
 
 def commit_status_at(seen: Seen, id_is_free: bool, where: Place) -> CommitStatus:
-    """Return the status of a commit that was to be published under one snapshot id.
+    """Return the status of a commit that was to be published under one snapshot id; `UNKNOWN` if it is not determined.
 
-    Parameters
-    ----------
-    seen : Seen
-        What the storage holds under the id.
-    id_is_free : bool
-        True if the history has not reached that id.
-    where : Place
-        The place of the snapshot, used if `seen` is `MINE`.
-
-    Returns
-    -------
-    CommitStatus
-        `UNKNOWN` if the arguments do not determine the status.
+    `id_is_free` means that the history has not reached the id. `where` is used only if `seen` is `MINE`.
     """
     if seen is Seen.MINE:
         return {Place.IN_HISTORY: CommitStatus.COMMITTED, Place.DETACHED: CommitStatus.NOT_COMMITTED}.get(
@@ -145,19 +105,10 @@ def commit_status_at(seen: Seen, id_is_free: bool, where: Place) -> CommitStatus
 
 
 def commit_status_of_identifier(commit_identifier: int, committed: Iterable[int]) -> CommitStatus:
-    """Return the status of a commit of a user, by the commit identifiers of the user's snapshots.
+    """Return the status of a commit of a user, by the commit identifiers of the user's snapshots in the history.
 
-    Parameters
-    ----------
-    commit_identifier : int
-        The commit identifier to find.
-    committed : iterable of int
-        The commit identifiers in the history. A user commits with ascending identifiers.
-
-    Returns
-    -------
-    CommitStatus
-        `UNKNOWN` if the snapshots of earlier identifiers have expired.
+    A user commits with ascending identifiers. The status is `UNKNOWN` if the snapshots of earlier identifiers have
+    expired.
     """
     known = set(committed)
     if commit_identifier in known:
@@ -168,20 +119,11 @@ def commit_status_of_identifier(commit_identifier: int, committed: Iterable[int]
 
 
 def is_overwritten(is_head: bool, held_by_next: bool | None) -> bool:
-    """Return whether a published snapshot is lost, given that its id now holds another snapshot.
+    """Return whether the history lacks a published snapshot, given that its id now holds another snapshot.
 
-    Parameters
-    ----------
-    is_head : bool
-        True if the other snapshot is the newest one.
-    held_by_next : bool, optional
-        Whether the next snapshot contains the changes, because it was built before the replacement. None if there is no
-        next snapshot or this cannot be determined. The id can then have been used again behind the head.
-
-    Returns
-    -------
-    bool
-        True if the history does not contain the changes.
+    `is_head` states whether the other snapshot is the newest one. `held_by_next` states whether the next one contains
+    the changes, because it was built before the replacement. None means that there is no next one, or that this is not
+    known.
     """
     return is_head or held_by_next is False
 
@@ -192,25 +134,10 @@ def is_built_on(
     index: tuple[str | None, str | None],
     later_index: str | None,
 ) -> bool | None:
-    """Return whether a later snapshot was built on the snapshot with this delta.
+    """Return whether a later snapshot was built on the snapshot with this delta; None if this cannot be determined.
 
-    The files are compared, because manifests are merged.
-
-    Parameters
-    ----------
-    delta : iterable of ManifestEntry
-        The files that the snapshot added and deleted.
-    held : collection of identities
-        The files that were live in the later snapshot, at least those that `delta` names.
-    index : tuple of (str or None, str or None)
-        The index manifest before the snapshot, and that of the snapshot.
-    later_index : str, optional
-        The index manifest of the later snapshot.
-
-    Returns
-    -------
-    bool or None
-        None if this cannot be determined.
+    The files are compared, because manifests are merged. `held` has the files that were live in the later snapshot, at
+    least those that `delta` names. `index` has the index manifests before and after the snapshot.
     """
     added, deleted = _net_change(delta)
     if added:

@@ -21,20 +21,7 @@ class RetryPolicy:
     max_wait_millis: int = 10_000
 
     def wait_millis(self, retry: int, chance: float) -> float:
-        """Return the wait before a retry.
-
-        Parameters
-        ----------
-        retry : int
-            The number of the retry, from 0.
-        chance : float
-            A random number in [0, 1).
-
-        Returns
-        -------
-        float
-            Milliseconds.
-        """
+        """Return the wait before a retry; `chance` is a random number in [0, 1)."""
         wait = min(self.min_wait_millis << min(retry, 32), self.max_wait_millis)
         return wait * (1 + _JITTER * chance)
 

@@ -18,23 +18,10 @@ ROW_ID_COLUMN = "_ROW_ID"
 
 
 def assign_row_ids(change: Change, next_row_id: int, snapshot_id: int, by_partition: bool) -> tuple[Change, int]:
-    """Return the change with row ids and sequence numbers in its new files.
+    """Return the change with row ids and sequence numbers in its new files, and the next free row id.
 
-    Parameters
-    ----------
-    change : Change
-        An APPEND or OVERWRITE. The files of compactions keep their ids.
-    next_row_id : int
-        The first id that is not assigned yet.
-    snapshot_id : int
-        The id of the new snapshot.
-    by_partition : bool
-        `row-tracking.partition-group-on-commit`: the files of one partition have consecutive ids.
-
-    Returns
-    -------
-    tuple of (Change, int)
-        The change, and the first id that is not assigned afterwards.
+    The change is an APPEND or OVERWRITE, because the files of compactions keep their ids. `by_partition` gives the
+    files of one partition consecutive ids (`row-tracking.partition-group-on-commit`).
     """
     entries = _group_by_partition(change.entries) if by_partition else list(change.entries)
     numbered: list[ManifestEntry] = []

@@ -25,23 +25,15 @@ PLAN_HASH = "stream-batch.plan-hash"
 
 @frozen
 class StreamBatch:
-    """A batch that a stream is about to commit.
+    """A batch that a stream is about to commit."""
 
-    Parameters
-    ----------
-    number : int
-        The number of the batch, from 0.
-    planned_millis : int, optional
-        When the batch was planned, in epoch milliseconds; None if that is unknown.
-    is_first_attempt : bool
-        Whether the checkpoint shows that no batch was committed before: a commit records the table there first.
-    plan_hash : str, optional
-        The hash of its plan; None if that is unknown.
-    """
-
+    # Counts from 0
     number: int
+    # Epoch milliseconds of the plan; None if not known
     planned_millis: int | None = None
+    # Whether the checkpoint does not record the table yet, which each commit does first
     is_first_attempt: bool = False
+    # See `PLAN_HASH`; None if not known
     plan_hash: str | None = None
 
     @property

@@ -18,46 +18,20 @@ _NEW_STREAM = "start a new stream with a new checkpoint"
 
 @frozen
 class StreamTarget:
-    """What identifies the table of a stream.
+    """What identifies the table of a stream."""
 
-    Parameters
-    ----------
-    location : str
-        The root directory or URL of the table.
-    branch : str
-        The branch.
-    created_millis : int
-        The time of the first schema, in epoch milliseconds.
-    primary_keys : tuple of str
-        The columns of the primary key.
-    first_batch : int
-        The first batch of the stream that the table has.
-    """
-
+    # Root directory or URL of the table
     location: str
     branch: str
+    # Time of the first schema, in epoch milliseconds
     created_millis: int
     primary_keys: tuple[str, ...]
+    # The first batch of the stream that the table has
     first_batch: int = 0
 
     @classmethod
     def of(cls, location: str, branch: str, first: TableSchema, newest: TableSchema) -> StreamTarget:
-        """Return the target for a table.
-
-        Parameters
-        ----------
-        location : str
-            The root directory or URL of the table.
-        branch : str
-            The branch.
-        first, newest : TableSchema
-            The first and the newest schema.
-
-        Returns
-        -------
-        StreamTarget
-            The target.
-        """
+        """Return the target for a table."""
         return cls(location, branch, first.time_millis, tuple(newest.primary_keys))
 
     @classmethod
@@ -74,13 +48,7 @@ class StreamTarget:
         return dump_json({**members, "primaryKeys": list(self.primary_keys), **later})
 
     def check_unchanged(self, table: StreamTarget) -> None:
-        """Check that a table is the one that the checkpoint records.
-
-        Raises
-        ------
-        InvalidRequest
-            It is another table, was created again, or has another primary key.
-        """
+        """Refuse a table that is not the one in the checkpoint, was created again, or has another primary key."""
         if (self.location, self.branch) != (table.location, table.branch):
             raise InvalidRequest(
                 f"The checkpoint belongs to a stream into {self._describe()}, not into {table._describe()}.",
@@ -106,13 +74,7 @@ class StreamTarget:
 
 
 def check_first_batch(checkpoint: str, number: int) -> None:
-    """Check that a stream whose checkpoint records no table is at its first batch.
-
-    Raises
-    ------
-    InvalidRequest
-        It is not, so earlier batches went elsewhere.
-    """
+    """Refuse a stream whose checkpoint records no table but has earlier batches, because these went elsewhere."""
     if number > 0:
         raise InvalidRequest(
             f"Checkpoint {checkpoint!r} records no table, and its next batch is {number}.",

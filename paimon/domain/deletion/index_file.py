@@ -22,23 +22,14 @@ FileVector = tuple[str, DeletionVector]
 
 @frozen
 class VectorPlace:
-    """The range of the vector of one data file in an index file.
-
-    Parameters
-    ----------
-    data_file : str
-        The name of the data file.
-    offset : int
-        The position of the length field of the vector, in bytes from the start of the file.
-    length : int
-        The length that the index manifest records, in bytes.
-    cardinality : int
-        The number of deleted rows.
-    """
+    """The range of the deletion vector of one data file in an index file."""
 
     data_file: str
+    # position of the length field of the vector, in bytes from the start of the file
     offset: int
+    # the length in bytes that the index manifest records
     length: int
+    # the number of deleted rows
     cardinality: int
 
 
@@ -55,24 +46,9 @@ class IndexFileContent:
 
 
 def encode_index_file(vectors: Iterable[FileVector], bitmap64: bool) -> IndexFileContent:
-    """Encode all vectors as one file.
+    """Encode all vectors as one index file, which holds only its version if there are none.
 
-    Parameters
-    ----------
-    vectors : iterable of (str, DeletionVector)
-        The vectors by name of data file.
-    bitmap64 : bool
-        True for 64-bit vectors, False for 32-bit vectors.
-
-    Returns
-    -------
-    IndexFileContent
-        The file. Without vectors, the file holds only its version.
-
-    Raises
-    ------
-    Unsupported
-        A position does not fit into a 32-bit vector.
+    Raises `Unsupported` if a position does not fit into a 32-bit vector.
     """
     files = list(_roll_vectors(vectors, bitmap64, None))
     return files[0] if files else IndexFileContent(INDEX_FILE_VERSION, ())
@@ -81,26 +57,9 @@ def encode_index_file(vectors: Iterable[FileVector], bitmap64: bool) -> IndexFil
 def encode_index_files(
     vectors: Iterable[FileVector], bitmap64: bool, target_bytes: int
 ) -> tuple[IndexFileContent, ...]:
-    """Encode the vectors as files of about the target size.
+    """Encode the vectors, in their order, as index files of about `target_bytes`; no file without vectors.
 
-    Parameters
-    ----------
-    vectors : iterable of (str, DeletionVector)
-        The vectors by name of data file.
-    bitmap64 : bool
-        True for 64-bit vectors, False for 32-bit vectors.
-    target_bytes : int
-        The size at which a file is complete.
-
-    Returns
-    -------
-    tuple of IndexFileContent
-        The files in the order of the vectors; empty without vectors.
-
-    Raises
-    ------
-    Unsupported
-        A position does not fit into a 32-bit vector.
+    Raises `Unsupported` if a position does not fit into a 32-bit vector.
     """
     return tuple(_roll_vectors(vectors, bitmap64, target_bytes))
 

@@ -26,14 +26,9 @@ _WORD_BITS = 32
 
 @frozen(eq=False)
 class DeletionVector:
-    """The deleted rows of one file.
+    """The positions of the deleted rows of one file."""
 
-    Parameters
-    ----------
-    words : tuple of BitMap
-        The low 32 bits of the positions. The index in the tuple is the high 32 bits. The bitmaps are never modified.
-    """
-
+    # low 32 bits of the positions; the tuple index is their high 32 bits; the bitmaps are never modified
     words: tuple[BitMap, ...] = ()
 
     @classmethod
@@ -58,20 +53,7 @@ class DeletionVector:
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def mask(self, first_row: int, row_count: int) -> Mask:
-        """Mark the deleted rows in a range of rows.
-
-        Parameters
-        ----------
-        first_row : int
-            The position of the first row of the range.
-        row_count : int
-            The number of rows in the range.
-
-        Returns
-        -------
-        numpy array of bool
-            One value for each row of the range; True is deleted.
-        """
+        """Mark the deleted rows in a range of rows."""
         marked = np.zeros(row_count, dtype=bool)
         end = first_row + row_count
         for i in range(first_row >> _WORD_BITS, min(len(self.words), (end >> _WORD_BITS) + 1)):
@@ -83,23 +65,7 @@ class DeletionVector:
         return marked
 
     def with_deleted(self, positions: Any) -> DeletionVector:
-        """Return a vector that also contains these positions.
-
-        Parameters
-        ----------
-        positions : array of int64, or sequence of int
-            The positions to add, in any order.
-
-        Returns
-        -------
-        DeletionVector
-            A new vector; the same object if there are no positions.
-
-        Raises
-        ------
-        ValueError
-            A position is negative.
-        """
+        """Return a new vector with these positions added, in any order; the same object if there are none."""
         added = np.asarray(positions, dtype=np.int64)
         if not len(added):
             return self

@@ -33,24 +33,9 @@ def stored_bytes(length: int) -> int:
 
 
 def encode_vector(vector: DeletionVector, bitmap64: bool) -> tuple[bytes, int]:
-    """Encode a vector.
+    """Encode a vector, from its length field to its checksum; also return the length for the index manifest.
 
-    Parameters
-    ----------
-    vector : DeletionVector
-        The deleted positions.
-    bitmap64 : bool
-        True for a 64-bit vector, False for a 32-bit vector.
-
-    Returns
-    -------
-    tuple of (bytes, int)
-        The vector from its length field to its checksum, and the length that the index manifest records.
-
-    Raises
-    ------
-    Unsupported
-        A position does not fit into a 32-bit vector.
+    Raises `Unsupported` if a position does not fit into a 32-bit vector.
     """
     last = vector.last
     if not bitmap64 and last is not None and last > MAX_POSITION_32:
@@ -70,28 +55,9 @@ def _encode_words(words: Sequence[BitMap]) -> bytes:
 
 
 def decode_vector(data: bytes, length: int, path: str) -> DeletionVector:
-    """Decode the vector at the start of the data.
+    """Decode the vector that starts, with its length field, at the start of `data`; later bytes are ignored.
 
-    Parameters
-    ----------
-    data : bytes
-        The bytes from the length field of the vector, at least up to its checksum.
-    length : int
-        The length that the index manifest records.
-    path : str
-        The path of the index file, for error messages.
-
-    Returns
-    -------
-    DeletionVector
-        The deleted positions.
-
-    Raises
-    ------
-    CorruptTable
-        The data is truncated, damaged, or differs from the index manifest.
-    Unsupported
-        The magic number is unknown.
+    `length` is the one of the index manifest. Raises `CorruptTable` for damage, `Unsupported` for unknown magic.
     """
     size = int.from_bytes(data[:INT_BYTES], "big", signed=True)
     end = INT_BYTES + size

@@ -20,15 +20,7 @@ Comparable = tuple[tuple[Any, ...], ...]
 
 
 def to_comparable_key(key: bytes, types: Sequence[DataType]) -> Comparable:
-    """Return the comparable form of a key that is serialized as a binary row.
-
-    Parameters
-    ----------
-    key : bytes
-        The binary row, with the 4 bytes of its number of columns in front.
-    types : sequence of DataType
-        Types of the key columns.
-    """
+    """Return the comparable form of a serialized BinaryRow key, which starts with 4 bytes for its number of columns."""
     return to_comparable_values(binary_row.deserialize(key, types))
 
 

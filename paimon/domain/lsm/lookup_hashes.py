@@ -34,36 +34,16 @@ _ROW_MASK = np.uint64((1 << 32) - 1)
 
 
 def add_lookup_hashes(block: pa.RecordBatch, keys: Sequence[DataField]) -> pa.RecordBatch:
-    """Return the block with its lookup hashes as the last column.
-
-    Parameters
-    ----------
-    block : pa.RecordBatch
-        Fewer than 2 to the power of 32 rows, each with another key.
-    keys : sequence of DataField
-        The key columns.
-    """
+    """Return the block, with distinct keys and fewer than 2^32 rows, with its lookup hashes as last column."""
     hashes = _number_rows(block, keys)
     hashes.sort()
     return block.append_column(LOOKUP_HASHES_FIELD, pa.array(hashes))
 
 
 def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence[DataField]) -> tuple[Rows, Rows]:
-    """Find the rows of a block that have the same key as a wanted row.
+    """Find the rows of a block, which has its lookup hashes, with the same key as a wanted row.
 
-    Parameters
-    ----------
-    asked : pa.RecordBatch
-        The wanted keys; a key may occur several times.
-    block : pa.RecordBatch
-        The rows to search, with their lookup hashes.
-    keys : sequence of DataField
-        The key columns, which both batches have.
-
-    Returns
-    -------
-    tuple of two arrays of int64
-        Row numbers of `asked`, ascending, and the row number of `block` for each.
+    Returns row numbers of `asked`, ascending, and the row number of `block` for each. Wanted keys can repeat.
     """
     hashes = np.asarray(block.column(LOOKUP_HASHES))
     # Sorted numbers are searched from front to back, which the processor's cache serves; others cost ten times more.

@@ -18,15 +18,7 @@ from paimon.domain.types.data_types import DataField
 
 
 def is_ordered_block(block: pa.RecordBatch, keys: Sequence[DataField]) -> bool:
-    """Return whether the key is one column of integers or text without null, and its values ascend strictly.
-
-    Parameters
-    ----------
-    block : pa.RecordBatch
-        The rows.
-    keys : sequence of DataField
-        The key columns.
-    """
+    """Return whether the key is one column of integers or text without null, and its values ascend strictly."""
     if len(keys) != 1:
         return False
     column = block.column(keys[0].name)
@@ -42,21 +34,9 @@ def is_ordered_block(block: pa.RecordBatch, keys: Sequence[DataField]) -> bool:
 
 
 def find_ordered_keys(asked: pa.RecordBatch, block: pa.RecordBatch, key: DataField) -> tuple[Rows, Rows]:
-    """Find the rows of an ordered block that have the same key as a wanted row.
+    """Find the rows of a block, for which `is_ordered_block` is true, with the same key as a wanted row.
 
-    Parameters
-    ----------
-    asked : pa.RecordBatch
-        The wanted keys; a key may occur several times.
-    block : pa.RecordBatch
-        The rows to search, for which `is_ordered_block` is true.
-    key : DataField
-        The key column, which both batches have.
-
-    Returns
-    -------
-    tuple of two arrays of int64
-        Row numbers of `asked`, ascending, and the row number of `block` for each.
+    Returns row numbers of `asked`, ascending, and the row number of `block` for each. Wanted keys can repeat.
     """
     wanted, values = asked.column(key.name), block.column(key.name)
     if not len(values):

@@ -28,41 +28,18 @@ FIRST_MILLIS = 1_000_000_000_000
 
 @frozen
 class RecordExpiry:
-    """Which records of a table are expired at one moment.
+    """Which records of a table are expired at one moment."""
 
-    Parameters
-    ----------
-    column : DataField
-        The column with the time of a record: seconds in an INT, seconds or milliseconds in a BIGINT, or a timestamp.
-    before_seconds : int
-        Records with an earlier time are expired. Seconds since the epoch.
-    """
-
+    # the time of a record: an INT in seconds, a BIGINT in seconds or milliseconds, or a timestamp
     column: DataField
+    # records with an earlier time are expired; seconds since the epoch
     before_seconds: int
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions, now_millis: int) -> RecordExpiry | None:
-        """Return the expiry that the options of a table define; None where they define none.
+        """Return the expiry that the options of a table define; None without `record-level.expire-time`.
 
-        Parameters
-        ----------
-        schema : TableSchema
-            The schema of the table.
-        options : TableOptions
-            The options of the table.
-        now_millis : int
-            The time of the compaction, in milliseconds since the epoch.
-
-        Returns
-        -------
-        RecordExpiry, optional
-            None where `record-level.expire-time` is not set.
-
-        Raises
-        ------
-        InvalidRequest
-            `record-level.time-field` is missing, or names no column.
+        `now_millis` is the time of the compaction, since the epoch. Raises `InvalidRequest` without a valid time field.
         """
         age, name = options.record_expire_millis, options.record_time_field
         if age is None:
@@ -76,20 +53,7 @@ class RecordExpiry:
         return cls(schema.field_of(name), now_millis // 1000 - age // 1000)
 
     def may_hold_expired_records(self, file: DataFileMeta, schema: TableSchema) -> bool:
-        """Return whether a file may hold expired records, by its statistics.
-
-        Parameters
-        ----------
-        file : DataFileMeta
-            The file.
-        schema : TableSchema
-            The schema that the file was written with.
-
-        Returns
-        -------
-        bool
-            False where the file has no statistics of the time column.
-        """
+        """Return whether a file may hold expired records, by its statistics of the time column; False without them."""
         names = file.value_stats_cols if file.value_stats_cols is not None else file.write_cols
         known = schema.fields_by_name
         stored = schema.fields if names is None else tuple(known[n] for n in names if n in known)
@@ -111,22 +75,7 @@ class RecordExpiry:
 
 
 def is_expired(time: int | None, data_type: DataType, before_seconds: int) -> bool:
-    """Return whether the time of one record is too old: the reference.
-
-    Parameters
-    ----------
-    time : int, optional
-        Internal value of the time column; a null is never expired.
-    data_type : DataType
-        Type of the time column.
-    before_seconds : int
-        Records with an earlier time are expired.
-
-    Returns
-    -------
-    bool
-        Whether the record is expired.
-    """
+    """Return whether the internal time value of one record is too old: the reference. A null is never expired."""
     return time is not None and _seconds(time, data_type) < before_seconds
 
 

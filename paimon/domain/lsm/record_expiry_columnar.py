@@ -23,20 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def mask_unexpired(rows: pa.RecordBatch, expiry: RecordExpiry | None) -> Mask | None:
-    """Mark the rows that are not expired.
-
-    Parameters
-    ----------
-    rows : pa.RecordBatch
-        Rows with the time column.
-    expiry : RecordExpiry, optional
-        None where records do not expire.
-
-    Returns
-    -------
-    array of bool, optional
-        None where all rows remain.
-    """
+    """Mark the rows that are not expired; None if all rows remain."""
     if expiry is None:
         return None
     gone = mask_expired(rows[expiry.column.name], expiry.before_seconds)
@@ -44,19 +31,9 @@ def mask_unexpired(rows: pa.RecordBatch, expiry: RecordExpiry | None) -> Mask | 
 
 
 def mask_expired(times: pa.Array, before_seconds: int) -> Mask:
-    """Mark the rows with a time before a moment.
+    """Mark the rows with a time before a moment, in seconds since the epoch; False for nulls.
 
-    Parameters
-    ----------
-    times : pa.Array
-        The time column in its canonical Arrow type: int32, int64 or timestamp.
-    before_seconds : int
-        Seconds since the epoch.
-
-    Returns
-    -------
-    array of bool
-        False for nulls.
+    `times` has the canonical Arrow type of the time column: int32, int64 or timestamp.
     """
     numbers = np.asarray(pc.cast(times, pa.int64()).fill_null(0))
     if pa.types.is_timestamp(times.type):

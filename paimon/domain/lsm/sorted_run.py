@@ -42,15 +42,7 @@ class SortedRun:
 
 @frozen
 class KeyedFile:
-    """A file with the range of its keys.
-
-    Parameters
-    ----------
-    file : DataFileMeta
-        The file.
-    low, high : Comparable
-        Its smallest and its largest key.
-    """
+    """A file with its smallest (`low`) and largest (`high`) key as comparable values."""
 
     file: DataFileMeta
     low: Comparable
@@ -71,20 +63,7 @@ Section = tuple[SortedRun, ...]
 
 
 def cut_into_sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tuple[Section, ...]:
-    """Cut files into sections of disjoint key ranges.
-
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        Files of one bucket, in any order.
-    key_types : sequence of DataType
-        Types of the trimmed primary key, in key order.
-
-    Returns
-    -------
-    tuple of Section
-        Ascending by key.
-    """
+    """Cut the files of one bucket, in any order, into sections of disjoint key ranges, ascending by key."""
     keyed = sorted((KeyedFile.of(f, key_types) for f in files), key=lambda file: (file.low, file.high))
     return tuple(_runs(group) for group in _group_overlapping(keyed))
 

@@ -26,23 +26,15 @@ def _sort_files(files: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
 
 @frozen
 class WindowRules:
-    """Rules for the selection of adjacent files.
+    """Rules for the selection of adjacent files to compact."""
 
-    Parameters
-    ----------
-    min_files : int
-        The number of adjacent files to compact, unless they reach twice the target size before.
-    target_bytes : int
-        The size that files should have.
-    small_bytes : int
-        The size below which a file is small.
-    rewrite_all : bool
-        True if a full compaction also rewrites files that could stay.
-    """
-
+    # how many adjacent files to compact; files that reach 2 * `target_bytes` together drop the first one
     min_files: int
+    # the size that files should have
     target_bytes: int
+    # a file is small below this size
     small_bytes: int
+    # whether a full compaction also rewrites files that could stay
     rewrite_all: bool = False
 
     @classmethod
@@ -64,18 +56,7 @@ class Candidates:
     files: tuple[DataFileMeta, ...] = field(converter=_sort_files, default=())
 
     def pick_window(self, rules: WindowRules) -> tuple[Pack, Candidates]:
-        """Select the adjacent files to compact now.
-
-        Parameters
-        ----------
-        rules : WindowRules
-            The rules of the table.
-
-        Returns
-        -------
-        tuple of (tuple of DataFileMeta, Candidates)
-            The files to compact, empty if no compaction is due, and the remaining candidates.
-        """
+        """Return the adjacent files to compact now, empty if no compaction is due, and the remaining candidates."""
         window: deque[DataFileMeta] = deque()
         size = 0
         for position, file in enumerate(self.files):
@@ -88,22 +69,10 @@ class Candidates:
         return (), Candidates(window)
 
     def pick_full(self, rules: WindowRules, marked: Collection[str] = ()) -> tuple[Pack, Candidates]:
-        """Select the files of a full compaction.
+        """Return the files of a full compaction, empty if none is due, and the remaining candidates.
 
-        These are all files from the first small one, if most of them are small. Files with deletion vectors are always
-        rewritten.
-
-        Parameters
-        ----------
-        rules : WindowRules
-            The rules of the table.
-        marked : collection of str
-            The names of the files with deletion vectors.
-
-        Returns
-        -------
-        tuple of (tuple of DataFileMeta, Candidates)
-            The files to compact, empty if no compaction is due, and the remaining candidates.
+        The files are all from the first small one, if most of them are small. Files with deletion vectors (`marked` has
+        their names) are always rewritten.
         """
         if rules.rewrite_all and self.files:
             return self.files, Candidates()

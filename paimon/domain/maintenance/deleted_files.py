@@ -18,20 +18,9 @@ FileKey = tuple[bytes, int, str | None, str]
 
 
 def dropped_files(deltas: Iterable[Iterable[ManifestEntry]], spare_appended: bool = False) -> dict[FileKey, None]:
-    """Return the files that are removed by consecutive snapshots.
+    """Return the files, with extra files, that consecutive snapshots remove; the deltas ascend by snapshot.
 
-    Parameters
-    ----------
-    deltas : iterable of iterable of ManifestEntry
-        The deltas of the snapshots, in ascending order.
-    spare_appended : bool
-        True to skip files that writers wrote and files of unknown source. In a table without a changelog producer they
-        are its changelog.
-
-    Returns
-    -------
-    dict of FileKey to None
-        The removed files, with extra files, in order.
+    `spare_appended` skips files from writers or of unknown source: they are the changelog if there is no producer.
     """
     removed: dict[FileKey, None] = {}
     for delta in deltas:

@@ -52,23 +52,13 @@ def _to_tuple(values: Iterable[str]) -> tuple[str, ...]:
 
 @frozen
 class Fault:
-    """One fault.
-
-    Parameters
-    ----------
-    kind : FaultKind
-        The kind of the fault.
-    path : str
-        The file with the fault, or the directory of the bucket.
-    reason : str
-        The problem.
-    states : tuple of str
-        The states that cannot be read correctly: ``snapshot 7``, ``tag release``, with the branch if it is not main.
-    """
+    """A fault that a check of a table found."""
 
     kind: FaultKind
+    # the file with the fault, or the directory of the bucket
     path: str
     reason: str
+    # what cannot be read correctly: `snapshot 7`, `tag release`, with the branch if it is not main
     states: tuple[str, ...] = field(converter=_to_tuple, default=())
 
     def __str__(self) -> str:
@@ -88,16 +78,9 @@ _SCHEMA = pa.schema(
 
 @frozen
 class FileReport:
-    """The result of a check of one data file.
+    """The result of a check of one data file."""
 
-    Parameters
-    ----------
-    rows : int
-        The number of checked records.
-    faults : tuple of Fault
-        The faults.
-    """
-
+    # the number of checked records
     rows: int
     faults: tuple[Fault, ...] = field(converter=_to_faults, default=())
 
@@ -114,26 +97,15 @@ class FileReport:
 
 @frozen
 class HealthReport:
-    """The result of a check of a table.
-
-    Parameters
-    ----------
-    faults : tuple of Fault
-        The faults in the order in which they were found.
-    states : int
-        The number of checked snapshots, tags and changelogs.
-    manifests : int
-        The number of checked manifests.
-    files : int
-        The number of checked data and index files.
-    rows : int
-        The number of checked records; 0 unless the check is deep.
-    """
+    """The result of a check of a table: faults in the order of detection, and counts of what was checked."""
 
     faults: tuple[Fault, ...] = field(converter=_to_faults)
+    # the number of checked snapshots, tags and changelogs
     states: int = 0
     manifests: int = 0
+    # the number of checked data and index files
     files: int = 0
+    # the number of checked records; 0 unless the check is deep
     rows: int = 0
 
     @property

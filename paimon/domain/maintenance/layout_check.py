@@ -31,20 +31,7 @@ def file_faults(file: DataFileMeta, key_types: Sequence[DataType]) -> Iterator[s
 def find_overlaps(
     files: Iterable[DataFileMeta], key_types: Sequence[DataType]
 ) -> Iterator[tuple[DataFileMeta, DataFileMeta]]:
-    """Yield each pair of adjacent files on one level of a bucket whose keys overlap.
-
-    Parameters
-    ----------
-    files : iterable of DataFileMeta
-        The files of one bucket.
-    key_types : sequence of DataType
-        The types of the trimmed primary key.
-
-    Yields
-    ------
-    tuple of (DataFileMeta, DataFileMeta)
-        The file with the smaller keys, and the one that overlaps it.
-    """
+    """Yield each pair of adjacent files on one level of a bucket whose key ranges overlap."""
     above = sorted((f for f in files if f.level > 0), key=lambda f: f.level)
     for _, level in groupby(above, key=lambda f: f.level):
         keyed = sorted((KeyedFile.of(f, key_types) for f in level), key=lambda file: (file.low, file.high))

@@ -19,22 +19,7 @@ from paimon.domain.types.data_types import DataType
 def find_bounds_faults(
     recorded: ManifestFileMeta, entries: EntryColumns, partition_types: Sequence[DataType]
 ) -> Iterator[str]:
-    """Yield the wrong bounds of a manifest.
-
-    Parameters
-    ----------
-    recorded : ManifestFileMeta
-        The record of the manifest in the manifest list.
-    entries : EntryColumns
-        The entries of the manifest.
-    partition_types : sequence of DataType
-        The types of the partition columns.
-
-    Yields
-    ------
-    str
-        A description of each wrong bound.
-    """
+    """Yield a text for each wrong bound that the manifest list records for a manifest (`recorded`)."""
     if not len(entries):
         return
     yield from _find_number_faults("buckets", entries.buckets, recorded.min_bucket, recorded.max_bucket)

@@ -31,36 +31,24 @@ _YEARS = {1: r"\d{1,9}", 2: r"\d{2}"}
 
 @frozen
 class PartitionRetention:
-    """Rules for the expiry of partitions.
+    """Rules for the expiry of partitions."""
 
-    Parameters
-    ----------
-    millis : int
-        The time after which a partition expires.
-    strategy : str
-        ``values-time`` or ``update-time``.
-    pattern : str, optional
-        The text with the time, in which ``$name`` is the value of a partition column; None for the first value.
-    formatter : str, optional
-        The pattern of the time; None for the default forms of a day or a timestamp.
-    at_most : int
-        The largest number of partitions that expire at once.
-    """
-
+    # the age at which a partition expires
     millis: int
+    # `values-time` or `update-time`
     strategy: str = VALUES
+    # the text with the time, in which `$name` is a partition value; None for the first partition value
     pattern: str | None = None
+    # the pattern of the time; None for the default forms of a day or a timestamp
     formatter: str | None = None
+    # the largest number of partitions that expire at once
     at_most: int = 100
 
     @classmethod
     def of(cls, options: TableOptions) -> PartitionRetention | None:
         """Return the rules of the options `partition.*`; None if partitions do not expire.
 
-        Raises
-        ------
-        Unsupported
-            The strategy is unknown.
+        Raises `Unsupported` for an unknown strategy.
         """
         millis = options.partition_expiration_millis
         if millis is None:
@@ -74,50 +62,22 @@ class PartitionRetention:
 
 @frozen
 class PartitionAge:
-    """One partition, and the time of its newest file.
+    """A partition, and the time of its newest file."""
 
-    Parameters
-    ----------
-    row : bytes
-        Serialized BinaryRow of the partition columns.
-    values : tuple of str or None
-        The values as texts in column order; None is null.
-    updated_millis : int, optional
-        The creation time of the newest file in milliseconds; None if unknown.
-    """
-
+    # serialized BinaryRow of the partition columns
     row: bytes
+    # the values as texts in column order; None is null
     values: tuple[str | None, ...]
+    # the creation time of the newest file; None if unknown
     updated_millis: int | None
 
 
 def expired_partitions(
     partitions: Sequence[PartitionAge], names: Sequence[str], retention: PartitionRetention, now: int
 ) -> list[PartitionAge]:
-    """Return the partitions that are expired.
+    """Return the expired partitions in the order of their values, at most `retention.at_most`.
 
-    Parameters
-    ----------
-    partitions : sequence of PartitionAge
-        All partitions.
-    names : sequence of str
-        The names of the partition columns.
-    retention : PartitionRetention
-        The rules of the table.
-    now : int
-        The local time in milliseconds.
-
-    Returns
-    -------
-    list of PartitionAge
-        The expired partitions in the order of their values, at most `retention.at_most`.
-
-    Raises
-    ------
-    Unsupported
-        The formatter contains an unknown letter.
-    InvalidRequest
-        The formatter is not valid.
+    `now` is the local time in milliseconds. Raises `Unsupported` if the formatter has an unknown letter.
     """
     before = now - retention.millis
     if retention.strategy == UPDATES:
@@ -144,12 +104,7 @@ def partition_time(values: Mapping[str, str | None], retention: PartitionRetenti
 def compile_formatter(pattern: str) -> re.Pattern[str]:
     """Return a regular expression for a pattern of Java's `DateTimeFormatter` that consists of digits and literals.
 
-    Raises
-    ------
-    Unsupported
-        The pattern contains an unknown letter.
-    InvalidRequest
-        The pattern is not valid.
+    Raises `Unsupported` for an unknown letter.
     """
     parts: list[str] = []
     for piece in _PIECES.finditer(pattern):

@@ -18,19 +18,9 @@ _BEFORE_ALL: CommitPosition = (-1, 0)
 def sort_postponed_files(
     files: Sequence[DataFileMeta], positions: Mapping[str, CommitPosition]
 ) -> tuple[DataFileMeta, ...]:
-    """Sort the postponed files of one partition.
+    """Sort the postponed files of one partition by commit, oldest first; equal files keep their order.
 
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        The files in the order of the manifests, which decides between files that are equal otherwise.
-    positions : mapping of str to CommitPosition
-        By file name; files whose snapshot expired are missing.
-
-    Returns
-    -------
-    tuple of DataFileMeta
-        The files, oldest first.
+    Files without a position belong to an expired snapshot. They come first, by time of creation.
     """
 
     def sort_key(file: DataFileMeta) -> tuple[CommitPosition, int]:

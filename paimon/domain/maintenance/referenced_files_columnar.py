@@ -23,36 +23,17 @@ from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 
 @frozen(eq=False)
 class Mentions:
-    """The entries of one manifest that name given files.
-
-    Parameters
-    ----------
-    positions : numpy array of int64
-        The position of each file in the given names.
-    signs : numpy array of int64
-        1 for an ADD, -1 for a DELETE.
-    """
+    """The entries of one manifest that name given files."""
 
     positions: Integers
+    # 1 for an ADD, -1 for a DELETE
     signs: Integers
 
 
 def find_mentions(columns: EntryColumns, counts: Sequence[int], file_names: pa.Array) -> list[Mentions]:
-    """Find the entries that name given files, including extra files.
+    """Find the entries that name given files, including extra files, for manifests that were read together.
 
-    Parameters
-    ----------
-    columns : EntryColumns
-        The entries of manifests that were read together.
-    counts : sequence of int
-        The number of entries of each manifest.
-    file_names : pa.Array
-        The file names to find (string).
-
-    Returns
-    -------
-    list of Mentions
-        One value for each manifest.
+    `counts` is the number of entries of each manifest in `columns`.
     """
     signs = np.where(columns.kinds == int(FileKind.ADD), 1, -1)
     extra = columns.files.field("_EXTRA_FILES")
@@ -67,21 +48,9 @@ def find_mentions(columns: EntryColumns, counts: Sequence[int], file_names: pa.A
 
 
 def ever_live(states: Iterable[frozenset[str]], manifests: Mapping[str, Mentions], file_count: int) -> Mask:
-    """Mark the files that are live in at least one state.
+    """Mark the files that are live in at least one state, which is a set of manifests.
 
-    Parameters
-    ----------
-    states : iterable of frozenset of str
-        The manifests of each state; fastest if adjacent states share most of them.
-    manifests : mapping of str to Mentions
-        The entries of each manifest that name the files. A manifest that is missing names none of them.
-    file_count : int
-        The number of files.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each file.
+    A manifest that is missing in `manifests` names no file. Adjacent states that share most manifests are fastest.
     """
     found: Mask = np.zeros(file_count, dtype=bool)
     count: npt.NDArray[np.int64] = np.zeros(file_count, dtype=np.int64)

@@ -10,19 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def ever_live(states: Iterable[Iterable[str]], manifests: Mapping[str, Sequence[tuple[int, str]]]) -> set[str]:
-    """Return the names of the files that are live in at least one state.
+    """Return the names of the files that are live in at least one state, which is a set of manifests.
 
-    Parameters
-    ----------
-    states : iterable of iterable of str
-        The manifests of each state.
-    manifests : mapping of str to sequence of (int, str)
-        The entries of each manifest: 1 and a file name for an ADD, -1 and a file name for a DELETE.
-
-    Returns
-    -------
-    set of str
-        The names of the live files.
+    The entries of each manifest are (1, file name) for an ADD and (-1, file name) for a DELETE.
     """
     found: set[str] = set()
     for state in states:

@@ -25,20 +25,12 @@ _LOWEST_REPORTED_LEVEL = {"lookup": 1, "full-compaction": None}
 
 @frozen
 class SourceBucket:
-    """One bucket that is rewritten; a picklable task.
+    """A bucket that is rewritten; a picklable task."""
 
-    Parameters
-    ----------
-    files : BucketFiles
-        All live files of the bucket.
-    directory : str
-        The directory of the files.
-    vectors : tuple of IndexManifestEntry
-        The index files with the deletion vectors of the bucket.
-    """
-
+    # all live files of the bucket
     files: BucketFiles
     directory: str
+    # the index files with the deletion vectors of the bucket
     vectors: tuple[IndexManifestEntry, ...] = ()
 
 
@@ -51,22 +43,7 @@ class PartitionSources:
 
 
 def check_rescalable(table: TableDefinition, buckets: int) -> None:
-    """Refuse a table without a fixed number of buckets, and a number that is out of range.
-
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    buckets : int
-        The new number of buckets.
-
-    Raises
-    ------
-    InvalidRequest
-        The number is out of range, or the table has no fixed number of buckets.
-    Unsupported
-        The table has postponed buckets.
-    """
+    """Refuse a table without a fixed number of buckets, and a number that is out of range."""
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MAX_BUCKETS:
         raise InvalidRequest(
             f"Number of buckets must be an integer from 1 to {MAX_BUCKETS}, but is {buckets!r}.", subject="buckets"
@@ -91,19 +68,9 @@ def check_rescalable(table: TableDefinition, buckets: int) -> None:
 
 
 def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int) -> tuple[PartitionSources, ...]:
-    """Group buckets by partition, without the partitions that have the wanted number of buckets.
+    """Group buckets by partition, in input order, without partitions that already have `total_buckets` buckets.
 
-    Parameters
-    ----------
-    buckets : iterable of SourceBucket
-        The live buckets.
-    total_buckets : int
-        The wanted number of buckets.
-
-    Returns
-    -------
-    tuple of PartitionSources
-        In the order in which the partitions occur; the buckets of each ascend.
+    The buckets of each partition ascend.
     """
     found: dict[bytes, list[SourceBucket]] = {}
     for bucket in buckets:
@@ -118,19 +85,7 @@ def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int) -> tu
 def has_unreported_changes(partitions: Sequence[PartitionSources], changelog_producer: str, top_level: int) -> bool:
     """Return whether a compaction would still write changelog for some file.
 
-    Parameters
-    ----------
-    partitions : sequence of PartitionSources
-        What is rewritten.
-    changelog_producer : str
-        The changelog producer of the table.
-    top_level : int
-        The highest level of a merge tree.
-
-    Returns
-    -------
-    bool
-        True if a rewrite without that compaction would lose changes for streaming readers.
+    If so, a rewrite without that compaction loses changes for streaming readers.
     """
     if changelog_producer not in _LOWEST_REPORTED_LEVEL:
         return False

@@ -33,32 +33,21 @@ def marked_files(held: Iterable[IndexManifestEntry]) -> Mapping[str, MarkedFile]
 
 @frozen
 class PackRules:
-    """Rules for packing files.
+    """Rules for packing the files of an append table that are compacted together."""
 
-    Parameters
-    ----------
-    target_bytes : int
-        The size that files should have.
-    small_bytes : int
-        The size below which a file is compacted.
-    open_cost_bytes : int
-        The cost of opening a file, added to its size.
-    min_files : int
-        The smallest number of files in a pack that is not full.
-    ordered : bool
-        True if only files with adjacent sequence numbers can be packed.
-    delete_ratio : float
-        The share of deleted rows above which a file is compacted.
-    rewrite_all : bool
-        True if files that could stay are compacted too.
-    """
-
+    # the size that files should have
     target_bytes: int
+    # a file is compacted below this size
     small_bytes: int
+    # the cost of opening a file, added to its size
     open_cost_bytes: int
+    # the smallest number of files in a pack that is not full
     min_files: int
+    # whether only files with adjacent sequence numbers can be packed
     ordered: bool
+    # a file with a larger share of deleted rows is compacted
     delete_ratio: float = 1.0
+    # whether files that could stay are compacted, too
     rewrite_all: bool = False
 
     @classmethod
@@ -90,22 +79,7 @@ _NO_VECTORS: Mapping[str, MarkedFile] = {}
 def pack_small_files(
     files: Sequence[DataFileMeta], rules: PackRules, marked: Mapping[str, MarkedFile] = _NO_VECTORS
 ) -> tuple[Pack, ...]:
-    """Return the packs of the files of one bucket.
-
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        The live files of the bucket.
-    rules : PackRules
-        The rules of the table.
-    marked : mapping of str to Marked
-        The deletion vectors by name of data file.
-
-    Returns
-    -------
-    tuple of tuple of DataFileMeta
-        The files of each pack.
-    """
+    """Return the packs of files of one bucket to compact; `marked` has the deletion vectors by name of data file."""
     worn = {f.file_name for f in files if rules.rewrite_all or rules.needs_rewrite(f, marked.get(f.file_name))}
     if rules.ordered:
         return _pack_adjacent(files, rules, worn)

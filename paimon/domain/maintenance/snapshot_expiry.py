@@ -23,23 +23,15 @@ NOT_REFERENCED = 2**63 - 1
 
 @frozen
 class Retention:
-    """Limits for the retention of snapshots or changelogs.
+    """Limits for the retention of snapshots or changelogs."""
 
-    Parameters
-    ----------
-    num_min : int
-        The number that always stays.
-    num_max : int
-        The number above which the oldest expire whatever their age.
-    time_millis : int
-        The age above which they expire.
-    limit : int
-        The largest number that expires at once.
-    """
-
+    # this number of the newest always stays
     num_min: int
+    # above this number, the oldest expire whatever their age
     num_max: int
+    # above this age, they expire
     time_millis: int
+    # the largest number that expires at once
     limit: int
 
     @classmethod
@@ -70,13 +62,7 @@ class Retention:
         return any(a < b for a, b in zip(own, (other.num_min, other.num_max, other.time_millis), strict=True))
 
     def check(self) -> None:
-        """Refuse limits that contradict each other.
-
-        Raises
-        ------
-        InvalidRequest
-            `num_min` is below 1, or above `num_max`.
-        """
+        """Refuse limits that contradict each other: `num_min` below 1 or above `num_max`."""
         if self.num_min < 1:
             raise InvalidRequest(
                 f"Limit num-retained.min must be at least 1, not {self.num_min}", hint="keep 1 or more"
@@ -111,28 +97,9 @@ class ExpiryRange:
 
 
 def find_expirable(retention: Retention, earliest: int, latest: int, held_from: int = NOT_REFERENCED) -> ExpiryRange:
-    """Return the ids that can expire by number and by consumers, without their age.
+    """Return the ids that can expire by number and by consumers, without regard to their age.
 
-    Parameters
-    ----------
-    retention : Retention
-        The limits of the table.
-    earliest : int
-        The id of the earliest snapshot or changelog.
-    latest : int
-        The id of the latest snapshot.
-    held_from : int
-        The smallest id that a consumer still has to read.
-
-    Returns
-    -------
-    Reach
-        The ids that can expire.
-
-    Raises
-    ------
-    InvalidRequest
-        The limits contradict each other.
+    `earliest` is a snapshot or a changelog. `held_from` is the smallest id that a consumer still has to read.
     """
     retention.check()
     last = min(latest - retention.num_min + 1, held_from, earliest + retention.limit)
@@ -142,24 +109,10 @@ def find_expirable(retention: Retention, earliest: int, latest: int, held_from: 
 def find_first_retained(
     reach: ExpiryRange, retention: Retention, ages: Iterable[tuple[int, int]], now_millis: int
 ) -> int:
-    """Return the id up to which snapshots or changelogs expire.
+    """Return the first id that stays; all smaller snapshots or changelogs expire.
 
-    Parameters
-    ----------
-    reach : Reach
-        The ids that can expire.
-    retention : Retention
-        The limits of the table.
-    ages : iterable of (int, int)
-        Ids from `reach.aged` in ascending order, each with the time from which its age counts, in milliseconds. For a
-        snapshot this is the time of the next one, for a changelog its own. The iterable is read only as far as needed.
-    now_millis : int
-        The current time in milliseconds.
-
-    Returns
-    -------
-    int
-        The first id that stays.
+    `ages` has (id, time in milliseconds) from `reach.aged` in ascending order, and is read only as far as needed. The
+    age of a snapshot counts from the time of the next one, the age of a changelog from its own.
     """
     before = now_millis - retention.time_millis
     for expiring, since in ages:

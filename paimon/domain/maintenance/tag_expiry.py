@@ -23,31 +23,17 @@ _EPOCH = datetime(1970, 1, 1)
 
 @frozen
 class AutoTags:
-    """Rules for automatic tags.
-
-    Parameters
-    ----------
-    periods : TagPeriods
-        The periods.
-    delay_millis : int
-        The time after the end of a period at which its tag is due.
-    completes : bool
-        True to create tags for missed periods, too.
-    """
+    """Rules for automatic tags."""
 
     periods: TagPeriods
+    # the time after the end of a period at which its tag is due
     delay_millis: int = 0
+    # whether tags are also created for missed periods
     completes: bool = False
 
     @classmethod
     def of(cls, options: TableOptions) -> AutoTags:
-        """Return the rules of the options `tag.*`.
-
-        Raises
-        ------
-        InvalidRequest
-            The delay is not shorter than a period.
-        """
+        """Return the rules of the options `tag.*`; raise `InvalidRequest` if the delay is not shorter than a period."""
         periods = TagPeriods.of(options)
         periods.check_delay(options.tag_creation_delay_millis)
         return cls(periods, options.tag_creation_delay_millis, options.tag_automatic_completion)
@@ -72,23 +58,9 @@ class AutoTags:
 
 
 def expired_tags(tags: list[Tag], made: Mapping[str, int | None], now: int, older_than: int | None = None) -> list[str]:
-    """Return the names of the expired tags.
+    """Return the names of the expired tags, and of all tags created before `older_than`. Times are local milliseconds.
 
-    Parameters
-    ----------
-    tags : list of Tag
-        All tags.
-    made : mapping of str to int or None
-        The time at which the file of each tag without a time to live was written. None if the storage does not know it.
-    now : int
-        The local time in milliseconds.
-    older_than : int, optional
-        Also return tags that were created before this local time, with or without a time to live.
-
-    Returns
-    -------
-    list of str
-        The names in the order of `tags`.
+    `made` has the file time of each tag without a time to live; None if the storage does not know it.
     """
     return [tag.name for tag in tags if _is_expired(tag, made.get(tag.name), now, older_than)]
 

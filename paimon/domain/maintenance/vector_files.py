@@ -29,21 +29,9 @@ class IndexFileRewrite:
 def plan_rewrites(
     held: Sequence[IndexManifestEntry], changed: Collection[str], bucketed: bool
 ) -> tuple[IndexFileRewrite, ...]:
-    """Return the index files to rewrite.
+    """Return which index files of a bucket to rewrite, in order, each with the vectors that stay.
 
-    Parameters
-    ----------
-    held : sequence of IndexManifestEntry
-        The index files of the bucket.
-    changed : collection of str
-        The data files that get another vector, or lose theirs.
-    bucketed : bool
-        True if the bucket has one index file for all of its vectors.
-
-    Returns
-    -------
-    tuple of Rewrite
-        The index files in the same order.
+    `changed` data files get a new vector or lose theirs. If `bucketed`, one index file has all vectors of the bucket.
     """
     found: list[IndexFileRewrite] = []
     for entry in held:

@@ -57,23 +57,10 @@ class _Rows:
 
 
 def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataType) -> Bounds:
-    """Return the statistics of one column in all files.
+    """Return the statistics of one column in all files, with bounds as ordinals.
 
-    Parameters
-    ----------
-    stats : pa.StructArray
-        One struct for each file: `_MIN_VALUES` and `_MAX_VALUES` (serialized rows), `_NULL_COUNTS` (lists of int64).
-    position : int
-        The position of the column in the rows, from 0.
-    width : int
-        The number of columns that the rows must have; the bounds of other rows are unknown.
-    data_type : DataType
-        The type of the column.
-
-    Returns
-    -------
-    Bounds
-        The bounds as ordinals, and the null counts.
+    `stats` has one struct for each file, as `stats_array` builds it. Bounds are unknown in rows that do not have
+    `width` columns.
     """
     low, low_known = _decode_ordinals(stats.field("_MIN_VALUES"), position, width, data_type)
     high, high_known = _decode_ordinals(stats.field("_MAX_VALUES"), position, width, data_type)
@@ -83,21 +70,7 @@ def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataT
 def exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Bounds:
     """Return the statistics of one column for serialized rows, each of which counts as a file with one row.
 
-    Parameters
-    ----------
-    rows : pa.BinaryArray
-        Serialized rows, for example partitions.
-    position : int
-        The position of the column in the rows, from 0.
-    width : int
-        The number of columns that the rows must have; the values of other rows are unknown.
-    data_type : DataType
-        The type of the column.
-
-    Returns
-    -------
-    Bounds
-        Both bounds are the value of the row. The null count is 0 or 1.
+    Both bounds are the value of the row. Values are unknown in rows that do not have `width` columns.
     """
     values, known = _decode_ordinals(rows, position, width, data_type)
     return Bounds(values, values, known, known, np.where(known, 0, 1))
@@ -125,22 +98,10 @@ def without_bounds(bounds: Bounds) -> Bounds:
 
 
 def floating_bounds(bounds: Bounds, in_orc: Mask) -> Bounds:
-    """Return the bounds of a floating column that are valid in Java's order.
+    """Return the bounds of a FLOAT or DOUBLE column that are valid in Java's order; misleading bounds become unknown.
 
-    Both zeros count as bounds for each other. ORC statistics leave out NaN, the largest value, or use NaN as both
-    bounds.
-
-    Parameters
-    ----------
-    bounds : Bounds
-        The stored bounds of a FLOAT or DOUBLE column.
-    in_orc : numpy array of bool
-        True for each file in the ORC format.
-
-    Returns
-    -------
-    Bounds
-        Bounds in which misleading values are unknown.
+    Both zeros count as bounds for each other. ORC statistics (`in_orc`, by file) leave out NaN, the largest value, or
+    use NaN as both bounds.
     """
     lower = np.where(bounds.lower == POSITIVE_ZERO_ORDINAL, NEGATIVE_ZERO_ORDINAL, bounds.lower)
     upper = np.where(bounds.upper == NEGATIVE_ZERO_ORDINAL, POSITIVE_ZERO_ORDINAL, bounds.upper)

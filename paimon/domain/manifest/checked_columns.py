@@ -56,19 +56,11 @@ ENTRY_TYPE: pa.StructType = arrow_of(MANIFEST_ENTRY)
 
 @frozen(eq=False)
 class ManifestRecords:
-    """The records of several manifests.
+    """The records of several manifests, of the type `ENTRY_TYPE`."""
 
-    Parameters
-    ----------
-    paths : tuple of str
-        The manifests, in the order of their records.
-    counts : tuple of int
-        The number of records of each manifest.
-    records : RecordColumns
-        The records, of the type `ENTRY_TYPE`.
-    """
-
+    # in the order of the records
     paths: tuple[str, ...]
+    # the number of records of each manifest
     counts: tuple[int, ...]
     records: RecordColumns
 
@@ -94,58 +86,20 @@ class CheckedRecords:
         return len(self.records)
 
     def column(self, *path: str) -> pa.Array:
-        """Return a column of all records, checked.
-
-        Parameters
-        ----------
-        *path : str
-            The names from the record to the column.
-
-        Returns
-        -------
-        pa.Array
-            One value for each record.
-
-        Raises
-        ------
-        CorruptTable
-            A value is missing, out of range, or a name that leaves its directory.
-        """
+        """Return the column at `path` (names from the record down); an invalid value raises `CorruptTable`."""
         found = self.records.column(*path)
         self._check(path[-1], found, None)
         return found
 
     def files(self, rows: Integers) -> pa.StructArray:
-        """Return whole file records, checked.
-
-        Parameters
-        ----------
-        rows : numpy array of int64
-            Positions among all records, in ascending order.
-
-        Returns
-        -------
-        pa.StructArray
-            The `_FILE` record of each position.
-
-        Raises
-        ------
-        CorruptTable
-            A value is missing, out of range, or a name that leaves its directory.
-        """
+        """Return the whole file records at ascending positions `rows`; an invalid value raises `CorruptTable`."""
         found = self.records.take(rows).field("_FILE")
         for name in (*_FILE_RULES, *_STATS):
             self._check(name, found.field(name), rows)
         return found
 
     def check_versions(self) -> None:
-        """Refuse all versions of the format except the known one.
-
-        Raises
-        ------
-        Unsupported
-            A record has another version; the error names its manifest.
-        """
+        """Refuse all versions of the format except the known one; `Unsupported` names the manifest."""
         versions = to_integers(self.records.column("_VERSION"), -1)
         if bool((versions != MANIFEST_VERSION).any()):
             row = int(np.flatnonzero(versions != MANIFEST_VERSION)[0])
@@ -170,17 +124,10 @@ class CheckedRecords:
 
 @frozen(eq=False)
 class FileColumns:
-    """The file records of entries.
-
-    Parameters
-    ----------
-    checked : CheckedRecords
-        All records.
-    rows : numpy array of int64, optional
-        The positions of the entries among all records; None for all of them.
-    """
+    """The file records of entries, checked when they are read."""
 
     checked: CheckedRecords
+    # the positions of the entries among all records; None for all of them
     rows: Integers | None = None
     _cache: dict[str, pa.Array] = field(factory=dict, init=False)
 
@@ -188,13 +135,7 @@ class FileColumns:
         return len(self.checked) if self.rows is None else len(self.rows)
 
     def field(self, name: str) -> pa.Array:
-        """Return a column of the file records.
-
-        Raises
-        ------
-        CorruptTable
-            A value is missing, out of range, or a name that leaves its directory.
-        """
+        """Return a column of the file records; an invalid value raises `CorruptTable`."""
         cached = self._cache.get(name)
         if cached is None:
             cached = self.checked.column("_FILE", name)
@@ -206,13 +147,7 @@ class FileColumns:
         return FileColumns(self.checked, rows if self.rows is None else self.rows[rows])
 
     def records(self) -> pa.StructArray:
-        """Return whole file records.
-
-        Raises
-        ------
-        CorruptTable
-            A value is missing, out of range, or a name that leaves its directory.
-        """
+        """Return whole file records; an invalid value raises `CorruptTable`."""
         return self.checked.files(np.arange(len(self)) if self.rows is None else self.rows)
 
 

@@ -35,14 +35,9 @@ def entry_to_record(entry: ManifestEntry) -> dict[str, Any]:
 
 
 def entry_from_record(record: Record, path: str) -> ManifestEntry:
-    """Return the manifest entry of a record.
+    """Return the manifest entry of a record of the file `path`.
 
-    Raises
-    ------
-    CorruptTable
-        A value is missing, of a wrong type or out of range. The error names `path`.
-    Unsupported
-        The record has another version. The error names `path`.
+    An invalid value raises `CorruptTable`, another record version `Unsupported`. Both errors name `path`.
     """
     stored = StoredRecord(record, path)
     stored.check_version(MANIFEST_VERSION, "manifest")
@@ -82,13 +77,7 @@ def data_file_to_record(file: DataFileMeta) -> dict[str, Any]:
 
 
 def data_file_from_record(record: Record, path: str) -> DataFileMeta:
-    """Return the data file of a nested record.
-
-    Raises
-    ------
-    CorruptTable
-        A value is missing, of a wrong type or out of range. The error names `path`.
-    """
+    """Return the data file of a nested record; `CorruptTable` for an invalid value names `path`."""
     stored = StoredRecord(record, path)
     source = stored.optional_integer("_FILE_SOURCE", 0, 1)
     extra_files = [check_stored_segment(name, path) for name in stored.texts("_EXTRA_FILES")]
@@ -136,14 +125,9 @@ def manifest_to_record(manifest: ManifestFileMeta) -> dict[str, Any]:
 
 
 def manifest_from_record(record: Record, path: str) -> ManifestFileMeta:
-    """Return the manifest that a record of a manifest list names.
+    """Return the manifest that a record of the manifest list `path` names.
 
-    Raises
-    ------
-    CorruptTable
-        A value is missing, of a wrong type or out of range. The error names `path`.
-    Unsupported
-        The record has another version. The error names `path`.
+    An invalid value raises `CorruptTable`, another record version `Unsupported`. Both errors name `path`.
     """
     stored = StoredRecord(record, path)
     stored.check_version(MANIFEST_VERSION, "manifest list")

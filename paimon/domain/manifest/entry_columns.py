@@ -34,26 +34,15 @@ __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRec
 
 @frozen(eq=False)
 class EntryColumns:
-    """The entries of several manifests, in their order.
-
-    Parameters
-    ----------
-    kinds : numpy array of int64
-        The `FileKind` of each entry.
-    partitions : numpy array of int64
-        The position of the partition of each entry in `partition_rows`.
-    partition_rows : tuple of bytes
-        The distinct partitions as serialized BinaryRows.
-    buckets, total_buckets : numpy array of int64
-        The bucket of each entry, and the number of buckets that its partition was written with.
-    files : FileColumns
-        The file record of each entry.
-    """
+    """The entries of several manifests, in their order."""
 
     kinds: Integers
+    # the position of each entry's partition in `partition_rows`
     partitions: Integers
+    # the distinct partitions as serialized BinaryRows
     partition_rows: tuple[bytes, ...]
     buckets: Integers
+    # the number of buckets that the partition of each entry was written with
     total_buckets: Integers
     files: FileColumns
 
@@ -80,24 +69,10 @@ class EntryColumns:
 
 
 def entry_columns(parts: Sequence[ManifestRecords]) -> EntryColumns:
-    """Return the entries of manifests as columns, which are checked when they are read.
+    """Return all entries of manifests, in order, as columns that are checked when they are read.
 
-    Parameters
-    ----------
-    parts : sequence of ManifestRecords
-        The records of the manifests, in order.
-
-    Returns
-    -------
-    EntryColumns
-        All entries, in order.
-
-    Raises
-    ------
-    CorruptTable
-        A value is not valid. Later reads of other columns raise the same error.
-    Unsupported
-        A manifest has another version.
+    An invalid value raises `CorruptTable` here, or when its column is read later. Another manifest version raises
+    `Unsupported`.
     """
     records = CheckedRecords.of(parts)
     records.check_versions()

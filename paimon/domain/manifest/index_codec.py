@@ -39,14 +39,9 @@ def index_entry_to_record(entry: IndexManifestEntry) -> dict[str, Any]:
 
 
 def index_entry_from_record(record: Record, path: str) -> IndexManifestEntry:
-    """Return the index manifest entry of a record.
+    """Return the index manifest entry of a record of the file `path`.
 
-    Raises
-    ------
-    CorruptTable
-        A value is missing, of a wrong type or out of range. The error names `path`.
-    Unsupported
-        The record has another version. The error names `path`.
+    An invalid value raises `CorruptTable`, another record version `Unsupported`. Both errors name `path`.
     """
     stored = StoredRecord(record, path)
     stored.check_version(INDEX_MANIFEST_VERSION, "index manifest")

@@ -21,24 +21,7 @@ from paimon.domain.types.data_types import DataType
 def manifest_meta(
     name: str, size_bytes: int, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
 ) -> ManifestFileMeta:
-    """Return the record of a manifest for the manifest list.
-
-    Parameters
-    ----------
-    name : str
-        The file name of the manifest.
-    size_bytes : int
-        The size of the manifest.
-    entries : sequence of ManifestEntry
-        The entries of the manifest, at least one.
-    partition_types : sequence of DataType
-        The types of the partition columns.
-
-    Returns
-    -------
-    ManifestFileMeta
-        Counts and bounds of the entries.
-    """
+    """Return the record of a manifest for the manifest list, with the counts and partition bounds of its entries."""
     added = sum(entry.kind is FileKind.ADD for entry in entries)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]
@@ -98,21 +81,9 @@ def to_java_sort_key(value: Any) -> Any:
 
 
 def may_hold_partition(manifest: ManifestFileMeta, values: Sequence[Any], types: Sequence[DataType]) -> bool:
-    """Return whether the bounds of a manifest admit an entry of a partition.
+    """Return whether a manifest may contain an entry of a partition: False only if its bounds exclude the partition.
 
-    Parameters
-    ----------
-    manifest : ManifestFileMeta
-        The record of the manifest.
-    values : sequence of Any
-        The values of the partition columns, as internal values.
-    types : sequence of DataType
-        The types of the partition columns.
-
-    Returns
-    -------
-    bool
-        False only if the bounds exclude the partition.
+    `values` are the internal values of the partition columns.
     """
     known = from_simple_stats(manifest.partition_stats, types)
     return all(_admits(stats, value) for stats, value in zip(known, values, strict=False))

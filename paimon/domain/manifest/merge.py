@@ -21,22 +21,9 @@ from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the entries that remain when the ADD and the DELETE of one file cancel out.
+    """Return the entries, in order, that remain when the ADD and the DELETE of one file cancel out.
 
-    Parameters
-    ----------
-    entries : iterable of ManifestEntry
-        The entries in the order of their manifests.
-
-    Returns
-    -------
-    list of ManifestEntry
-        The remaining entries, in order.
-
-    Raises
-    ------
-    CorruptTable
-        A file is added twice.
+    `entries` are in the order of their manifests. A file that is added twice raises `CorruptTable`.
     """
     merged: dict[tuple[object, ...], ManifestEntry] = {}
     for entry in entries:
@@ -51,12 +38,9 @@ def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the files of a whole snapshot.
+    """Return the live files of a whole snapshot.
 
-    Raises
-    ------
-    CorruptTable
-        A file is added twice, or deleted without being added: the manifests contradict each other.
+    If manifests contradict each other (a file added twice, or deleted without being added), `CorruptTable` is raised.
     """
     merged = merge_entries(entries)
     for entry in merged:
@@ -85,18 +69,7 @@ def mark_live(columns: EntryColumns) -> Mask:
 
 
 def check_added_once(live: EntryColumns) -> None:
-    """Refuse files that are added twice.
-
-    Parameters
-    ----------
-    live : EntryColumns
-        The entries that `mark_live` marks, or a part of them.
-
-    Raises
-    ------
-    CorruptTable
-        A file is added twice.
-    """
+    """Refuse files that are added twice; `live` are entries that `mark_live` marks, or a part of them."""
     if pc.count_distinct(live.files.field("_FILE_NAME")).as_py() == len(live):
         return
     seen: set[tuple[object, ...]] = set()

@@ -32,17 +32,11 @@ class MergeLimits:
 
 @frozen
 class FullMerge:
-    """The plan of a full merge.
+    """The plan of a full merge."""
 
-    Parameters
-    ----------
-    kept : tuple of ManifestFileMeta
-        Manifests that stay and are not read.
-    read : tuple of ManifestFileMeta
-        Manifests that are read. They are rewritten if they must change or contain a deleted file.
-    """
-
+    # manifests that stay and are not read
     kept: tuple[ManifestFileMeta, ...]
+    # manifests to read; they are rewritten if they must change or contain a deleted file
     read: tuple[ManifestFileMeta, ...]
 
 
@@ -67,23 +61,9 @@ def plan_full_merge(
     partition_types: Sequence[DataType],
     limits: MergeLimits,
 ) -> FullMerge | None:
-    """Plan a full merge.
+    """Plan a full merge of all manifests, in order; None if fewer than two would be read.
 
-    Parameters
-    ----------
-    manifests : sequence of ManifestFileMeta
-        All manifests, in order.
-    deleted_partitions : set of bytes
-        The serialized partitions of all DELETE entries.
-    partition_types : sequence of DataType
-        The types of the partition columns.
-    limits : MergeLimits
-        The limits of the table.
-
-    Returns
-    -------
-    FullMerge or None
-        None if fewer than two manifests would be read.
+    `deleted_partitions` are the serialized partitions of all DELETE entries.
     """
     deleted = [deserialize(partition, partition_types) for partition in deleted_partitions]
     read = tuple(m for m in manifests if must_change(m, limits) or _may_hold_any_partition(m, deleted, partition_types))
@@ -102,21 +82,9 @@ def _may_hold_any_partition(
 def entries_after_full_merge(
     entries: Iterable[ManifestEntry], deleted: AbstractSet[Identity], rewrite: bool
 ) -> list[ManifestEntry] | None:
-    """Return the entries of one manifest that remain after a full merge.
+    """Return the entries of one manifest that remain after a full merge; None if the manifest stays unchanged.
 
-    Parameters
-    ----------
-    entries : iterable of ManifestEntry
-        The entries of the manifest.
-    deleted : set of identities
-        The identities of all DELETE entries.
-    rewrite : bool
-        True if the manifest must change in any case.
-
-    Returns
-    -------
-    list of ManifestEntry or None
-        The entries of the new manifest; None if the manifest stays unchanged.
+    `deleted` are the identities of all DELETE entries. With `rewrite`, the manifest is rewritten in any case.
     """
     left = []
     for entry in entries:
@@ -130,19 +98,9 @@ def entries_after_full_merge(
 def plan_minor_merge(
     manifests: Sequence[ManifestFileMeta], limits: MergeLimits
 ) -> tuple[tuple[ManifestFileMeta, ...], ...]:
-    """Group adjacent manifests for a minor merge.
+    """Group adjacent manifests, in order, for a minor merge.
 
-    Parameters
-    ----------
-    manifests : sequence of ManifestFileMeta
-        All manifests, in order.
-    limits : MergeLimits
-        The limits of the table.
-
-    Returns
-    -------
-    tuple of tuple of ManifestFileMeta
-        The groups, in order. A group of several manifests becomes one manifest. A group of one stays unchanged.
+    A group of several manifests becomes one manifest. A group of one stays unchanged.
     """
     groups: list[tuple[ManifestFileMeta, ...]] = []
     group: list[ManifestFileMeta] = []

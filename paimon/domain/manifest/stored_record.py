@@ -30,168 +30,72 @@ class StoredRecord:
     path: str
 
     def integer(self, name: str, low: int, high: int = LONG_MAX) -> int:
-        """Return an integer between `low` and `high`.
-
-        Parameters
-        ----------
-        name : str
-            The column.
-        low, high : int
-            The smallest and the largest valid value, both inclusive.
-
-        Returns
-        -------
-        int
-            The value.
-
-        Raises
-        ------
-        CorruptTable
-            The value is missing, not an integer, or out of range.
-        """
+        """Return an integer between `low` and `high`, both inclusive; any other value raises `CorruptTable`."""
         value = self.values.get(name)
         if type(value) is not int or not low <= value <= high:
             raise CorruptTable(self.path, f"{name} is {value!r}, not a number from {low} to {high}")
         return value
 
     def optional_integer(self, name: str, low: int, high: int = LONG_MAX) -> int | None:
-        """Return an integer between `low` and `high`, or None.
-
-        Parameters
-        ----------
-        name : str
-            The column.
-        low, high : int
-            The smallest and the largest valid value, both inclusive.
-
-        Returns
-        -------
-        int or None
-            The value; None if it is null or missing.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not an integer, or out of range.
-        """
+        """Return an integer between `low` and `high`, both inclusive; None if it is null or missing."""
         return None if self.values.get(name) is None else self.integer(name, low, high)
 
     def text(self, name: str) -> str:
-        """Return a text.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a text.
-        """
+        """Return a text."""
         value = self.values.get(name)
         if not isinstance(value, str):
             raise CorruptTable(self.path, f"{name} is {value!r}, not text")
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text, or None.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a text.
-        """
+        """Return a text, or None."""
         return None if self.values.get(name) is None else self.text(name)
 
     def binary(self, name: str) -> bytes:
-        """Return a byte string.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a byte string.
-        """
+        """Return a byte string."""
         value = self.values.get(name)
         if not isinstance(value, bytes):
             raise CorruptTable(self.path, f"{name} is not a byte string")
         return value
 
     def row(self, name: str) -> bytes:
-        """Return a serialized BinaryRow, which has an arity and at least eight more bytes.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a byte string, or too short.
-        """
+        """Return a serialized BinaryRow; one without an arity and at least eight more bytes raises `CorruptTable`."""
         value = self.binary(name)
         if len(value) < 12:
             raise CorruptTable(self.path, f"{name} has {len(value)} bytes, which is too short for a row")
         return value
 
     def optional_binary(self, name: str) -> bytes | None:
-        """Return a byte string, or None.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a byte string.
-        """
+        """Return a byte string, or None."""
         return None if self.values.get(name) is None else self.binary(name)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; empty if it is null.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a list of texts.
-        """
+        """Return a list of texts; empty if it is null."""
         return self.optional_texts(name) or ()
 
     def optional_texts(self, name: str) -> tuple[str, ...] | None:
-        """Return a list of texts, or None.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a list of texts.
-        """
+        """Return a list of texts, or None."""
         value = self.optional_list(name)
         if value is not None and not all(isinstance(v, str) for v in value):
             raise CorruptTable(self.path, f"{name} contains a value that is not text")
         return None if value is None else tuple(value)
 
     def optional_list(self, name: str) -> Sequence[Any] | None:
-        """Return a list, or None.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a list.
-        """
+        """Return a list, or None."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, list):
             raise CorruptTable(self.path, f"{name} is not a list")
         return value
 
     def nested_record(self, name: str) -> StoredRecord:
-        """Return a nested record.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a record.
-        """
+        """Return a nested record."""
         value = self.values.get(name)
         if not isinstance(value, Mapping):
             raise CorruptTable(self.path, f"{name} is not a record")
         return StoredRecord(value, self.path)
 
     def stats(self, name: str) -> SimpleStats:
-        """Return the statistics in a nested record.
-
-        Raises
-        ------
-        CorruptTable
-            The value is not a record of statistics.
-        """
+        """Return the statistics in a nested record."""
         stats = self.nested_record(name)
         counts = stats.optional_list("_NULL_COUNTS") or ()
         if not all(c is None or type(c) is int for c in counts):
@@ -200,15 +104,7 @@ class StoredRecord:
         return EMPTY_STATS if found == EMPTY_STATS else found
 
     def check_version(self, supported: int, what: str) -> None:
-        """Refuse all values of `_VERSION` except the supported one.
-
-        Raises
-        ------
-        CorruptTable
-            The version is not an integer.
-        Unsupported
-            The version is another one.
-        """
+        """Refuse all values of `_VERSION` except the supported one."""
         version = self.integer("_VERSION", 0, INT_MAX)
         if version != supported:
             hint = "create the table again" if version < supported else "use a newer release"

@@ -65,20 +65,11 @@ class TypeChange:
 
 @frozen
 class Misfit:
-    """Values of a file that are lost under a type, or that may be lost.
-
-    Parameters
-    ----------
-    file_name : str
-        The data file.
-    change : TypeChange
-        The column and its types.
-    bound : str, optional
-        The bound that does not fit, as text; None if the statistics do not show that all values fit.
-    """
+    """Values of a file that are lost under a type, or that may be lost."""
 
     file_name: str
     change: TypeChange
+    # the text of the bound that does not fit; None if the statistics only do not prove that all values fit
     bound: str | None
 
     def describe(self) -> str:

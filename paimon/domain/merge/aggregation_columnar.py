@@ -22,26 +22,9 @@ _DELETE = 3
 
 
 def aggregation(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by aggregation.
+    """Merge by aggregation: one row for each group, ascending by key.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The records, with their system columns.
-    groups : Grouping
-        The records of each key, in merge order.
-    spec : MergeSpec
-        The key, the value columns and their aggregate functions.
-
-    Returns
-    -------
-    pa.Table
-        One row a group, ascending by key: the aggregate of each value column, the last value of the others.
-
-    Raises
-    ------
-    InvalidRequest
-        A function cannot take back a value, or a result does not fit its type.
+    Columns without an aggregate get their last value. Raises `InvalidRequest` if a function cannot retract a value.
     """
     kinds = groups.gather(get_row_kinds(table))
     plain = not (kinds & 1).any()  # -U and -D are odd

@@ -22,19 +22,7 @@ def check_versions(
 ) -> None:
     """Refuse new versions of rows that the merge engine would ignore, wholly or in part.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    before, after : pyarrow.RecordBatch, pyarrow.Table
-        The rows before and after the change.
-    assignments : sequence of Assignment
-        The columns that are set.
-
-    Raises
-    ------
-    InvalidRequest
-        A version is older than the old one by a sequence field, or has a null that partial-update ignores.
+    That is a version with a smaller sequence field than before, or with a null that partial-update ignores.
     """
     changed = {a.column.name for a in assignments}
     for group in _list_groups(table):

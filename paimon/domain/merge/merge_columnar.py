@@ -28,27 +28,10 @@ from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER
 
 
 def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
-    """Merge a table that holds all records of each of its keys.
+    """Merge a table that holds all records of each of its keys; return one row for each key, ascending.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The key columns, the sequence fields and any other columns of the table, with the system columns.
-        Without `_SEQUENCE_NUMBER`, rows are in order of age. Without `_VALUE_KIND`, all rows are adds.
-    spec : MergeSpec
-        The key, the order of records and the engine.
-
-    Returns
-    -------
-    pa.Table
-        One row a key, ascending by key, with the same columns except `_LEVEL` and `RUN`. It may hold retracts.
-
-    Raises
-    ------
-    InvalidRequest
-        The engine or an aggregate function cannot merge these records.
-    Unsupported
-        The engine or an aggregate function is unknown.
+    Without `_SEQUENCE_NUMBER`, rows are in order of age. Without `_VALUE_KIND`, all rows are adds. The result has no
+    `_LEVEL` and `RUN`, and can contain retracts. Raises `InvalidRequest` if the engine refuses a record.
     """
     engine = get_merge_engine(spec)
     whole = table.combine_chunks()
@@ -63,12 +46,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
 def mask_surviving_rows(table: pa.Table, spec: MergeSpec) -> Mask:
     """Mark the rows that `merge` would return, for an engine with which the newest record wins.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The columns that order records: the key, the sequence fields and the system columns.
-    spec : MergeSpec
-        The key and the order of records.
+    The table needs only the columns that order records: the key, the sequence fields and the system columns.
     """
     plain = not spec.sequence_fields and not spec.ignore_delete
     if plain and not {LEVEL.name, SEQUENCE_NUMBER.name} & set(table.column_names):
@@ -80,23 +58,9 @@ def mask_surviving_rows(table: pa.Table, spec: MergeSpec) -> Mask:
 
 
 def restrict_to_visible(groups: Groups, table: pa.Table, spec: MergeSpec) -> Groups:
-    """Return the groups without the records that the engine does not see.
+    """Return the groups without the records that the engine does not see; groups without visible records are dropped.
 
     Those are retracts under `ignore-delete`, and records that a lookup merge leaves out.
-
-    Parameters
-    ----------
-    groups : Groups
-        All records of the table, by key.
-    table : pa.Table
-        The records, with their system columns.
-    spec : MergeSpec
-        Whether deletes are ignored, and whether the merge is a lookup merge.
-
-    Returns
-    -------
-    Groups
-        Groups without any visible record are left out.
     """
     if spec.lookup and LEVEL.name in table.column_names:
         groups = restrict_to_lookup(groups, table)

@@ -32,30 +32,19 @@ from paimon.domain.merge.single_record_engines import (
 
 @frozen
 class MergeEngine:
-    """One merge engine.
+    """A merge engine: its reference, its columnar function and the properties that reads and compactions rely on."""
 
-    Parameters
-    ----------
-    reference : callable
-        Takes the records of one key in merge order; returns its record, or None where nothing remains.
-    columnar : callable
-        Takes a table and its groups; returns a table of one row a group, ascending by key.
-    newest_wins : bool
-        Whether the newest record of a key alone makes the result.
-    oldest_wins : bool
-        Whether the oldest record of a key alone makes the result. Compactions then look up only whether a key exists,
-        and reads skip level 0.
-    keeps_rows : bool
-        Whether each merged row is a stored row. Then no merged row matches a filter if no stored row does.
-    aggregates : bool
-        Whether value columns have aggregate functions.
-    """
-
+    # takes the records of one key in merge order; returns None if no record remains
     reference: Callable[[Sequence[Record], MergeSpec], Record | None]
+    # returns one row for each group, ascending by key
     columnar: Callable[[pa.Table, Grouping, MergeSpec], pa.Table]
+    # whether the newest record of a key alone determines the result
     newest_wins: bool = False
+    # whether the oldest record alone does; compactions look up only if a key exists, reads skip level 0
     oldest_wins: bool = False
+    # whether each merged row is a stored row, so that a filter on stored rows can prune
     keeps_rows: bool = False
+    # whether value columns have aggregate functions
     aggregates: bool = False
 
 
@@ -87,15 +76,7 @@ def is_row_keeping(engine_name: str) -> bool:
 
 
 def get_merge_engine(spec: MergeSpec) -> MergeEngine:
-    """Return the engine of a merge, after checking the types of its aggregated columns.
-
-    Raises
-    ------
-    Unsupported
-        The engine or an aggregate function is unknown.
-    InvalidRequest
-        An aggregate function does not take the type of its column.
-    """
+    """Return the engine of a merge, after checking the types of its aggregated columns."""
     found = MERGE_ENGINES.get(spec.engine)
     if found is None:
         raise Unsupported(f"merge engine {spec.engine!r}", hint=f"use one of {', '.join(sorted(MERGE_ENGINES))}")

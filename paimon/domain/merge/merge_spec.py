@@ -26,44 +26,27 @@ _INT_DIGITS = 9
 
 @frozen(hash=False)
 class MergeSpec:
-    """How the records of one key become one row.
+    """How the records of one key become one row."""
 
-    Parameters
-    ----------
-    key_fields : tuple of DataField
-        The trimmed primary key, in key order.
-    value_fields : tuple of DataField
-        The other columns of the table.
-    sequence_fields : tuple of str
-        The user sequence, which orders the records of a key before `_SEQUENCE_NUMBER` does. Nulls always lose.
-    sequence_descending : bool
-        Whether the smallest user sequence wins.
-    retracts_first : bool
-        Whether a retract precedes an add with an equal user sequence, whichever was written first.
-    engine : str
-        Name of the merge engine.
-    ignore_delete : bool
-        Whether -D and -U records are left out where their key has other records.
-    lookup : bool
-        Whether only records of level 0 (or less) and the record of the smallest higher level are visible.
-    options : TableOptions
-        The options of the table, for engines that have their own.
-    partition_keys : tuple of str
-        The value columns that belong to the primary key; they are neither aggregated nor taken back.
-    ordered_floats : frozenset of str
-        Floating sequence fields in the total order; the others are in the operator order.
-    """
-
+    # the trimmed primary key, in key order
     key_fields: tuple[DataField, ...]
+    # the other columns of the table
     value_fields: tuple[DataField, ...] = ()
+    # the user sequence, compared before `_SEQUENCE_NUMBER`; nulls always lose
     sequence_fields: tuple[str, ...] = ()
+    # whether the smallest user sequence wins
     sequence_descending: bool = False
+    # whether a retract precedes an add with an equal user sequence, whichever was written first
     retracts_first: bool = False
     engine: str = "deduplicate"
+    # whether -D and -U records are left out if their key has other records
     ignore_delete: bool = False
+    # whether only records of level 0 (or less) and the record of the smallest higher level are visible
     lookup: bool = False
     options: TableOptions = field(factory=TableOptions)
+    # the value columns that belong to the primary key; they are neither aggregated nor retracted
     partition_keys: tuple[str, ...] = ()
+    # floating sequence fields in the total order; the others are in the operator order
     ordered_floats: frozenset[str] = frozenset()
 
     @property

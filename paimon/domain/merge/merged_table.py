@@ -20,23 +20,9 @@ from paimon.domain.types.system_columns import VALUE_KIND
 def build_merged_table(
     table: pa.Table, groups: Grouping, made: Mapping[str, pa.Array], kinds: npt.NDArray[np.int8]
 ) -> pa.Table:
-    """Build one row a group.
+    """Build one row for each group: the computed columns, and the last value of all others.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The records.
-    groups : Grouping
-        The records of each key, in merge order.
-    made : mapping of str to pa.Array
-        The computed columns, one value a group.
-    kinds : array of int8
-        The row kind of each group with several records.
-
-    Returns
-    -------
-    pa.Table
-        The columns of `table`.
+    `made` has one value for each group. `kinds` applies to groups with several records; singletons keep their row kind.
     """
     last = pa.array(groups.last)
     columns = []

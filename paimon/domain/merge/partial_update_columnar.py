@@ -33,26 +33,9 @@ _DELETE = 3
 
 
 def partial_update(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by partial-update.
+    """Merge by partial-update: one row for each group, ascending by key.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The records, with their system columns.
-    groups : Grouping
-        The records of each key, in merge order.
-    spec : MergeSpec
-        The key, the value columns, their sequence groups and aggregate functions.
-
-    Returns
-    -------
-    pa.Table
-        One row a group, ascending by key.
-
-    Raises
-    ------
-    InvalidRequest
-        A retract that no option allows, or a null for a column that is NOT NULL.
+    Raises `InvalidRequest` for a retract that no option allows, and for a null in a NOT NULL column.
     """
     members = {name for group in spec.sequence_groups for name in group.members} & {*table.column_names}
     if mask_retracts(table).any() or any(spec.is_aggregated(name) for name in members):

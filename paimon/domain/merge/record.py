@@ -18,26 +18,16 @@ DELETE = 3
 
 @frozen(hash=False)
 class Record:
-    """One row, with the values of all columns by name.
+    """One row, with the values of all columns by name."""
 
-    Parameters
-    ----------
-    values : mapping of str to value
-        Internal values.
-    sequence : int
-        The sequence number.
-    kind : int
-        The row kind: 0 is +I, 1 is -U, 2 is +U, 3 is -D.
-    level : int
-        The level of its file.
-    run : int
-        The node of its sorted run, as the column `paimon.domain.columns.java_float_order.RUN` holds it; 0 for no run.
-    """
-
+    # internal values
     values: Mapping[str, Any]
+    # the sequence number
     sequence: int
+    # the row kind: 0 is +I, 1 is -U, 2 is +U, 3 is -D
     kind: int = 0
     level: int = 0
+    # the node of its sorted run, as in column `paimon.domain.columns.java_float_order.RUN`; 0 for no run
     run: int = 0
 
     @property

@@ -26,13 +26,7 @@ _PAIR = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
 
 
 def check_rows_alone(rows: pa.Table, spec: MergeSpec) -> None:
-    """Refuse rows with a `_VALUE_KIND` column that no merge can take: a retract, damaged bytes, a missing value.
-
-    Raises
-    ------
-    InvalidRequest
-        The error of the merge.
-    """
+    """Refuse rows with a `_VALUE_KIND` column that no merge can take: a retract, damaged bytes, a missing value."""
     engine = MERGE_ENGINES.get(spec.engine)
     if engine is None or engine.newest_wins:
         return

@@ -16,20 +16,12 @@ from paimon.domain.schema.rules.merge import field_options
 
 @frozen
 class SequenceGroup:
-    """One group.
-
-    Parameters
-    ----------
-    sequence : tuple of str
-        The sequence fields.
-    members : tuple of str
-        The other columns of the group.
-    removes : bool
-        Whether a -D in order removes the complete row.
-    """
+    """A sequence group: columns of a partial-update table that have a sequence of their own."""
 
     sequence: tuple[str, ...]
+    # the columns of the group that are not sequence fields
     members: tuple[str, ...]
+    # whether a -D in order removes the complete row
     removes: bool = False
 
 

@@ -51,21 +51,9 @@ def select_known_groups(table: pa.Table, spec: MergeSpec) -> list[SequenceGroup]
 
 
 def find_newest_in_order(table: pa.Table, groups: Grouping, group: SequenceGroup) -> Rows:
-    """Find the last record in order of each key, in a table without retracts.
+    """Find the last record in order of each key, as a position in merge order; the table has no retracts.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The records.
-    groups : Grouping
-        The records of each key, in merge order.
-    group : SequenceGroup
-        The sequence group.
-
-    Returns
-    -------
-    array of int64
-        A position in merge order for each key; -1 where no record has a sequence. A singleton is always found.
+    A key gets -1 if none of its records has a sequence. A singleton is always found.
     """
     columns = [unify_zeros(column) for column in combine_chunks([table[name] for name in group.sequence])]
     words = [groups.gather(word) for word in pack_keys(part for column in columns for part in to_key_parts(column))]
@@ -83,23 +71,9 @@ def find_newest_in_order(table: pa.Table, groups: Grouping, group: SequenceGroup
 def find_standings(
     table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
 ) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
-    """Find the records that remove the row, and those that are in order.
+    """Find the positions that remove their row, and which positions are in order, by sequence fields of each group.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The records.
-    groups : Groups
-        The records of each key, in merge order.
-    spec : MergeSpec
-        The sequence groups.
-    deletes : array of bool
-        The positions of -D records.
-
-    Returns
-    -------
-    tuple of an array of bool and a mapping
-        The positions that remove the row, and the standing of all positions by the sequence fields of the group.
+    All positions, also those of the -D records in `deletes`, are in merge order.
     """
     known = select_known_groups(table, spec)
     ranks = {g.sequence: _rank_records(table, groups, g) for g in known}

@@ -31,33 +31,12 @@ def keep_last_record(records: Sequence[Record], spec: MergeSpec) -> Record | Non
 
 
 def keep_last_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by deduplicate.
-
-    Parameters
-    ----------
-    table : pa.Table
-        The records, with their system columns.
-    groups : Grouping
-        The records of each key, in merge order.
-    spec : MergeSpec
-        Not read.
-
-    Returns
-    -------
-    pa.Table
-        The last row of each group, ascending by key.
-    """
+    """Merge by deduplicate: return the last row of each group, ascending by key."""
     return table.take(pa.array(groups.last))
 
 
 def keep_first_record(records: Sequence[Record], spec: MergeSpec) -> Record | None:
-    """Return the first record of a key: the reference of first-row.
-
-    Raises
-    ------
-    InvalidRequest
-        One of the records is a -U or -D.
-    """
+    """Return the first record of a key: the reference of first-row. Raises `InvalidRequest` for a -U or -D."""
     if not all(record.is_add for record in records):
         raise InvalidRequest(
             "Merge engine 'first-row' does not accept -U and -D records", hint="set 'ignore-delete' to skip them"
@@ -66,26 +45,9 @@ def keep_first_record(records: Sequence[Record], spec: MergeSpec) -> Record | No
 
 
 def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by first-row.
+    """Merge by first-row: return the first row of each group, ascending by key.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The records, with their system columns.
-    groups : Grouping
-        The records of each key, in merge order.
-    spec : MergeSpec
-        Not read.
-
-    Returns
-    -------
-    pa.Table
-        The first row of each group, ascending by key.
-
-    Raises
-    ------
-    InvalidRequest
-        A key with several records has a -U or -D.
+    Raises `InvalidRequest` if a key with several records has a -U or -D.
     """
     is_retract = groups.gather(mask_retracts(table))
     if is_retract.any() and (is_retract & ~groups.singletons[groups.group_ids()]).any():

@@ -77,62 +77,17 @@ class RunBuffer:
 
 
 def read_key_at(batch: pa.RecordBatch, row: int, keys: Sequence[DataField]) -> Comparable:
-    """Return the key of a row.
-
-    Parameters
-    ----------
-    batch : pa.RecordBatch
-        Rows with the key columns.
-    row : int
-        The row number.
-    keys : sequence of DataField
-        The key columns, in key order.
-
-    Returns
-    -------
-    Comparable
-        The key.
-    """
+    """Return the key of a row."""
     return to_comparable_values([to_values(batch.column(f.name).slice(row, 1), f.type)[0] for f in keys])
 
 
 def count_through(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
-    """Count the rows with keys up to and including `bound`.
-
-    Parameters
-    ----------
-    batch : pa.RecordBatch
-        Rows that ascend by key.
-    bound : Comparable
-        The key.
-    keys : sequence of DataField
-        The key columns, in key order.
-
-    Returns
-    -------
-    int
-        Those rows come first in the batch.
-    """
+    """Count the rows with keys up to and including `bound`; they come first in the batch."""
     return _count(batch, lambda row: read_key_at(batch, row, keys) <= bound)
 
 
 def count_below(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
-    """Count the rows with keys below `bound`.
-
-    Parameters
-    ----------
-    batch : pa.RecordBatch
-        Rows that ascend by key.
-    bound : Comparable
-        The key.
-    keys : sequence of DataField
-        The key columns, in key order.
-
-    Returns
-    -------
-    int
-        Those rows come first in the batch.
-    """
+    """Count the rows with keys below `bound`; they come first in the batch."""
     return _count(batch, lambda row: read_key_at(batch, row, keys) < bound)
 
 
@@ -153,21 +108,9 @@ def _count(batch: pa.RecordBatch, belongs: Callable[[int], bool]) -> int:
 def cut_into_windows(
     runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int
 ) -> Iterator[list[Piece]]:
-    """Cut runs into windows.
+    """Cut sorted runs into windows of at most about `budget_bytes`; yield the pieces of each window, oldest first.
 
-    Parameters
-    ----------
-    runs : sequence of iterator of Piece
-        Each yields the pieces of one sorted run, ascending by key.
-    keys : sequence of DataField
-        The key columns, in key order.
-    budget_bytes : int
-        How much is buffered before a window is returned. If everything fits, there is one window.
-
-    Yields
-    ------
-    list of Piece
-        The oldest first. The generator keeps no reference to a window that it returned.
+    If everything fits, there is one window. The generator keeps no reference to a yielded window.
     """
     open_runs = [RunBuffer(source, keys) for source in runs]
     while open_runs:

@@ -104,8 +104,6 @@ FUNCTION_ALIASES = {"nested-update": "nested_update", "first_not_null_value": "f
 def canonical_key(key: str) -> str:
     """Return the current key of an option; older keys are aliases.
 
-    Examples
-    --------
     >>> canonical_key("write.compaction-skip"), canonical_key("bucket")
     ('write-only', 'bucket')
     """
@@ -115,8 +113,6 @@ def canonical_key(key: str) -> str:
 def canonical_function(name: str) -> str:
     """Return the name under which tables store an aggregate function.
 
-    Examples
-    --------
     >>> canonical_function("nested-update"), canonical_function("sum")
     ('nested_update', 'sum')
     """

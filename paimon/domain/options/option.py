@@ -38,43 +38,25 @@ class Effect(Enum):
 
 @frozen
 class Option:
-    """One option.
-
-    Parameters
-    ----------
-    key : str
-        Its name in schema files.
-    kind : Kind
-        The form of its value.
-    default : str, optional
-        The value where none is given. None: no value, or one that is computed from other options.
-    doc : str
-        What it does, in a few words.
-    immutable : bool
-        Whether it can no longer change once the table has a snapshot.
-    choices : tuple of str
-        The values of a CHOICE.
-    aliases : tuple of str
-        Older keys that are read where this one is absent.
-    catalog : bool
-        Whether it belongs to catalogs, not to tables.
-    effect : Effect
-        What the library does with it. Of a REFUSED option, only the default is accepted from a caller; a table of
-        another writer that carries the option still opens.
-    reason : str
-        Of a NO_EFFECT option, why its value changes nothing that a caller relies on. Of a REFUSED option, the hint of
-        the error: what is missing, and what to do. Of an IMPLEMENTED option, a limit, if there is one.
-    """
+    """One option."""
 
     key: str
     kind: Kind
+    # None for no value, or for one that is computed from other options
     default: str | None
     doc: str
+    # the option cannot change once the table has a snapshot
     immutable: bool = False
     choices: tuple[str, ...] = ()
+    # older keys that are read if this one is absent
     aliases: tuple[str, ...] = ()
+    # the option belongs to catalogs, not to tables
     catalog: bool = False
+    # what the library does with the option. Of a REFUSED option, callers may give only the default; a table of another
+    # writer that has the option still opens
     effect: Effect = Effect.IMPLEMENTED
+    # of a NO_EFFECT option, why its value changes nothing that a caller relies on; of a REFUSED option, the hint of the
+    # error; of an IMPLEMENTED option, a limit, if there is one
     reason: str = ""
 
 
@@ -86,27 +68,9 @@ def choice_option(
     immutable: bool = False,
     **parts: Any,
 ) -> Option:
-    """Build a CHOICE whose values are given as one text, separated by blanks.
+    """Build a CHOICE option whose values are given as one text, separated by blanks.
 
-    Parameters
-    ----------
-    key : str
-        Its name in schema files.
-    choices : str
-        The allowed values.
-    default : str, optional
-        The value where none is given.
-    doc : str
-        What it does, in a few words.
-    immutable : bool
-        Whether it can no longer change once the table has a snapshot.
-    **parts
-        The fields `aliases`, `effect` and `reason` of `Option`.
-
-    Returns
-    -------
-    Option
-        The option.
+    `parts` are the fields `aliases`, `effect` and `reason` of `Option`.
     """
     values = tuple(choices.split())
     return Option(key, Kind.CHOICE, default, doc, immutable, values, **parts)

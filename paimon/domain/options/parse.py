@@ -37,30 +37,13 @@ _TRUNCATE = re.compile(r"truncate\(([0-9]{1,9})\)")
 
 
 def bad_value_error(key: str, text: str, form: str) -> InvalidRequest:
-    """Build the error for a value of the wrong form.
-
-    Parameters
-    ----------
-    key : str
-        The option.
-    text : str
-        The value.
-    form : str
-        What to give instead, such as ``"a whole number of 32 bits"``.
-
-    Returns
-    -------
-    InvalidRequest
-        For the caller to raise.
-    """
+    """Build the error for an invalid value; `form` describes a valid one, such as "a whole number of 32 bits"."""
     return InvalidRequest(f"Option {key!r} has the invalid value {text!r}", subject=key, hint=f"give {form}")
 
 
 def parse_memory(text: str, key: str = "size") -> int:
     """Parse a size; units are powers of 1024, and a number without a unit counts bytes.
 
-    Examples
-    --------
     >>> parse_memory("128 mb"), parse_memory("1g"), parse_memory("500")
     (134217728, 1073741824, 500)
     """
@@ -70,8 +53,6 @@ def parse_memory(text: str, key: str = "size") -> int:
 def parse_duration_millis(text: str, key: str = "duration") -> int:
     """Parse a duration to milliseconds; a number without a unit counts milliseconds, and fractions of one are dropped.
 
-    Examples
-    --------
     >>> parse_duration_millis("1 h"), parse_duration_millis("10 s"), parse_duration_millis("250")
     (3600000, 10000, 250)
     """
@@ -95,13 +76,7 @@ def _quantity(text: str, key: str, units: Mapping[str, int], form: str, largest:
 
 
 def parse_bool(text: str, key: str = "flag") -> bool:
-    """Parse ``true`` or ``false``, in any case.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is neither.
-    """
+    """Parse ``true`` or ``false``, in any case."""
     known = {"true": True, "false": False}.get(text.strip().lower())
     if known is None:
         raise bad_value_error(key, text, "'true' or 'false'")
@@ -128,13 +103,7 @@ def _integer(text: str, key: str, largest: int, form: str) -> int:
 
 
 def parse_double(text: str, key: str = "number") -> float:
-    """Parse a decimal number such as ``0.05``.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not a finite number.
-    """
+    """Parse a finite decimal number such as ``0.05``."""
     try:
         value = float(text)
     except ValueError:
@@ -147,8 +116,6 @@ def parse_double(text: str, key: str = "number") -> float:
 def parse_list(text: str) -> tuple[str, ...]:
     """Parse comma-separated names; blanks around names and empty names are left out.
 
-    Examples
-    --------
     >>> parse_list("id, day,,")
     ('id', 'day')
     """
@@ -156,20 +123,10 @@ def parse_list(text: str) -> tuple[str, ...]:
 
 
 def parse_stats_mode(text: str, key: str = "statistics mode") -> tuple[str, int]:
-    """Parse a statistics mode.
+    """Parse a statistics mode: ``none``, ``counts``, ``full`` or ``truncate(n)``.
 
-    Returns
-    -------
-    (str, int)
-        ``none``, ``counts``, ``full`` or ``truncate``; for the last, the length that text is cut to, else 0.
+    The number is the length that text is truncated to, 0 for the other modes.
 
-    Raises
-    ------
-    InvalidRequest
-        The text is none of these.
-
-    Examples
-    --------
     >>> parse_stats_mode("truncate(16)")
     ('truncate', 16)
     """
@@ -190,13 +147,6 @@ def parse_stats_mode_levels(text: str, key: str = "per level") -> Mapping[int, t
 def parse_levels(text: str, key: str = "per level") -> Mapping[int, str]:
     """Parse ``"0:avro,3:parquet"`` to a map from the level to its value.
 
-    Raises
-    ------
-    InvalidRequest
-        The text is not a list of levels and values.
-
-    Examples
-    --------
     >>> parse_levels("0:avro,3:parquet")
     {0: 'avro', 3: 'parquet'}
     """

@@ -23,13 +23,6 @@ T = TypeVar("T")
 def option_text(value: object) -> str:
     """Return an option's value as tables store it.
 
-    Raises
-    ------
-    InvalidRequest
-        The value is None.
-
-    Examples
-    --------
     >>> option_text(4), option_text(True)
     ('4', 'true')
     """
@@ -65,17 +58,10 @@ def effective_text(values: Mapping[str, str], key: str) -> str | None:
 
 @frozen(eq=False)
 class Setting(Generic[T_co]):
-    """A descriptor that reads one option.
-
-    Parameters
-    ----------
-    key : str
-        The option.
-    read : callable
-        Takes the effective text (None where there is none) and the key, and returns the value.
-    """
+    """A descriptor that reads one option."""
 
     key: str
+    # takes the effective text (None if there is none) and the key, and returns the value
     read: Callable[[str | None, str], T_co]
 
     def __get__(self, owner: HoldsValues, kind: type | None = None) -> T_co:
@@ -83,13 +69,7 @@ class Setting(Generic[T_co]):
 
 
 def required_setting(key: str, parse: Callable[[str, str], T]) -> Setting[T]:
-    """Build the setting of an option that always has a value: given or by default.
-
-    Raises
-    ------
-    KeyError
-        The option has no default.
-    """
+    """Build the setting of an option that always has a value: given or by default."""
     default = OPTIONS[key].default
     if default is None:
         raise KeyError(f"{key} has no default")

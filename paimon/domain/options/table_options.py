@@ -44,8 +44,6 @@ def _texts(values: Mapping[str, str]) -> Mapping[str, str]:
 class TableOptions:
     """Options of a table: texts by key, and typed attributes named after the keys, with units.
 
-    Examples
-    --------
     >>> options = TableOptions.of({"bucket": "4", "snapshot.time-retained": "2 h"})
     >>> options.bucket, options.snapshot_time_retained_millis, options.merge_engine
     (4, 7200000, 'deduplicate')

@@ -59,19 +59,7 @@ _DISABLED = ("", "false", "disabled", "none")
 def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> None:
     """Refuse unknown keys, values of a wrong form, and options that this library does not follow.
 
-    Parameters
-    ----------
-    options : mapping
-        Option texts by key, given by a caller.
-    allow_unknown : bool
-        Accept unknown keys.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option at fault.
-    Unsupported
-        Naming an option that this library does not follow, with another value than its default.
+    The option texts come from a caller. An option that is not followed raises `Unsupported`, unless it has its default.
     """
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -111,19 +99,9 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
 
 
 def check_stored_options(options: Mapping[str, str], keys: Iterable[str]) -> None:
-    """Refuse options that a table of another writer carries and that this library does not follow.
+    """Refuse (`Unsupported`) those of the REFUSED options `keys` that a table of another writer has set.
 
-    Parameters
-    ----------
-    options : mapping
-        The options of the table.
-    keys : iterable of str
-        The REFUSED options that matter to the operation.
-
-    Raises
-    ------
-    Unsupported
-        Naming the option.
+    `keys` are the options that matter to the operation. A default value is accepted.
     """
     for key in keys:
         if key in options:
@@ -163,17 +141,7 @@ def _is_callback_parameter(key: str) -> bool:
 
 
 def check_form(key: str, value: str, kind: Kind) -> None:
-    """Refuse a value that is not of this kind.
-
-    Parameters
-    ----------
-    key : str
-        The option, for the error.
-    value : str
-        Its text.
-    kind : Kind
-        The form of the value; texts, names and choices are not checked.
-    """
+    """Refuse a value that is not of this kind; texts, names and choices are not checked. `key` is for the error."""
     check = _CHECKS.get(kind)
     if check is not None:
         check(value, key)

@@ -20,23 +20,10 @@ _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{}[]^") | {chr(code) for code in range(0x2
 def format_partition_path(
     values: Sequence[Any], fields: Sequence[DataField], default_name: str, legacy_name: bool = True
 ) -> str:
-    """Build the path of a partition below the table.
+    """Build the path of a partition below the table, such as ``"day=19000/region=eu"``; empty without partitions.
 
-    Parameters
-    ----------
-    values : sequence
-        Internal values, parallel to `fields`; None is null.
-    fields : sequence of DataField
-        The partition columns.
-    default_name : str
-        `partition.default-name`, for null and blank values.
-    legacy_name : bool
-        `partition.legacy-name`: dates as day numbers, times as milliseconds, timestamps with a ``T``.
-
-    Returns
-    -------
-    str
-        Such as ``"day=19000/region=eu"``; empty for a table without partitions.
+    `values` are internal values, parallel to `fields`. `default_name` stands for null and blank values. With
+    `legacy_name`, dates are day numbers, times are milliseconds, and timestamps have a ``T``.
     """
     parts = []
     for value, column in zip(values, fields, strict=True):
@@ -49,8 +36,6 @@ def format_partition_path(
 def escape(text: str) -> str:
     """Escape the characters that are special in paths as ``%XX``.
 
-    Examples
-    --------
     >>> escape("a/b=c")
     'a%2Fb%3Dc'
     """

@@ -19,26 +19,9 @@ from paimon.domain.types.data_types import DataField
 def parse_partition_spec(
     spec: Mapping[str, object], fields: Sequence[DataField], default_name: str
 ) -> Mapping[str, Any]:
-    """Parse a partition spec.
+    """Parse a partition spec to internal values by column, in the order of the partition columns.
 
-    Parameters
-    ----------
-    spec : mapping
-        Partition column to Python value or text; it may name some of the columns only.
-    fields : sequence of DataField
-        The partition columns.
-    default_name : str
-        `partition.default-name`: this text means null.
-
-    Returns
-    -------
-    mapping
-        The internal value by column, in the order of the partition columns.
-
-    Raises
-    ------
-    InvalidRequest
-        The spec is not a mapping, a name is not a partition column, or a value does not fit its column.
+    The spec may name only some columns; values are Python values or texts. The text `default_name` means null.
     """
     spec = _mapping(spec)
     names = [f.name for f in fields]

@@ -32,13 +32,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 def format_legacy_text(value: Any, data_type: DataType) -> str:
-    """Format an internal value for `partition.legacy-name=true`, the default.
-
-    Raises
-    ------
-    Unsupported
-        The column is binary.
-    """
+    """Format an internal value for `partition.legacy-name=true`, the default; a binary column raises `Unsupported`."""
     if isinstance(data_type, BYTES_TYPES):
         raise Unsupported(
             "binary partition columns under partition.legacy-name", hint="set 'partition.legacy-name' to false"
@@ -76,8 +70,6 @@ def _number_text(value: Any, data_type: DataType) -> str:
 def format_date(epoch_days: int) -> str:
     """Format epoch days as ``yyyy-MM-dd``; years beyond 9999 have a sign.
 
-    Examples
-    --------
     >>> format_date(0), format_date(2_932_897)
     ('1970-01-01', '+10000-01-01')
     """

@@ -49,24 +49,10 @@ _INCOMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
 
 
 def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
-    """Return the predicate with its columns checked and its literals converted.
+    """Return the predicate with its columns checked and its literals converted to internal values.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The unbound predicate, with literals as the caller gave them. Nested fields are named by a path (``a.b``).
-    fields : sequence of DataField
-        The columns that the predicate can name.
-
-    Returns
-    -------
-    Predicate
-        The bound predicate, with literals as internal values. The column names are the same.
-
-    Raises
-    ------
-    InvalidRequest
-        A column does not exist, a literal is of another kind than its column, or LIKE is used on a column without text.
+    Nested fields are named by a path (``a.b``); names stay the same. Raises `InvalidRequest` for an unknown column, a
+    literal of another kind than its column, or LIKE on a column without text.
     """
     match predicate:
         case Compare(column=column, op=op, literal=value):

@@ -19,22 +19,7 @@ from paimon.domain.predicate.transform import Leaf, map_leaves
 def rewrite_for_stored_rows(predicate: Predicate, defaults: Mapping[str, Any]) -> Predicate:
     """Return the predicate rewritten for stored rows, in which null appears where readers see the default.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The bound predicate on the rows that readers see.
-    defaults : mapping of str to Any
-        The default of each column that has one, as an internal value. No default is null.
-
-    Returns
-    -------
-    Predicate
-        The predicate on stored rows; the same object if no column has a default.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node of an unknown class.
+    `defaults` are internal values, never null. Without defaults, the same object is returned.
     """
     if not defaults:
         return predicate

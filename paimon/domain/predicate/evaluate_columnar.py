@@ -34,20 +34,7 @@ _KERNELS: Mapping[Operator, Callable[..., pa.Array]] = {
 
 
 def evaluate(predicate: Predicate, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
-    """Return for each row whether it satisfies the bound predicate.
-
-    Parameters
-    ----------
-    predicate : Predicate
-        The bound predicate.
-    rows : pa.RecordBatch or pa.Table
-        The rows, with all columns that the predicate names.
-
-    Returns
-    -------
-    pa.BooleanArray
-        One value for each row, without nulls; unknown counts as False.
-    """
+    """Return for each row whether it satisfies the bound predicate, without nulls; unknown counts as False."""
     if isinstance(rows, pa.Table):
         parts = [evaluate(predicate, batch) for batch in rows.to_batches()]
         return pa.concat_arrays(parts) if parts else make_array([], pa.bool_())
@@ -93,13 +80,7 @@ def _negate_if(truth: pa.Array, negated: bool) -> pa.Array:
 
 
 def read_path(rows: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the values of a column, or of the nested field at a path; null where a row on the path is null.
-
-    Raises
-    ------
-    InvalidRequest
-        The rows do not have the column.
-    """
+    """Return the values of a column, or of the nested field at a path; null where a row on the path is null."""
     names = {column: position for position, column in enumerate(rows.schema.names)}
     column, rest = resolve_column(name, names)
     return _decode_dictionary(_struct_field(rows.column(names[column]), rest, name))

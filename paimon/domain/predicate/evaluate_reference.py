@@ -14,26 +14,9 @@ from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, L
 
 
 def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """Return the truth value of a bound predicate for one row.
+    """Return the truth value of a bound predicate for one row; None is SQL's unknown.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The bound predicate.
-    row : mapping of str to Any
-        Internal values by column name. A ROW value is a mapping if the predicate names its fields.
-
-    Returns
-    -------
-    bool or None
-        None is SQL's unknown.
-
-    Raises
-    ------
-    InvalidRequest
-        The row does not have a column that the predicate names.
-    Unsupported
-        The tree contains a node of an unknown class.
+    `row` has internal values by column name. A ROW value is a mapping if the predicate names its fields.
     """
     match predicate:
         case Literal(value=value):

@@ -39,8 +39,6 @@ class Operator(Enum):
 class Predicate:
     """Base class of all predicates; `&`, `|` and `~` combine them.
 
-    Notes
-    -----
     A predicate has no truth value. Therefore ``p and q``, ``p or q``, ``not p``, ``1 < col("id") < 3`` and ``if p``
     raise `InvalidRequest`. Python would keep only one of the conditions.
     """
@@ -147,24 +145,15 @@ class Not(Predicate):
 
 @frozen
 class ScalarSql:
-    """A scalar SQL expression that an evaluator outside of the core computes, row by row.
+    """A scalar SQL expression that an evaluator outside of the core computes, row by row."""
 
-    Attributes
-    ----------
-    text : str
-        The text of the caller, for messages.
-    sql : str
-        The expression in the SQL of DuckDB. Its columns are the quoted identifiers ``"c0"``, ``"c1"``, …, so that no
-        name and no value of a table becomes SQL.
-    columns : tuple of str
-        The columns, or the paths of nested fields, that these identifiers mean.
-    has_zero_order : bool
-        Whether `sql` compares the zeros of floating numbers as it shall. Otherwise `bind` gives it Java's order.
-    """
-
+    # the text of the caller, for messages
     text: str
+    # DuckDB SQL; columns are the identifiers "c0", "c1", ..., so that no name or value of a table becomes SQL
     sql: str
+    # the columns, or the paths of nested fields, that these identifiers mean
     columns: tuple[str, ...]
+    # whether `sql` already compares floating zeros as required; otherwise `bind` adds Java's order
     has_zero_order: bool = False
 
 

@@ -22,24 +22,9 @@ def find_column(name: str, columns: Iterable[str]) -> str | None:
 
 
 def type_at(name: str, fields: Sequence[DataField]) -> DataType:
-    """Return the type of a column or a nested field.
+    """Return the type of a column, or of the nested field at a path such as ``a.b``.
 
-    Parameters
-    ----------
-    name : str
-        A column name, or a path such as ``a.b``.
-    fields : sequence of DataField
-        The known columns.
-
-    Returns
-    -------
-    DataType
-        The type of the column or field.
-
-    Raises
-    ------
-    InvalidRequest
-        The column does not exist; the hint names the nearest one.
+    Raises `InvalidRequest` for an unknown column, with the nearest name as hint.
     """
     found = _find_type(name, fields)
     if found is None:
@@ -49,20 +34,7 @@ def type_at(name: str, fields: Sequence[DataField]) -> DataType:
 
 
 def suggest_column(name: str, known: Iterable[str]) -> str | None:
-    """Return the hint for a column that does not exist.
-
-    Parameters
-    ----------
-    name : str
-        The name in the expression.
-    known : iterable of str
-        The names that the expression may use.
-
-    Returns
-    -------
-    str or None
-        What DEFAULT needs, or else the nearest name.
-    """
+    """Return the hint for an unknown column: how to use DEFAULT, or else the nearest known name; None without one."""
     if name.upper() == DEFAULT:
         return "DEFAULT is a value only alone: in VALUES of INSERT, or after SET column ="
     return did_you_mean(name, known)
@@ -93,24 +65,9 @@ def _list_names(field: DataField, like: str) -> Iterator[str]:
 
 
 def resolve_column(name: str, columns: Mapping[str, object]) -> tuple[str, str | None]:
-    """Return the column that contains a bound name, and the rest of the path.
+    """Return the column that contains a bound name, and the path inside it; None for the column itself.
 
-    Parameters
-    ----------
-    name : str
-        A column name, or a path to a field in a ROW column.
-    columns : mapping of str to object
-        The known columns by name; only the names are used.
-
-    Returns
-    -------
-    tuple of (str, str or None)
-        The column, and the path inside it; None for the column itself.
-
-    Raises
-    ------
-    InvalidRequest
-        None of the columns contains the name.
+    `columns` has the known columns as keys; the values are not used.
     """
     if name in columns:
         return name, None

@@ -61,24 +61,9 @@ class Fit:
 
 
 def fit_literal(value: Any, data_type: DataType) -> Fit:
-    """Return the position of a literal among the values of a type.
+    """Return the position of a literal, which is not None, among the values of a type.
 
-    Parameters
-    ----------
-    value : Any
-        The literal as the caller gave it; not None.
-    data_type : DataType
-        The type of the column.
-
-    Returns
-    -------
-    Fit
-        The largest value that is not larger than the literal, and whether both are equal.
-
-    Raises
-    ------
-    InvalidRequest
-        The literal is of another kind than the type, for example a text without a number for an INT.
+    Raises `InvalidRequest` for a literal of another kind than the type, such as a text without a number for an INT.
     """
     match data_type:
         case DecimalType():

@@ -19,24 +19,9 @@ class Wildcard(Enum):
 
 
 def parse_like(pattern: str, escape: str | None) -> tuple[str | Wildcard, ...]:
-    """Return the texts and wildcards of a pattern.
+    """Return the texts and wildcards of a LIKE pattern; `escape` is None if the pattern has no escape character.
 
-    Parameters
-    ----------
-    pattern : str
-        The pattern of LIKE.
-    escape : str, optional
-        The escape character; None if the pattern has none.
-
-    Returns
-    -------
-    tuple of str or Wildcard
-        No text is empty, no two texts are adjacent, and adjacent ``%`` are one.
-
-    Raises
-    ------
-    InvalidRequest
-        The escape character is not one character, or precedes a character that is not escaped.
+    No text is empty, no two texts are adjacent, and adjacent ``%`` are one.
     """
     if escape is not None and len(escape) != 1:
         raise InvalidRequest(

@@ -44,22 +44,16 @@ _INTEGER_ORDINALS = (*INTEGER_TYPES, BooleanType, DateType, TimeType, *TIMESTAMP
 
 @frozen(eq=False)
 class Bounds:
-    """Statistics of one column in many files. All attributes are parallel, with one value for each file.
+    """Statistics of one column in many files. All attributes are parallel, with one value for each file."""
 
-    Parameters
-    ----------
-    lower, upper : Ordinals
-        The bounds of the values that are not null.
-    lower_known, upper_known : numpy array of bool
-        False where the bound is unknown, so that its value has no meaning.
-    null_counts : numpy array of int64
-        The number of nulls; -1 if unknown.
-    """
-
+    # the bounds of the values that are not null
     lower: Ordinals
     upper: Ordinals
+    # False if the bound is unknown, so that its value has no meaning
     lower_known: Mask
+    # as `lower_known`
     upper_known: Mask
+    # -1 if unknown
     null_counts: npt.NDArray[np.int64]
 
 
@@ -99,23 +93,9 @@ def may_match_mask(
     types: Mapping[str, DataType],
     row_counts: npt.NDArray[np.int64],
 ) -> Mask:
-    """Mark the files that can contain a row for which the predicate is true.
+    """Mark the files that can contain a row for which the bound predicate is true; never a file without rows.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The bound predicate; its literals are internal values.
-    columns : mapping of str to Bounds
-        The statistics by column name. A column that is missing is unknown.
-    types : mapping of str to DataType
-        The types of the columns that the predicate names.
-    row_counts : numpy array of int64
-        The number of rows of each file.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each file. A file without rows is not marked.
+    `types` covers the columns that the predicate names. A column that is missing in `columns` is unknown.
     """
     return _Files(columns, types, row_counts).mask_matching(predicate) & (row_counts > 0)
 

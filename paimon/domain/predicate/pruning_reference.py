@@ -39,26 +39,10 @@ def may_match(
     row_count: int | None,
     nan_in_bounds: bool = False,
 ) -> bool:
-    """Return whether the bound predicate can be true for a row.
+    """Return whether the bound predicate can be true for a row: False only if the statistics prove that no row matches.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The bound predicate.
-    stats : callable from str to ColumnStats or None
-        Returns the statistics of a column; None if there are none.
-    types : mapping of str to DataType
-        The types of the columns. A column that is missing excludes nothing.
-    row_count : int, optional
-        The number of rows; None if unknown.
-    nan_in_bounds : bool
-        True if the bounds of floating columns include NaN as the largest value (Parquet files from Java). Otherwise
-        (ORC) NaN can be larger than any maximum, and a bound that is NaN is ignored.
-
-    Returns
-    -------
-    bool
-        False only if the statistics prove that no row matches.
+    `stats` returns None for a column without statistics. `nan_in_bounds` means that NaN is the largest value in bounds
+    (Parquet from Java). Otherwise (ORC), NaN can be above any maximum, and a bound that is NaN is ignored.
     """
     if row_count == 0:
         return False

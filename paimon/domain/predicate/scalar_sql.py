@@ -41,12 +41,7 @@ _REFUSED: tuple[tuple[type[exp.Expression] | tuple[type[exp.Expression], ...], s
 def parse_condition(text: str) -> Predicate:
     """Return the unbound predicate of a SQL text.
 
-    Raises
-    ------
-    InvalidRequest
-        The text is not valid SQL.
-    Unsupported
-        The text contains a subquery, an aggregate, or something else that is not computed from one row.
+    Raises `Unsupported` for a subquery, an aggregate, or anything else that is not computed from one row.
     """
     return parse_sql(text, "condition", HINT, convert_condition)
 
@@ -77,26 +72,9 @@ def _convert_conjunct(node: exp.Expression) -> Predicate:
 def convert_or_wrap(
     node: exp.Expression, convert: Callable[[exp.Expression], T], wrap: Callable[[exp.Expression], T]
 ) -> T:
-    """Convert a syntax tree with the core's own rules; wrap one that they refuse and that contains more than values.
+    """Convert a syntax tree with `convert`; if it refuses the tree by `InvalidRequest`, wrap it with `wrap`.
 
-    Parameters
-    ----------
-    node : exp.Expression
-        The syntax tree.
-    convert : callable
-        The core's own rules; raises InvalidRequest for other expressions.
-    wrap : callable
-        Wraps any scalar expression.
-
-    Returns
-    -------
-    T
-        The result of one of them.
-
-    Raises
-    ------
-    InvalidRequest
-        The expression is a value that the core knows, and that is wrong here.
+    A single literal that `convert` refuses is not wrapped: its error is raised.
     """
     try:
         return convert(node)
@@ -107,22 +85,9 @@ def convert_or_wrap(
 
 
 def to_scalar_sql(node: exp.Expression) -> ScalarSql:
-    """Convert the syntax tree of a scalar expression.
+    """Convert the syntax tree of a scalar expression to SQL with numbered columns; the tree is not changed.
 
-    Parameters
-    ----------
-    node : exp.Expression
-        The syntax tree; it is not changed.
-
-    Returns
-    -------
-    ScalarSql
-        The expression with numbered columns.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node that is not computed from one row.
+    Raises `Unsupported` for a node that is not computed from one row.
     """
     text = node.sql(dialect=PredicateDialect)
     for kinds, what in _REFUSED:

@@ -68,41 +68,15 @@ class PredicateDialect(DuckDB):  # type: ignore[misc]
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Return the unbound predicate of a SQL text.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not valid SQL, or is not a predicate on columns and values.
-    """
+    """Return the unbound predicate of a SQL text."""
     return parse_sql(text, "predicate", HINT, convert_predicate)
 
 
 def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], T]) -> T:
-    """Parse a SQL text and convert its syntax tree.
+    """Parse a SQL text and convert its syntax tree with `read`.
 
-    Parameters
-    ----------
-    text : str
-        The SQL text.
-    what : str
-        What the text must be, for error messages: ``predicate``, ``expression``.
-    hint : str
-        What such a text consists of, for error messages.
-    read : callable from exp.Expression to T
-        Converts the root of the syntax tree.
-
-    Returns
-    -------
-    T
-        The result of `read`.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is empty, too long, nested too deep, not one statement, or not valid SQL.
-    PaimonError
-        Whatever `read` raises.
+    `what` and `hint` are for error messages: what the text must be, and what it consists of. Raises `InvalidRequest` if
+    the text is empty, too long, nested too deep, not one statement or not valid, and whatever `read` raises.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidRequest(f"{text!r} is not a valid {what}", hint=hint)
@@ -132,13 +106,7 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
 
 
 def _check_commas(text: str, tokens: Sequence[Token]) -> None:
-    """Refuse a comma without an expression before it, which the parser would leave out.
-
-    Raises
-    ------
-    ParseError
-        There is such a comma.
-    """
+    """Raise `ParseError` for a comma without an expression before it, which the parser would leave out."""
     if _LONE_COMMA.search(text):
         for before, token in pairwise(tokens):
             if token.token_type == TokenType.COMMA and before.token_type in _OPENING:
@@ -159,13 +127,7 @@ def _not_a_predicate_error(node: exp.Expression, why: str = HINT) -> InvalidRequ
 
 
 def convert_predicate(node: exp.Expression) -> Predicate:
-    """Return the unbound predicate of a syntax tree.
-
-    Raises
-    ------
-    InvalidRequest
-        The tree contains more than comparisons of columns with values.
-    """
+    """Return the unbound predicate of a syntax tree that contains only comparisons of columns with values."""
     convert = _NODES.get(type(node))
     if convert is None or any(value for name, value in node.args.items() if name not in _KNOWN_PARTS):
         raise _not_a_predicate_error(node)
@@ -266,13 +228,7 @@ def _is_column(node: exp.Expression) -> bool:
 
 
 def column_path(node: exp.Expression) -> str:
-    """Return the name of the column, or the path of the nested field, that a syntax node names.
-
-    Raises
-    ------
-    InvalidRequest
-        The node is not a column.
-    """
+    """Return the name of the column, or the path of the nested field, that a syntax node names."""
     inner_node = _strip_parentheses(node)
     if not _is_column(inner_node):
         raise _not_a_predicate_error(node, "use a column name here")
@@ -291,22 +247,9 @@ def _to_path(node: exp.Expression) -> str:
 
 
 def literal_value(node: exp.Expression) -> Any:
-    """Return the Python value of a literal in a syntax tree.
+    """Return the Python value of a literal in a syntax tree, such as a number, text, X'0f' or DATE '2026-01-31'.
 
-    Parameters
-    ----------
-    node : exp.Expression
-        A number, text, boolean, NULL, hexadecimal binary, or a typed text such as ``DATE '2026-01-31'``.
-
-    Returns
-    -------
-    int, Decimal, float, str, bool, bytes, date or None
-        Times and timestamps stay text, because their column can hold nanoseconds.
-
-    Raises
-    ------
-    InvalidRequest
-        The node is not a literal.
+    Times and timestamps stay text, because their column can hold nanoseconds.
     """
     match _strip_parentheses(node):
         case exp.Literal() as literal:
@@ -333,23 +276,8 @@ def literal_value(node: exp.Expression) -> Any:
 def parse_number(text: str) -> int | Decimal | float:
     """Return the value of a number in SQL: a whole number, a DECIMAL, or with an exponent a DOUBLE such as ``1e3``.
 
-    Parameters
-    ----------
-    text : str
-        The number, without a sign before it.
+    The text has no sign. A number whose exponent is too large for a DOUBLE stays exact, so that it can be compared.
 
-    Returns
-    -------
-    int, Decimal or float
-        A number with an exponent that is too large for a DOUBLE stays exact, so that it can be compared.
-
-    Raises
-    ------
-    ArithmeticError
-        The text is not a number.
-
-    Examples
-    --------
     >>> parse_number("12"), parse_number("1.50"), parse_number("1e3")
     (12, Decimal('1.50'), 1000.0)
     """

@@ -26,13 +26,7 @@ _RESERVED_WORDS = frozenset(
 
 
 def format_predicate(predicate: Predicate) -> str:
-    """Return the SQL text of a predicate.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node of an unknown class.
-    """
+    """Return the SQL text of a predicate."""
     match predicate:
         case Literal(value=value):
             return "NULL" if value is None else str(value).upper()

@@ -57,13 +57,7 @@ def join_conjuncts(parts: Iterable[Predicate]) -> Predicate:
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Return the names of the columns, or the paths of the nested fields, that a predicate uses.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node of an unknown class.
-    """
+    """Return the names of the columns, or the paths of the nested fields, that a predicate uses."""
     match predicate:
         case Compare(column=column) | In(column=column) | Like(column=column) | IsNull(column=column):
             return frozenset((column,))
@@ -140,48 +134,15 @@ def _weaken_to_columns(predicate: Predicate, names: Collection[str]) -> Predicat
 
 
 def rename_columns(predicate: Predicate, mapping: Mapping[str, str]) -> Predicate:
-    """Return the predicate on renamed columns.
+    """Return the predicate on renamed columns; the path to a nested field changes with its column.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The predicate.
-    mapping : mapping of str to str
-        The new name by old name. Names that are missing stay. A path to a nested field changes with its column.
-
-    Returns
-    -------
-    Predicate
-        The same predicate with other column names.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node of an unknown class.
+    `mapping` is from old to new name. Names that are missing stay.
     """
     return map_names(predicate, lambda name: _rename_column(name, mapping))
 
 
 def map_names(predicate: Predicate, rename: Callable[[str], str]) -> Predicate:
-    """Return the predicate with each name of a column, or path of a nested field, replaced.
-
-    Parameters
-    ----------
-    predicate : Predicate
-        The predicate.
-    rename : callable
-        Takes a name and returns the name that replaces it.
-
-    Returns
-    -------
-    Predicate
-        The same predicate over other names.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node of an unknown class.
-    """
+    """Return the predicate with each column name, or path of a nested field, replaced by the result of `rename`."""
 
     def rename_sql(condition: SqlCondition) -> Predicate:
         columns = tuple(rename(name) for name in condition.expression.columns)
@@ -202,26 +163,9 @@ def map_leaves(
     change: Callable[[Leaf], Predicate],
     change_sql: Callable[[SqlCondition], Predicate] = _refuse_sql,
 ) -> Predicate:
-    """Return the predicate with each condition on one column replaced.
+    """Return the predicate with each condition on one column replaced by the result of `change`.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        The predicate.
-    change : callable
-        Takes a condition on one column and returns what replaces it.
-    change_sql : callable, optional
-        Takes a scalar SQL expression and returns what replaces it. By default such an expression is refused.
-
-    Returns
-    -------
-    Predicate
-        The same tree of AND, OR and NOT over the replaced conditions.
-
-    Raises
-    ------
-    Unsupported
-        The tree contains a node of an unknown class, or a scalar SQL expression that cannot be changed.
+    `change_sql` replaces scalar SQL expressions; by default, they are refused with `Unsupported`.
     """
     match predicate:
         case Compare() | In() | Like() | IsNull():

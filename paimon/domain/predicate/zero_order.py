@@ -33,12 +33,9 @@ def is_floating(data_type: DataType) -> bool:
 
 
 def equate_zeros(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
-    """Return an unbound predicate of a SQL statement as one with the same meaning in Java's order.
+    """Return an unbound SQL predicate, in which -0.0 equals 0.0, as one with the same meaning in Java's order.
 
-    Raises
-    ------
-    InvalidRequest
-        A column does not exist, or a literal is no number.
+    Raises `InvalidRequest` for an unknown column, or for a literal that is no number.
     """
 
     def equate_leaf(leaf: Leaf) -> Predicate:

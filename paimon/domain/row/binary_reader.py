@@ -42,13 +42,7 @@ from paimon.domain.types.type_text import format_type
 
 
 def row_values(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """Read the fields of a BinaryRow that begins at the first byte.
-
-    Raises
-    ------
-    ValueError, struct.error
-        The row is damaged.
-    """
+    """Read the fields of a BinaryRow that begins at the first byte."""
     start = null_area_bytes(len(types))
     _part(data, 0, start)
     return tuple(
@@ -124,8 +118,6 @@ def _read_nested(data: bytes, data_type: DataType) -> Any:
 def to_decimal(number: int, scale: int) -> Decimal:
     """Return the decimal ``number / 10**scale`` with exactly this scale.
 
-    Examples
-    --------
     >>> to_decimal(-1250, 2)
     Decimal('-12.50')
     """

@@ -18,33 +18,15 @@ from paimon.domain.types.data_types import DataType
 
 
 def encode(values: Sequence[Any], types: Sequence[DataType], row_kind: int = 0) -> bytes:
-    """Encode internal values as a BinaryRow.
+    """Encode internal values (see `paimon.domain.row.values`) as a BinaryRow, without the leading number of fields.
 
-    Parameters
-    ----------
-    values : sequence
-        Internal values (see `paimon.domain.row.values`), parallel to `types`; None is null.
-    types : sequence of DataType
-        The types of the fields.
-    row_kind : int
-        0 +I, 1 -U, 2 +U, 3 -D; 0 for keys, partitions and statistics.
-
-    Returns
-    -------
-    bytes
-        Without the number of fields.
+    `row_kind` is 0 +I, 1 -U, 2 +U or 3 -D; it is 0 for keys, partitions and statistics.
     """
     return row_bytes(values, types, row_kind)
 
 
 def decode(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """Decode the internal values of a BinaryRow.
-
-    Raises
-    ------
-    CorruptTable
-        The bytes are not a row of these types.
-    """
+    """Decode the internal values of a BinaryRow; bytes that are not a row of these types raise `CorruptTable`."""
     try:
         return row_values(data, types)
     except (ValueError, struct.error, IndexError, KeyError) as error:
@@ -59,12 +41,8 @@ def serialize(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
 def deserialize(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
     """Decode a serialized row: as many values as the row has, at most one for each type.
 
-    Older schemas had fewer columns, and empty statistics have none: only the leading types are used then.
-
-    Raises
-    ------
-    CorruptTable
-        The row has more fields than types, or its bytes are damaged.
+    Older schemas had fewer columns, and empty statistics have none: only the leading types are used then. A row with
+    more fields than types is corrupt.
     """
     count = read_arity(data)
     if count > len(types):
@@ -73,13 +51,7 @@ def deserialize(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
 
 
 def read_arity(data: bytes) -> int:
-    """Read the number of fields of a serialized row.
-
-    Raises
-    ------
-    CorruptTable
-        The bytes do not begin with a number of fields.
-    """
+    """Read the number of fields of a serialized row."""
     count = int.from_bytes(data[:4], "big", signed=True)
     if len(data) < 4 or count < 0:
         raise CorruptTable("binary row", f"{len(data)} bytes do not begin with a number of fields")

@@ -36,42 +36,27 @@ _TAIL_BYTES = 8
 
 @frozen(eq=False)
 class Text:
-    """Text or bytes of a column.
+    """Text or bytes of a column."""
 
-    Parameters
-    ----------
-    data : numpy.ndarray of uint8
-        The bytes of all rows, with spare bytes at the end.
-    starts : numpy.ndarray of int64
-        Where the text of each row starts in `data`.
-    lengths : numpy.ndarray of int64
-        The length of each text in bytes.
-    """
-
+    # the bytes of all rows, with spare bytes at the end, so that whole words can be read
     data: Array
+    # where the text of each row starts in `data`
     starts: Array
+    # in bytes; 0 for null
     lengths: Array
 
 
 @frozen(eq=False)
 class ColumnWords:
-    """The words of one column.
+    """The 32-bit words of one column in binary rows."""
 
-    Parameters
-    ----------
-    low : numpy.ndarray or int
-        The first word of the fixed part.
-    high : numpy.ndarray, int or None
-        The second word of the fixed part; None: the offset of the variable part.
-    spare : tuple
-        The words that every row has in the variable part.
-    text : Text, optional
-        Set where each row has a variable part of its own length; `low` and `high` are then those of short texts.
-    """
-
+    # the first word of the fixed part
     low: Words
+    # the second word of the fixed part; None: it is the offset of the variable part
     high: Words | None
+    # the words that every row has in the variable part
     spare: tuple[Words, ...] = ()
+    # set if the length of the variable part differs by row; `low` and `high` are then those of short texts
     text: Text | None = None
 
 
@@ -175,21 +160,9 @@ _MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
 
 
 def text_word(text: Text, step: int, rows: Array | None = None) -> Array:
-    """Return one word of the text of each row, zeros after its end.
+    """Return the 32-bit word at byte `4 * step` of the text of each row, with zeros after its end.
 
-    Parameters
-    ----------
-    text : Text
-        The texts.
-    step : int
-        Which word: the one at byte `4 * step` of each text.
-    rows : numpy.ndarray of int64, optional
-        Row positions; by default all rows.
-
-    Returns
-    -------
-    numpy.ndarray of uint32
-        One word for each row.
+    `rows` are row positions; None for all rows.
     """
     starts, lengths = (text.starts, text.lengths) if rows is None else (text.starts[rows], text.lengths[rows])
     # A view of all overlapping words: row starts are not aligned, and reading one word beats reading four bytes.

@@ -47,21 +47,9 @@ from paimon.domain.types.type_text import format_type
 
 
 def row_bytes(values: Sequence[Any], types: Sequence[DataType], row_kind: int) -> bytes:
-    """Encode a BinaryRow without the number of fields that manifests put in front.
+    """Encode internal values as a BinaryRow, without the number of fields that manifests put in front.
 
-    Parameters
-    ----------
-    values : sequence
-        Internal values, parallel to `types`; None is null.
-    types : sequence of DataType
-        The types of the fields.
-    row_kind : int
-        0 +I, 1 -U, 2 +U, 3 -D.
-
-    Returns
-    -------
-    bytes
-        A multiple of eight bytes.
+    `row_kind` is 0 +I, 1 -U, 2 +U or 3 -D. The length is a multiple of eight bytes.
     """
     out = bytearray(fixed_bytes(len(types)))
     out[0] = row_kind
@@ -176,10 +164,7 @@ def _put_wide_timestamp(out: bytearray, at: int, value: int | None) -> None:
 def to_unscaled(value: Decimal, scale: int) -> int:
     """Return the value times ten to the power of `scale`, exactly; Decimal's own arithmetic would round to 28 digits.
 
-    Raises
-    ------
-    InvalidRequest
-        The value has more than `scale` digits after the point, or is not finite.
+    A value that is not finite, or has more than `scale` digits after the point, raises `InvalidRequest`.
     """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or exponent + scale < 0:

@@ -36,25 +36,7 @@ RETRACTS = make_array([RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value], pa.in
 
 
 def parse_row_kinds(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:
-    """Parse the row kinds of a text column.
-
-    Parameters
-    ----------
-    texts : pyarrow.ChunkedArray
-        Short texts such as ``"+I"``.
-    column : str
-        The name of the column, for errors.
-
-    Returns
-    -------
-    pyarrow.Int8Array
-        The numbers of `RowKind`, without nulls.
-
-    Raises
-    ------
-    InvalidRequest
-        The column is not text, or a value is missing or unknown.
-    """
+    """Parse a column of row kinds such as ``"+I"`` to the numbers of `RowKind`; refuse nulls and other texts."""
     if not _is_text(texts.type):
         raise InvalidRequest(
             f"Row kind column {column!r} has the type {texts.type}, not text",

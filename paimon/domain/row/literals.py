@@ -53,27 +53,10 @@ class _Misfit(Exception):
 
 
 def parse_literal(value: Any, data_type: DataType) -> Any:
-    """Convert a Python value or the text of an SQL literal to an internal value.
+    """Convert a Python value or the text of an SQL literal to an internal value (see `paimon.domain.row.values`).
 
-    Parameters
-    ----------
-    value : object
-        The value; None is null.
-    data_type : DataType
-        The type of the column.
+    None is null. A value that does not fit the type raises `InvalidRequest`.
 
-    Returns
-    -------
-    object
-        The internal value, see `paimon.domain.row.values`.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is not of this type, or does not fit into it.
-
-    Examples
-    --------
     >>> parse_literal("1970-01-02", DateType()), parse_literal("12.5", DecimalType(10, 2))
     (1, Decimal('12.50'))
     """

@@ -34,20 +34,7 @@ _FEW_ROWS = 16
 
 
 def hash_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Array:
-    """Return the signed 32-bit hash of each row.
-
-    Parameters
-    ----------
-    columns : sequence of pyarrow.Array
-        Canonical Arrow arrays of one length, without chunks.
-    types : sequence of DataType
-        The types of the columns.
-
-    Returns
-    -------
-    numpy.ndarray of int32
-        One hash for each row.
-    """
+    """Return the signed 32-bit hash of each row of canonical Arrow arrays without chunks."""
     if not all(map(is_columnar, types)):
         rows = _rows(columns, types)
         return np.array([hash_bytes(encode(row, types)) for row in rows], np.int32)

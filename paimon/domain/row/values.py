@@ -43,8 +43,6 @@ _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 def to_values(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[Any]:
     """Return the cells of a canonical Arrow array as internal values.
 
-    Examples
-    --------
     >>> to_values(pa.array([1, None], pa.date32()), DateType())
     [1, None]
     """

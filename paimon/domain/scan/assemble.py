@@ -26,41 +26,23 @@ BucketKey = tuple[bytes, int]
 
 @frozen
 class BucketFiles:
-    """The files of one bucket.
+    """The files of one bucket."""
 
-    Parameters
-    ----------
-    partition : bytes
-        Serialized BinaryRow of the partition columns.
-    bucket, total_buckets : int
-        The bucket, and the number of buckets of the partition.
-    files : tuple of DataFileMeta
-        The files in the order in which they were added.
-    matching : frozenset of str, optional
-        The names of the files that can contain a selected row; None for all files.
-    """
-
+    # serialized BinaryRow of the partition columns
     partition: bytes
     bucket: int
+    # the number of buckets of the partition
     total_buckets: int
+    # in the order in which they were added
     files: tuple[DataFileMeta, ...]
+    # names of the files that can contain a selected row; None: all files
     matching: frozenset[str] | None = None
 
 
 def group_by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]:
-    """Group files by partition and bucket.
+    """Group live files by partition and bucket, in the order in which they were added.
 
-    Parameters
-    ----------
-    entries : EntryColumns
-        The live files.
-    matching : numpy array of bool, optional
-        True for each file that can contain a selected row; None for all files.
-
-    Returns
-    -------
-    list of BucketFiles
-        The buckets, and the files in each, in the order in which they were added.
+    `matching` marks the files that can contain a selected row; None means all files.
     """
     files = files_at(entries.files)
     grouped: dict[tuple[int, int], list[int]] = {}
@@ -106,20 +88,6 @@ def prune_sections(sections: Sequence[Section], matching: Collection[str], engin
 
     A file that is alone in its section is pruned if none of its rows can match. Several overlapping files are pruned
     only together, and only if each merged row is a stored row.
-
-    Parameters
-    ----------
-    sections : sequence of Section
-        The sections of a bucket.
-    matching : collection of str
-        The names of the files with a row that can match.
-    engine : str
-        The merge engine.
-
-    Returns
-    -------
-    tuple of Section
-        The remaining sections in the same order.
     """
     remaining: list[Section] = []
     for section in sections:
@@ -139,26 +107,7 @@ def assemble_splits(
     directory: str,
     vectors: Mapping[str, DeletionFile],
 ) -> Iterator[DataSplit]:
-    """Yield the splits of one bucket.
-
-    Parameters
-    ----------
-    snapshot_id : int
-        The snapshot that is planned.
-    bucket : BucketFiles
-        The files of the bucket.
-    rules : ReadRules
-        The rules of the table.
-    directory : str
-        The directory of the bucket.
-    vectors : mapping of str to DeletionFile
-        The deletion vectors of the bucket by name of data file.
-
-    Yields
-    ------
-    DataSplit
-        The splits, which together contain each file once.
-    """
+    """Yield the splits of one bucket."""
     for group in pack_bucket(bucket, rules):
         deletions = tuple(vectors.get(f.file_name) for f in group.files)
         yield DataSplit(

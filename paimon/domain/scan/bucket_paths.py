@@ -19,8 +19,6 @@ from paimon.domain.types.data_types import DataField
 class BucketPaths:
     """The values from which bucket directories are computed.
 
-    Notes
-    -----
     The names come from the options `partition.default-name`, `partition.legacy-name` and `data-file.path-directory`.
     """
 
@@ -43,20 +41,7 @@ class BucketPaths:
         )
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """Return the directory of a bucket.
-
-        Parameters
-        ----------
-        partition : bytes
-            Serialized BinaryRow of the partition columns.
-        bucket : int
-            The bucket.
-
-        Returns
-        -------
-        str
-            The path of the directory.
-        """
+        """Return the directory of a bucket; `partition` is the serialized BinaryRow of the partition columns."""
         values = deserialize(partition, [f.type for f in self.partition_fields])
         path = format_partition_path(values, self.partition_fields, self.default_name, self.legacy_name)
         return self.paths.bucket_directory(path, bucket, self.data_directory)

@@ -17,32 +17,11 @@ from paimon.domain.scan.splits import DataSplit
 
 
 def select_shard(splits: Sequence[DataSplit], shard: int, shards: int) -> tuple[DataSplit, ...]:
-    """Return the part of the splits that one of several readers reads.
+    """Return the part of the splits that one of several readers reads, in the order of the plan.
 
     Files that are read as they are stored are divided by rows, and so are files with columns of the same rows. Files
     that must be merged stay together: their split belongs to the shard with its first row.
 
-    Parameters
-    ----------
-    splits : sequence of DataSplit
-        All splits of a plan.
-    shard : int
-        The number of the reader, from 0.
-    shards : int
-        The number of readers.
-
-    Returns
-    -------
-    tuple of DataSplit
-        In the order of the plan.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no such shard.
-
-    Examples
-    --------
     >>> select_shard((), 0, 3)
     ()
     """
@@ -58,24 +37,9 @@ def select_shard(splits: Sequence[DataSplit], shard: int, shards: int) -> tuple[
 
 
 def select_slice(splits: Sequence[DataSplit], first: int, end: int) -> tuple[DataSplit, ...]:
-    """Return the rows of the splits from one position to another.
+    """Return the splits for the rows from position `first` up to, but not including, `end`, in the order of the plan.
 
-    Parameters
-    ----------
-    splits : sequence of DataSplit
-        All splits of a plan; none of them may need a merge.
-    first, end : int
-        The position of the first row, and the position after the last row.
-
-    Returns
-    -------
-    tuple of DataSplit
-        In the order of the plan.
-
-    Raises
-    ------
-    InvalidRequest
-        The positions are no range, or a split must be merged, so that its rows have no positions.
+    Raises `InvalidRequest` if a split must be merged, because its rows have no positions.
     """
     if not isinstance(first, int) or not isinstance(end, int) or not 0 <= first < end:
         raise InvalidRequest(

@@ -41,34 +41,19 @@ _EXTENSION = ".parquet"
 
 @frozen
 class FileReader:
-    """What the Parquet reader of a query engine can do.
+    """The capabilities of a query engine's Parquet reader."""
 
-    Parameters
-    ----------
-    most_files : int
-        The engine, or its caller, opens its files at once; further files are read as batches.
-    reads_floats : bool
-        The engine decides nothing by the statistics of floating-point columns.
-    maps_names : bool
-        The engine reads a column by the name that the file has for it, and null where the file does not have it.
-    """
-
+    # the largest number of files to open at once; further files are read as batches
     most_files: int = 500
+    # whether the engine decides nothing by the statistics of floating-point columns
     reads_floats: bool = False
+    # whether the engine reads renamed columns by their name in the file, and missing columns as null
     maps_names: bool = False
 
 
 @frozen
 class EngineFiles:
-    """The files of a plan that a query engine may read, and the splits with all other files.
-
-    Parameters
-    ----------
-    files : tuple of DataSplit
-        Splits of one file each.
-    rest : tuple of DataSplit
-        The splits with the other files.
-    """
+    """The files of a plan that a query engine may read, and the splits with all other files."""
 
     files: tuple[DataSplit, ...]
     rest: tuple[DataSplit, ...]
@@ -81,25 +66,9 @@ def select_engine_files(
     columns: Sequence[DataField],
     reader: FileReader,
 ) -> EngineFiles:
-    """Select the files that a query engine may read.
+    """Select the files that a query engine may read; all other files of the splits are in `rest`.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    schemas : mapping of int to TableSchema
-        The schemas of the files that are known, by id. Files of other schemas are not selected.
-    splits : sequence of DataSplit
-        The splits of a scan without row kinds.
-    columns : sequence of DataField
-        The columns of the result.
-    reader : FileReader
-        What the engine can do.
-
-    Returns
-    -------
-    EngineFiles
-        Each file of the splits is in one of both parts.
+    The splits are those of a scan without row kinds. Files of schemas that are not in `schemas` are not selected.
     """
     if not _is_plain_table(table, columns, reader):
         return EngineFiles((), tuple(splits))
@@ -129,20 +98,7 @@ def restrict_split(split: DataSplit, places: Sequence[int]) -> DataSplit:
 
 
 def leave_out_files(splits: Iterable[DataSplit], names: Container[str]) -> list[DataSplit]:
-    """Return splits without the files with some names; splits without other files are left out.
-
-    Parameters
-    ----------
-    splits : iterable of DataSplit
-        The splits.
-    names : container of str
-        Names of files whose rows need no merge.
-
-    Returns
-    -------
-    list of DataSplit
-        The splits with the other files.
-    """
+    """Return the splits without the named files, whose rows need no merge; splits without other files are left out."""
     left = [(split, [i for i, file in enumerate(split.files) if file.file_name not in names]) for split in splits]
     return [restrict_split(split, places) for split, places in left if places or not split.files]
 
@@ -170,19 +126,9 @@ def _is_plain_name(name: str) -> bool:
 
 
 def find_stored_fields(schema: TableSchema, columns: Iterable[DataField]) -> tuple[DataField | None, ...]:
-    """Return the fields that files of a schema have for some columns; None for a column that they do not have.
+    """Return the field with the same id for each column, as files of a schema store it; None where they do not have it.
 
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema of the files.
-    columns : iterable of DataField
-        The columns, of any schema of the table.
-
-    Returns
-    -------
-    tuple of DataField or None
-        Parallel to the columns. Fields have the same ids as the columns, and may have other names and types.
+    Names and types can differ from those of the column.
     """
     held = {f.id: f for f in schema.fields}
     return tuple(held.get(f.id) for f in columns)
@@ -216,22 +162,7 @@ def _is_plain_split(split: DataSplit, place: int) -> bool:
 
 
 def get_constants(table: TableDefinition, partition: bytes, columns: Sequence[DataField]) -> dict[str, Any]:
-    """Return the internal values of the partition columns among some columns.
-
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    partition : bytes
-        Serialized BinaryRow of the partition columns.
-    columns : sequence of DataField
-        The columns.
-
-    Returns
-    -------
-    dict of str to object
-        Values by the name of the column.
-    """
+    """Return the internal values of the partition columns among `columns`; `partition` is a serialized BinaryRow."""
     fields = table.schema.partition_fields
     if not fields:
         return {}

@@ -12,21 +12,9 @@ from paimon.domain.schema.table_definition import TableDefinition
 
 
 def is_key_lookup(table: TableDefinition, predicate: Predicate | None, plan: Plan) -> bool:
-    """Return whether a scan names whole primary keys, and reads no more bytes than one split may have.
+    """Return whether a scan selects complete primary keys, and reads no more bytes than one split may have.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    predicate : Predicate, optional
-        The bound predicate of the scan.
-    plan : Plan
-        The plan of the scan, which reads the rows as they are merged.
-
-    Returns
-    -------
-    bool
-        False for tables without a primary key.
+    `plan` is the plan of a scan that merges rows. The result is False for tables without a primary key.
     """
     schema = table.schema
     if predicate is None or not schema.primary_keys:

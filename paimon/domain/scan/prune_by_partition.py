@@ -32,22 +32,7 @@ _MAX_KEYS = 1_000
 def manifests_to_read(
     manifests: Sequence[ManifestFileMeta], predicate: Predicate | None, partition_fields: Sequence[DataField]
 ) -> tuple[ManifestFileMeta, ...]:
-    """Return the manifests whose partition bounds admit the predicate.
-
-    Parameters
-    ----------
-    manifests : sequence of ManifestFileMeta
-        The manifests of a snapshot.
-    predicate : Predicate, optional
-        The bound predicate on partition columns alone; None for all manifests.
-    partition_fields : sequence of DataField
-        The partition columns.
-
-    Returns
-    -------
-    tuple of ManifestFileMeta
-        The remaining manifests, in the same order.
-    """
+    """Return the manifests, in order, whose partition bounds admit the predicate (on partition columns only)."""
     if predicate is None or not manifests or not partition_fields:
         return tuple(manifests)
     stats = stats_array([m.partition_stats for m in manifests])
@@ -72,22 +57,7 @@ def _may_hold_bucket(manifest: ManifestFileMeta, bucket: int) -> bool:
 
 
 def partition_mask(entries: EntryColumns, predicate: Predicate, partition_fields: Sequence[DataField]) -> Mask:
-    """Mark the entries in partitions for which the predicate can be true.
-
-    Parameters
-    ----------
-    entries : EntryColumns
-        The entries.
-    predicate : Predicate
-        The bound predicate on partition columns alone.
-    partition_fields : sequence of DataField
-        The partition columns.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each entry.
-    """
+    """Mark the entries in partitions for which the bound predicate, on partition columns only, can be true."""
     rows = pa.array(entries.partition_rows, pa.binary())
     width = len(partition_fields)
     columns = {f.name: exact_bounds(rows, i, width, f.type) for i, f in enumerate(partition_fields)}
@@ -108,19 +78,9 @@ def count_buckets(entries: EntryColumns, signs: Integers) -> int:
 
 
 def entry_signs(entries: EntryColumns, *, whole: bool) -> Integers:
-    """Return the sign of each entry for counting.
+    """Return 1 for each added file, and for each deleted file -1 in a whole snapshot or 0 in a change.
 
-    Parameters
-    ----------
-    entries : EntryColumns
-        The entries.
-    whole : bool
-        True for the entries of a whole snapshot, False for those of one change.
-
-    Returns
-    -------
-    numpy array of int64
-        1 for an added file. For a deleted file -1 in a whole snapshot, and 0 in a change.
+    Sums of these signs count files.
     """
     return np.where(entries.kinds == int(FileKind.ADD), 1, -1 if whole else 0)
 
@@ -130,22 +90,7 @@ def _count_positive(groups: Integers, signs: Integers) -> int:
 
 
 def check_partitions(partition_rows: Iterable[bytes], width: int, source: str) -> None:
-    """Refuse partitions with a wrong number of fields.
-
-    Parameters
-    ----------
-    partition_rows : iterable of bytes
-        Serialized BinaryRows.
-    width : int
-        The number of partition columns.
-    source : str
-        The path of the file with the partitions, for the error message.
-
-    Raises
-    ------
-    CorruptTable
-        A partition has another number of fields.
-    """
+    """Refuse serialized partitions with a wrong number of fields; `source` is their file, for the error message."""
     for row in partition_rows:
         if int.from_bytes(row[:4], "big") != width:
             raise CorruptTable(
@@ -154,22 +99,10 @@ def check_partitions(partition_rows: Iterable[bytes], width: int, source: str) -
 
 
 def find_bucket_keys(predicate: Predicate, fields: Sequence[DataField]) -> tuple[tuple[Any, ...], ...] | None:
-    """Return the bucket keys that a selected row can have.
+    """Return the bucket keys that a selected row can have, as internal values; None if a column is not restricted.
 
     CHAR columns restrict nothing. Some formats return their values without trailing blanks, which were part of the
     hash.
-
-    Parameters
-    ----------
-    predicate : Predicate
-        The bound predicate.
-    fields : sequence of DataField
-        The bucket key columns.
-
-    Returns
-    -------
-    tuple of tuple of Any, or None
-        Internal values in the order of the columns; None if the predicate does not restrict all of the columns.
     """
     if not fields or any(isinstance(f.type, CharType) for f in fields):
         return None
@@ -198,21 +131,7 @@ def bucket_mask(
 ) -> Mask:
     """Mark the entries in buckets that can contain one of the keys.
 
-    Parameters
-    ----------
-    entries : EntryColumns
-        The entries. Entries without a fixed number of buckets are always marked.
-    keys : sequence of tuple of Any
-        The bucket keys as internal values.
-    types : sequence of DataType
-        The types of the bucket key columns.
-    function : str
-        The bucket function of the table.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each entry.
+    Entries without a fixed number of buckets are always marked.
     """
     mask = np.ones(len(entries), dtype=bool)
     for total in np.unique(entries.total_buckets).tolist():

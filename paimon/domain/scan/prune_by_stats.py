@@ -36,24 +36,7 @@ Layout = Callable[[TableSchema, str | None], Sequence[DataField]]
 def key_mask(
     entries: EntryColumns, predicate: Predicate, schema: TableSchema, schemas: Mapping[int, TableSchema]
 ) -> Mask:
-    """Mark the files whose key statistics admit a predicate on key columns.
-
-    Parameters
-    ----------
-    entries : EntryColumns
-        The entries of the files.
-    predicate : Predicate
-        The bound predicate.
-    schema : TableSchema
-        The schema that the predicate is bound to.
-    schemas : mapping of int to TableSchema
-        The schemas of the files by id.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each file.
-    """
+    """Mark the files whose key statistics admit a predicate on key columns."""
     stats = entries.files.field("_KEY_STATS")
     return _match_mask(entries.files, stats, predicate, schema, schemas, lambda written, _: written.key_fields)
 
@@ -61,24 +44,7 @@ def key_mask(
 def value_mask(
     entries: EntryColumns, predicate: Predicate, schema: TableSchema, schemas: Mapping[int, TableSchema]
 ) -> Mask:
-    """Mark the files whose value statistics admit the predicate.
-
-    Parameters
-    ----------
-    entries : EntryColumns
-        The entries of the files.
-    predicate : Predicate
-        The bound predicate.
-    schema : TableSchema
-        The schema that the predicate is bound to.
-    schemas : mapping of int to TableSchema
-        The schemas of the files by id.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each file.
-    """
+    """Mark the files whose value statistics admit the predicate."""
     return _match_mask(entries.files, entries.files.field("_VALUE_STATS"), predicate, schema, schemas, _value_layout)
 
 

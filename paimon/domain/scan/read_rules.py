@@ -18,39 +18,23 @@ from paimon.domain.types.data_types import DataType
 
 @frozen
 class ReadRules:
-    """Rules for packing the files of a table into splits.
+    """Rules for packing the files of a table into splits."""
 
-    Parameters
-    ----------
-    merges : bool
-        True if rows with the same key are merged.
-    engine : str
-        The merge engine.
-    hides_level_0 : bool
-        True if level 0 is skipped.
-    unmerged_above_0 : bool
-        True if files above level 0 are not merged with each other.
-    prunes_values : bool
-        True if the value statistics of a file describe its rows. False if one row is spread over several files.
-    is_ordered : bool
-        True if files are read in the order of their sequence numbers. Changes of primary-key tables are read in commit
-        order instead, because old rows have old sequence numbers.
-    is_data_evolution : bool
-        True if the columns of a row can be in several files (data evolution).
-    limits : SplitLimits
-        The sizes of splits.
-    key_types : tuple of DataType
-        The types of the trimmed primary key.
-    """
-
+    # whether rows with the same key are merged
     merges: bool
     engine: str
+    # whether level 0 is skipped
     hides_level_0: bool
+    # whether files above level 0 are not merged with each other
     unmerged_above_0: bool
+    # whether value statistics can prune a file; False if a row is spread over several files
     prunes_values: bool
+    # read files by sequence number; changes of primary-key tables are read in commit order instead
     is_ordered: bool
+    # whether the columns of a row can be in several files
     is_data_evolution: bool
     limits: SplitLimits
+    # the types of the trimmed primary key
     key_types: tuple[DataType, ...] = ()
 
     @classmethod

@@ -13,18 +13,9 @@ from paimon.domain.manifest.entries import DataFileMeta
 
 
 def group_by_row_range(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-    """Group files by their rows.
+    """Group the files of one bucket, in any order, by their rows; the groups ascend by row id.
 
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        The files of one bucket, in any order.
-
-    Returns
-    -------
-    list of tuple of DataFileMeta
-        The groups in the order of row ids; in each group the newest file first. A file without row ids is a group at
-        the end.
+    Each group has its newest file first. A file without row ids is a group at the end.
     """
     with_row_ids = sorted((f for f in files if f.first_row_id is not None), key=first_row_id_of)
     groups: list[list[DataFileMeta]] = []
@@ -39,18 +30,7 @@ def group_by_row_range(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta
 
 
 def find_anchor_file(files: Sequence[DataFileMeta]) -> DataFileMeta:
-    """Return the file of a group to which its deletion vector belongs: the oldest one that is no BLOB or vector file.
-
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        The files of a group, in any order.
-
-    Returns
-    -------
-    DataFileMeta
-        The file.
-    """
+    """Return the file of a group that its deletion vector belongs to: the oldest that is no BLOB or vector file."""
     main = [file for file in files if not file.file_name.endswith(".blob") and ".vector." not in file.file_name]
     return min(main or files, key=lambda file: (file.max_sequence_number, file.file_name))
 

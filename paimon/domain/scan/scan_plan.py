@@ -26,33 +26,21 @@ class ScanKind(Enum):
 
 @frozen(hash=False)
 class ScanRequest:
-    """A request for a scan plan.
+    """A request for a scan plan."""
 
-    Parameters
-    ----------
-    snapshot : Snapshot, optional
-        The snapshot to read; None for an empty table.
-    predicate : Predicate, optional
-        The bound predicate. A plan leaves out only files in which it is true for no row.
-    buckets : frozenset of int, optional
-        The buckets to plan; None for all of them.
-    kind : ScanKind
-        Delta and changelog plans are read without merging. They include level 0 and the postponed bucket, and the
-        statistics of one file never prune another one.
-    min_level : int
-        The lowest level to include.
-    made_since_millis : int, optional
-        Leave out files that were created earlier, by the wall clock of their writers, in epoch milliseconds.
-    shows_level_0 : bool
-        True to merge level 0 in, even if batch reads skip it until it is compacted.
-    """
-
+    # the snapshot to read; None for an empty table
     snapshot: Snapshot | None
+    # bound; a plan leaves out only files in which it is true for no row
     predicate: Predicate | None = None
+    # None for all buckets
     buckets: frozenset[int] | None = None
+    # delta and changelog plans do not merge, include level 0 and postponed files, and prune each file alone
     kind: ScanKind = ScanKind.ALL
+    # the lowest level to include
     min_level: int = 0
+    # leave out files created earlier, by the clock of their writers, in epoch milliseconds
     made_since_millis: int | None = None
+    # whether level 0 is merged in, even if batch reads skip it until it is compacted
     shows_level_0: bool = False
 
 

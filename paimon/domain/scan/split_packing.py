@@ -23,17 +23,10 @@ T = TypeVar("T")
 
 @frozen
 class SplitLimits:
-    """Sizes of splits.
-
-    Parameters
-    ----------
-    target_bytes : int
-        The size of a split.
-    open_cost_bytes : int
-        The smallest size that a file counts with.
-    """
+    """Sizes of splits."""
 
     target_bytes: int
+    # the smallest size that a file counts with
     open_cost_bytes: int
 
 
@@ -46,22 +39,7 @@ class FileGroup:
 
 
 def pack(items: Iterable[T], weight: Callable[[T], int], target: int) -> list[list[T]]:
-    """Pack adjacent items in order.
-
-    Parameters
-    ----------
-    items : iterable of T
-        The items.
-    weight : callable from T to int
-        Returns the size of an item.
-    target : int
-        The largest total size of a pack with several items, in the unit of `weight`.
-
-    Returns
-    -------
-    list of list of T
-        The packs; each has at least one item.
-    """
+    """Pack adjacent items in order, up to a total `weight` of `target`; a larger item is a pack of its own."""
     packs: list[list[T]] = []
     total = 0
     for item in items:

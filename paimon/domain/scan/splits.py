@@ -37,44 +37,28 @@ def _to_ranges(values: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]
 
 @frozen(repr=False)
 class DataSplit:
-    """Files of one bucket of one partition in one snapshot.
-
-    Parameters
-    ----------
-    snapshot_id : int
-        The snapshot that was planned.
-    partition : bytes
-        Serialized BinaryRow of the partition columns.
-    bucket, total_buckets : int
-        The bucket and the number of buckets, as stored in the manifest entries.
-    bucket_path : str
-        The directory of the files.
-    files : tuple of DataFileMeta
-        The files in the order in which they must be read.
-    raw_convertible : bool
-        True if no merge is needed, so that rows are read file by file.
-    deletion_files : tuple of DeletionFile or None
-        Parallel to `files`; empty if no file has a deletion vector.
-    branch : str, optional
-        The branch to read from; None for the branch of the table.
-    before_files, before_deletion_files : tuple
-        For a difference between two states: the files of the earlier state. `files` are those of the later one.
-    row_ranges : tuple of (int, int)
-        Parallel to `files`: the positions of the first row to read of a file, and of the row after the last. Empty if
-        all rows are read.
-    """
+    """Files of one bucket of one partition in one snapshot."""
 
     snapshot_id: int
+    # serialized BinaryRow of the partition columns
     partition: bytes
     bucket: int
+    # the number of buckets, as stored in the manifest entries
     total_buckets: int
     bucket_path: str
+    # in the order in which they must be read
     files: tuple[DataFileMeta, ...] = field(converter=_to_files)
+    # whether no merge is needed, so that rows are read file by file
     raw_convertible: bool = False
+    # parallel to `files`; empty if no file has a deletion vector
     deletion_files: tuple[DeletionFile | None, ...] = field(converter=_to_vectors, default=())
+    # the branch to read from; None for the branch of the table
     branch: str | None = None
+    # for a difference between two states: the files of the earlier state; `files` are the later ones
     before_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    # parallel to `before_files`
     before_deletion_files: tuple[DeletionFile | None, ...] = field(converter=_to_vectors, default=())
+    # parallel to `files`: the positions (first, end) to read, `end` not included; empty: all rows
     row_ranges: tuple[tuple[int, int], ...] = field(converter=_to_ranges, default=())
 
     def __repr__(self) -> str:

@@ -19,19 +19,9 @@ BucketKey = tuple[bytes, int]
 
 
 def difference_splits(before: Iterable[DataSplit], after: Iterable[DataSplit], keyed: bool) -> tuple[DataSplit, ...]:
-    """Return the splits that contain the difference between two states.
+    """Return the splits that contain the difference between two states; earlier files are in `before_files`.
 
-    Parameters
-    ----------
-    before, after : iterable of DataSplit
-        The splits of the earlier and of the later state.
-    keyed : bool
-        True for a primary-key table.
-
-    Returns
-    -------
-    tuple of DataSplit
-        The splits to read; the files of the earlier state are in `before_files`.
+    `keyed` is True for a primary-key table. Without a primary key, only added files are returned.
     """
     if not keyed:
         return tuple(_added_splits(before, after))
@@ -44,17 +34,7 @@ def difference_splits(before: Iterable[DataSplit], after: Iterable[DataSplit], k
 def replaced_splits(before: Iterable[DataSplit], after: Iterable[DataSplit], snapshot_id: int) -> tuple[DataSplit, ...]:
     """Return the splits for the rows that an overwrite replaced.
 
-    Parameters
-    ----------
-    before, after : iterable of DataSplit
-        The splits of the state before and after the overwrite.
-    snapshot_id : int
-        The snapshot of the overwrite.
-
-    Returns
-    -------
-    tuple of DataSplit
-        First the removed files, as `before_files` alone, then the added files.
+    First come the removed files, which are only in `before_files`, then the added files.
     """
     before, after = tuple(before), tuple(after)
     removed = [_as_removed_split(split) for split in _added_splits(after, before)]

@@ -22,57 +22,32 @@ _HINT = "start again with a new checkpoint, or with the checkpoint of this table
 
 @frozen
 class StreamPosition:
-    """A position of a stream scan; positions of one stream are ordered.
+    """A position of a stream scan; positions of one stream are ordered."""
 
-    Parameters
-    ----------
-    snapshot_id : int
-        The snapshot that is read next.
-    splits : int
-        How many of its splits are read.
-    is_state : bool
-        The splits are those of the complete state; the changes after it come next. Otherwise those of the changes.
-    start_id : int
-        The snapshot at which the stream started.
-    start_is_state : bool
-        Whether it started with the complete state of this snapshot.
-    plan : str
-        Identifies the splits that are counted; empty if none is read.
-    last_id : int
-        The newest snapshot of which something was read; 0 at the start.
-    last_identity : str
-        Its delta manifest list, by which a snapshot is recognized; empty at the start.
-    created_millis : int
-        The time of the table's first schema, by which the table is recognized; 0 if it is not known.
-    """
-
+    # the snapshot that is read next
     snapshot_id: int
+    # how many of its splits are already read
     splits: int
+    # whether the splits are those of the complete state, otherwise those of the changes
     is_state: bool
+    # the snapshot at which the stream started
     start_id: int
+    # whether the stream started with the complete state of this snapshot
     start_is_state: bool
+    # identifies the splits that are counted; empty if none is read
     plan: str = ""
+    # the newest snapshot of which something was read; 0 at the start
     last_id: int = 0
+    # delta manifest list of `last_id`, which detects a replaced snapshot; empty at the start
     last_identity: str = ""
+    # time of the first schema, which detects a replaced table; 0 if unknown
     created_millis: int = 0
 
     @classmethod
     def starting(cls, next_id: int, state: Snapshot | None, created_millis: int) -> StreamPosition:
-        """Return the start of a stream.
+        """Return the position before all splits of a stream.
 
-        Parameters
-        ----------
-        next_id : int
-            The snapshot whose changes are read first.
-        state : Snapshot, optional
-            The state to read before these changes.
-        created_millis : int
-            The time of the table's first schema.
-
-        Returns
-        -------
-        StreamPosition
-            A position before all splits.
+        The stream reads the complete `state`, if any, then the changes from `next_id` on.
         """
         first = next_id if state is None else state.id
         return cls(first, 0, state is not None, first, state is not None, created_millis=created_millis)
@@ -89,22 +64,7 @@ class StreamPosition:
         return self.snapshot_id + 1 if self.is_state else self.snapshot_id
 
     def within(self, snapshot: Snapshot, splits: int, plan: str) -> StreamPosition:
-        """Return the position after some splits of the current snapshot.
-
-        Parameters
-        ----------
-        snapshot : Snapshot
-            The current snapshot.
-        splits : int
-            The number of splits, at least 1.
-        plan : str
-            Identifies all its splits.
-
-        Returns
-        -------
-        StreamPosition
-            A position in the same snapshot.
-        """
+        """Return the position after `splits` (at least 1) of a snapshot; `plan` identifies all its splits."""
         last = snapshot.delta_manifest_list
         return evolve(self, splits=splits, plan=plan, last_id=snapshot.id, last_identity=last)
 
@@ -136,12 +96,9 @@ def encode_position(position: StreamPosition | None) -> dict[str, Any]:
 
 
 def decode_position(stored: Mapping[str, Any]) -> StreamPosition | None:
-    """Return the position of `encode_position`.
+    """Return the position that `encode_position` stored.
 
-    Raises
-    ------
-    InvalidRequest
-        The object is not the position of a stream of this library.
+    Raises `InvalidRequest` if the object is not a stream position of this library.
     """
     if _BEGIN in stored:
         return None
@@ -159,21 +116,9 @@ def decode_position(stored: Mapping[str, Any]) -> StreamPosition | None:
 
 
 def check_table(position: StreamPosition, table_name: str, created_millis: int) -> None:
-    """Check that a position belongs to a table.
+    """Refuse a position of another table, or of a table that was dropped and created again.
 
-    Parameters
-    ----------
-    position : StreamPosition
-        The position.
-    table_name : str
-        The table.
-    created_millis : int
-        The time of its first schema.
-
-    Raises
-    ------
-    InvalidRequest
-        The position belongs to another table, or to one that was dropped.
+    `created_millis` is the time of the table's first schema.
     """
     if position.created_millis not in (0, created_millis):
         raise InvalidRequest(
@@ -194,13 +139,7 @@ def identify_plan(splits: Iterable[DataSplit]) -> str:
 
 
 def check_plan(position: StreamPosition, plan: str) -> None:
-    """Check that a position counts the splits of a plan.
-
-    Raises
-    ------
-    InvalidRequest
-        The plan has other splits.
-    """
+    """Check that a position counts the splits of a plan."""
     if position.plan not in ("", plan):
         raise InvalidRequest(
             f"The splits of snapshot {position.snapshot_id} are others than when the stream read the first "

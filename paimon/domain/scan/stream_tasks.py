@@ -23,16 +23,12 @@ class FollowedSplit:
 
 @frozen
 class BatchLimits:
-    """How much one batch reads; None for no limit. A split is not divided.
-
-    Parameters
-    ----------
-    files, rows, bytes : int, optional
-        The largest number of data files, of stored rows, and of stored bytes.
-    """
+    """How much one batch reads; None for no limit. A split is not divided."""
 
     files: int | None = None
+    # stored rows, before merging
     rows: int | None = None
+    # stored bytes
     bytes: int | None = None
 
     @property
@@ -41,20 +37,7 @@ class BatchLimits:
         return (self.files, self.rows, self.bytes) != (None, None, None)
 
     def count_within(self, splits: Sequence[DataSplit], used: BatchSize) -> int:
-        """Return how many of the next splits a batch takes.
-
-        Parameters
-        ----------
-        splits : sequence of DataSplit
-            The next splits, in order.
-        used : BatchSize
-            What the batch has taken already; an empty batch takes the first split in any case.
-
-        Returns
-        -------
-        int
-            The number of splits.
-        """
+        """Return how many of the next splits a batch takes that has `used` already; at least one if it is empty."""
         for count, split in enumerate(splits):
             size = used.plus(split)
             if (used.files or count) and self._is_exceeded_by(size):
@@ -86,22 +69,10 @@ class BatchSize:
 
 
 def group_by_key_order(splits: Iterable[FollowedSplit], mode: BucketMode) -> list[tuple[FollowedSplit, ...]]:
-    """Return the splits of each task.
+    """Return the splits of each task. `splits` are those of a batch, in the order of their snapshots.
 
-    Rows of a state have one row for each key, so each split is a task. Changes of a bucket belong together. If a
-    partition was rescaled between them, its changes do; in a cross-partition table, where a key can move, all changes.
-
-    Parameters
-    ----------
-    splits : iterable of FollowedSplit
-        The splits of a batch, in the order of their snapshots.
-    mode : BucketMode
-        How the table assigns rows to buckets.
-
-    Returns
-    -------
-    list of tuple of FollowedSplit
-        The splits of one task each, in order.
+    A state has one row for each key, so each of its splits is a task. Changes of a bucket stay together. So do all
+    changes of a partition that was rescaled between them, and all changes of a cross-partition table.
     """
     all_splits = list(splits)
     if mode is BucketMode.UNAWARE or all(followed.is_state for followed in all_splits):

@@ -28,20 +28,7 @@ class BucketMode(Enum):
 
 
 def get_bucket_mode(schema: TableSchema, options: TableOptions) -> BucketMode:
-    """Return the bucket mode of a table.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The keys and partition columns.
-    options : TableOptions
-        The effective options.
-
-    Returns
-    -------
-    BucketMode
-        The mode that follows from the option `bucket` and the keys.
-    """
+    """Return the bucket mode that follows from the option `bucket` and the keys of a table."""
     if options.bucket == POSTPONED:
         return BucketMode.POSTPONED
     if options.bucket != UNAWARE:

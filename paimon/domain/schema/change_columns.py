@@ -72,34 +72,9 @@ OPTIONS_OF_CHANGES = (_BEFORE_PARTITION, _NO_NEW_NOT_NULL, _ONLY_IMPLICIT_CASTS)
 def add_field(
     schema: TableSchema, path: Path, data_type: DataType, comment: str | None, position: Position
 ) -> tuple[Fields, int]:
-    """Add a field.
+    """Add a nullable field; return all fields of the table and the highest id. `path` ends with the new name.
 
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the new field.
-    data_type : DataType
-        Its type, which must be nullable, because stored rows have no value.
-    comment : str, optional
-        Its comment.
-    position : Position
-        Its place among its siblings.
-
-    Returns
-    -------
-    (tuple of DataField, int)
-        All fields of the table, and the highest id.
-
-    Raises
-    ------
-    InvalidRequest
-        The type is NOT NULL.
-    AlreadyExists
-        A sibling has this name.
-    NotFound
-        The path leads nowhere, or the position names no sibling.
+    A NOT NULL type is refused, because stored rows have no value for the field.
     """
     if not data_type.nullable:
         raise InvalidRequest(
@@ -126,22 +101,7 @@ def default_position(schema: TableSchema, path: Path) -> Position:
 
 
 def rename_field(schema: TableSchema, path: Path, new_name: str) -> Fields:
-    """Rename a field.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the field.
-    new_name : str
-        The new name of the field.
-
-    Returns
-    -------
-    tuple of DataField
-        All fields of the table.
-    """
+    """Rename a field."""
     _refuse_keys(path, schema.partition_keys, "renamed", "partition")
 
     def change(fields: Fields, name: str) -> Fields:
@@ -154,26 +114,12 @@ def rename_field(schema: TableSchema, path: Path, new_name: str) -> Fields:
 
 
 def drop_field(schema: TableSchema, path: Path) -> Fields:
-    """Drop a field that is not part of a key.
-
-    Raises
-    ------
-    InvalidRequest
-        The field is part of a key, or the only one of its row.
-    NotFound
-        The path leads nowhere.
-    """
+    """Drop a field that is neither part of a key nor the only field of its row."""
     _refuse_keys(path, schema.partition_keys, "dropped", "partition")
     _refuse_keys(path, schema.primary_keys, "dropped", "primary key")
 
     def change(fields: Fields, name: str) -> Fields:
-        """Drop the field from its siblings.
-
-        Raises
-        ------
-        InvalidRequest
-            The field is the only one.
-        """
+        """Drop the field from its siblings."""
         column = _find(fields, name)
         if len(fields) == 1:
             raise InvalidRequest(
@@ -187,21 +133,7 @@ def drop_field(schema: TableSchema, path: Path) -> Fields:
 def set_type(schema: TableSchema, path: Path, data_type: DataType, keep_nullability: bool) -> Fields:
     """Change the type of a field to one that stored values can be cast to.
 
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the field.
-    data_type : DataType
-        The new type.
-    keep_nullability : bool
-        Whether null stays allowed, or forbidden, as it is now; otherwise `data_type` decides.
-
-    Returns
-    -------
-    tuple of DataField
-        All fields of the table.
+    With `keep_nullability`, the field keeps its NULL or NOT NULL; otherwise `data_type` decides.
     """
     _refuse_keys(path, schema.partition_keys, "given another type", "partition")
     _refuse_keys(path, schema.primary_keys, "given another type", "primary key")
@@ -223,22 +155,7 @@ def set_type(schema: TableSchema, path: Path, data_type: DataType, keep_nullabil
 
 
 def set_nullability(schema: TableSchema, path: Path, nullable: bool) -> Fields:
-    """Allow or forbid null in a field.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the field.
-    nullable : bool
-        Whether null is allowed.
-
-    Returns
-    -------
-    tuple of DataField
-        All fields of the table.
-    """
+    """Allow or forbid null in a field."""
     _refuse_keys(path, schema.primary_keys, "made nullable or not", "primary key")
 
     def change(fields: Fields, name: str) -> Fields:
@@ -251,42 +168,12 @@ def set_nullability(schema: TableSchema, path: Path, nullable: bool) -> Fields:
 
 
 def set_comment(schema: TableSchema, path: Path, comment: str | None) -> Fields:
-    """Change the comment of a field.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the field.
-    comment : str, optional
-        The comment; None removes it.
-
-    Returns
-    -------
-    tuple of DataField
-        All fields of the table.
-    """
+    """Change the comment of a field; None removes it."""
     return _edit(schema.fields, path, lambda fields, name: _change_field(fields, name, description=comment))
 
 
 def set_default(schema: TableSchema, path: Path, default: str | None) -> Fields:
-    """Change the default value of a field.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the field.
-    default : str, optional
-        Text of an SQL literal; None removes the default.
-
-    Returns
-    -------
-    tuple of DataField
-        All fields of the table.
-    """
+    """Change the default value of a field: the text of an SQL literal. None removes the default."""
 
     def change(fields: Fields, name: str) -> Fields:
         """Change the default of the field among its siblings."""
@@ -298,36 +185,10 @@ def set_default(schema: TableSchema, path: Path, default: str | None) -> Fields:
 
 
 def move_field(schema: TableSchema, path: Path, position: Position) -> Fields:
-    """Move a field among its siblings.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema to change.
-    path : tuple of str
-        The names from the column down to the field.
-    position : Position
-        The new place.
-
-    Returns
-    -------
-    tuple of DataField
-        All fields of the table.
-
-    Raises
-    ------
-    InvalidRequest
-        The position refers to the field itself.
-    """
+    """Move a field among its siblings. A position that refers to the field itself is refused."""
 
     def change(fields: Fields, name: str) -> Fields:
-        """Move the field among its siblings.
-
-        Raises
-        ------
-        InvalidRequest
-            The position refers to the field itself.
-        """
+        """Move the field among its siblings."""
         column = _find(fields, name)
         if position.reference == name:
             raise InvalidRequest(f"Column {name!r} cannot be moved next to itself", subject=name)

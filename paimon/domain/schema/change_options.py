@@ -42,28 +42,9 @@ _MERGE_ENDINGS = frozenset({
 
 
 def set_option(options: Mapping[str, str], key: str, value: str) -> dict[str, str]:
-    """Return the options with one of them set.
+    """Return a copy of the options with one of them set, in the form in which it is stored.
 
-    Parameters
-    ----------
-    options : mapping
-        Option texts by key.
-    key : str
-        The option to set.
-    value : str
-        Its new text.
-
-    Returns
-    -------
-    dict
-        A copy; the value has the form in which it is stored.
-
-    Raises
-    ------
-    InvalidRequest
-        The option is fixed when the table is created.
-    Unsupported
-        The new table type is not supported.
+    Options that are fixed when the table is created, and table types that are not supported, are refused.
     """
     if key in _KEYS_OF_SCHEMA:
         raise InvalidRequest(
@@ -78,20 +59,7 @@ def set_option(options: Mapping[str, str], key: str, value: str) -> dict[str, st
 
 
 def check_option_changes(old: Mapping[str, str], new: Mapping[str, str], touched: Iterable[str]) -> None:
-    """Refuse changes of options that a table with snapshots cannot follow.
-
-    Parameters
-    ----------
-    old, new : mapping
-        All option texts before and after the change.
-    touched : iterable of str
-        The keys that were set or removed.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option.
-    """
+    """Refuse option changes that a table with snapshots cannot follow; `touched` are the keys set or removed."""
     before, after = TableOptions.of(old), TableOptions.of(new)
     for key in touched:
         name = canonical_key(key)
@@ -121,13 +89,7 @@ def find_merge_changes(old: TableSchema, new: TableSchema, touched: Iterable[str
 
 
 def check_dynamic_changes(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse dynamic options by which stored rows would be read, or merged for good, in another way than stored.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option.
-    """
+    """Refuse dynamic options by which stored rows would be read, or merged for good, in another way than stored."""
     stored = TableOptions.of(schema.options)
     for key in sorted({*stored.values, *options.values}):
         option = OPTIONS.get(key)
@@ -173,20 +135,7 @@ def _immutable_error(key: str, when: str, hint: str | None = None) -> InvalidReq
 
 
 def rename_references(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """Return the options with a new name wherever they name a column.
-
-    Parameters
-    ----------
-    options : mapping
-        Option texts by key; the keys ``fields.<column>.…`` name columns too.
-    old, new : str
-        The names of the column.
-
-    Returns
-    -------
-    dict
-        A copy.
-    """
+    """Return a copy of the options with a column renamed in values and keys, such as ``fields.<column>.…``."""
     return {_rename_in_key(k, old, new): _rename_in_value(k, v, old, new) for k, v in options.items()}
 
 

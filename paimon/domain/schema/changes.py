@@ -213,28 +213,10 @@ SchemaChange = (
 
 
 def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snapshots: bool) -> TableSchema:
-    """Apply changes to a schema and check the result.
+    """Apply changes to a schema in order, and check the result; return `schema` itself if nothing changes.
 
-    Parameters
-    ----------
-    schema : TableSchema
-        The newest schema of the table.
-    changes : sequence of SchemaChange
-        Applied in order.
-    has_snapshots : bool
-        Whether the table has a snapshot, after which some options and the primary key are fixed.
-
-    Returns
-    -------
-    TableSchema
-        The changed schema, of the newest version; `schema` itself where nothing changes.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported
-        A change would break the table, or alter what stored rows mean.
-    NotFound, AlreadyExists
-        A column does not exist, or exists already.
+    With `has_snapshots`, the primary key and some options are fixed. Changes that alter the meaning of stored rows are
+    refused.
     """
     changed = schema
     for change in changes:

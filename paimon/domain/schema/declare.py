@@ -43,23 +43,7 @@ def declare_schema(
 ) -> TableSchema:
     """Build and check the schema of a new table; `check_schema` lists what is refused.
 
-    Parameters
-    ----------
-    fields : iterable of DataField
-        The columns; their ids are ignored.
-    primary_keys, partition_keys : sequence of str
-        Names of columns.
-    options : mapping
-        Option texts by key.
-    comment : str, optional
-        The table's comment.
-    time_millis : int
-        The time of creation in epoch milliseconds.
-
-    Returns
-    -------
-    TableSchema
-        The schema with id 0.
+    The ids of `fields` are ignored, and new ones are assigned.
     """
     texts = {key: to_stored_option(key, value) for key, value in options.items()}
     primary = _take_key_option(texts, "primary-key", primary_keys)
@@ -103,13 +87,7 @@ def _take_key_option(options: dict[str, str], key: str, given: Sequence[str]) ->
 
 
 def check_default(column: DataField) -> None:
-    """Refuse a default value that is not a value of the column; defaults of nested types are not checked.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the column.
-    """
+    """Refuse a default value that is not a value of the column; defaults of nested types are not checked."""
     if column.default_value is None or isinstance(column.type, (*dt.NESTED_TYPES, dt.VariantType)):
         return
     try:

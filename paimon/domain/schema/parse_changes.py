@@ -43,28 +43,10 @@ COMMENT_OPTION = "comment"
 
 
 def parse_schema_changes(text: str) -> Changes:
-    """Parse one clause of ALTER TABLE.
+    """Parse one clause of ALTER TABLE; return one change for each column or option that it names.
 
-    Parameters
-    ----------
-    text : str
-        One clause, such as ``"ADD COLUMN x INT AFTER id"``. A name in back quotes may contain any character, and
-        ``a.b`` names the field `b` of the ROW column `a`.
+    ``a.b`` names the field `b` of the ROW column `a`. A name in back quotes may contain any character.
 
-    Returns
-    -------
-    tuple of SchemaChange
-        One change for each column or option that the clause names.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is no such clause; the message shows where reading stopped.
-    Unsupported
-        The clause is one that tables do not have.
-
-    Examples
-    --------
     >>> parse_schema_changes("RENAME COLUMN price TO unit_price")
     (RenameColumn(path=('price',), new_name='unit_price'),)
     """
@@ -82,15 +64,7 @@ def parse_schema_changes(text: str) -> Changes:
 
 
 def read_schema_changes(reader: TokenReader) -> Changes:
-    """Read one clause of ALTER TABLE, and leave what follows.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is no such clause; the message shows where reading stopped.
-    Unsupported
-        The clause is one that tables do not have.
-    """
+    """Read one clause of ALTER TABLE, and leave the tokens after it in the reader."""
     for words, hint in _REFUSED.items():
         if reader.read_if_next(*words):
             raise Unsupported(f"ALTER TABLE … {' '.join(words).rstrip(' (')}", hint=hint)

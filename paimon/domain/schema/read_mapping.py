@@ -17,21 +17,14 @@ from paimon.domain.types.data_types import DataField, DataType
 
 @frozen
 class FieldMapping:
-    """The source of one column of a read.
+    """The source of one column of a read."""
 
-    Parameters
-    ----------
-    wanted : DataField
-        The column as the reader wants it.
-    source : DataField, optional
-        The file's column, with the file's names and types, nested rows reduced to the fields wanted. None: the file
-        has nothing of it (of a nested row: none of the fields wanted), so every value is null, as Java reads it.
-    needs_cast : bool
-        Whether the values must be cast to the wanted type after reading (by `paimon.domain.columns.cast`).
-    """
-
+    # the column as the reader wants it
     wanted: DataField
+    # the file's column, with the file's names and types; nested rows contain only the wanted fields. None: the file has
+    # no part of the column, so every value is null, as in Java
     source: DataField | None
+    # the values must be cast to the wanted type after reading, by `paimon.domain.columns.cast`
     needs_cast: bool
 
 

@@ -41,26 +41,10 @@ def schema_to_json(schema: TableSchema) -> bytes:
 
 
 def schema_from_json(data: bytes, path: str) -> TableSchema:
-    """Parse a schema file.
+    """Parse a schema file; members that this library does not know are kept in `unknown`.
 
-    Parameters
-    ----------
-    data : bytes
-        The content of the file.
-    path : str
-        The file, for errors.
-
-    Returns
-    -------
-    TableSchema
-        The schema, with the members that this library does not know.
-
-    Raises
-    ------
-    CorruptTable
-        A broken file: no JSON, missing members, wrong types, keys that name no column, duplicate ids or names.
-    Unsupported
-        A version or a data type of newer releases.
+    A damaged file, including keys that name no column and duplicate ids, raises `CorruptTable`. A version or data type
+    of a newer release raises `Unsupported`.
     """
     members = load_object(data, path, SCHEMA_FILE)
     version = members.version("schema", NEWEST_VERSION)

@@ -44,29 +44,17 @@ class TableOrigin:
 
 @frozen(hash=False)
 class TableDefinition:
-    """A table at one schema version with its effective options: the stored ones, overridden by dynamic ones.
+    """A table at one schema version with its effective options: the stored ones, overridden by dynamic ones."""
 
-    Parameters
-    ----------
-    table_name : str
-        The full name, such as ``"shop.orders"``; for tables opened by path, the path or its last part.
-    paths : TablePaths
-        The paths of the table, seen from its branch.
-    schema : TableSchema
-        The schema that is read or written.
-    options : TableOptions
-        The effective options.
-    allowed_roots : tuple of str
-        Roots outside the table that the caller allows its files to lie under.
-    origin : TableOrigin, optional
-        Identifies the table. Without it, no operation notices that the table was dropped and created again.
-    """
-
+    # the full name, such as "shop.orders"; for tables opened by path, the path or its last part
     table_name: str
+    # seen from the branch of the table
     paths: TablePaths
     schema: TableSchema
     options: TableOptions
+    # directories outside the table that the caller allows data files to lie in
     allowed_roots: tuple[str, ...] = ()
+    # identifies the table; if None, no operation notices that the table was dropped and created again
     origin: TableOrigin | None = field(default=None, repr=False)
 
     def at_schema(self, schema: TableSchema) -> TableDefinition:

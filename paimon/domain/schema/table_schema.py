@@ -29,39 +29,23 @@ def _names(values: Iterable[str]) -> tuple[str, ...]:
 
 @frozen
 class TableSchema:
-    """One version of a table's columns, keys and options.
+    """One version of a table's columns, keys and options."""
 
-    Parameters
-    ----------
-    id : int
-        The version number of the schema, from 0; it is part of the file name.
-    fields : tuple of DataField
-        The columns, in order.
-    highest_field_id : int
-        The highest id that was ever assigned; -1 for none.
-    partition_keys, primary_keys : tuple of str
-        Names of columns, in key order.
-    options : mapping
-        Stored option texts by key.
-    comment : str, optional
-        The comment of the table.
-    time_millis : int
-        The time of the change, in epoch milliseconds.
-    version : int
-        The version of the file format of schemas.
-    unknown : mapping
-        JSON members that this library does not know. They are written back.
-    """
-
+    # the schema version, from 0; part of the file name
     id: int
     fields: tuple[DataField, ...] = field(converter=_fields)
+    # the highest field id ever assigned, dropped fields included; -1 for none
     highest_field_id: int
     partition_keys: tuple[str, ...] = field(converter=_names, default=())
     primary_keys: tuple[str, ...] = field(converter=_names, default=())
+    # stored option texts by key, without dynamic options
     options: Mapping[str, str] = field(converter=_frozen_map, factory=dict)
     comment: str | None = None
+    # the time of the change, in epoch milliseconds
     time_millis: int = 0
+    # the version of the schema file format
     version: int = 3
+    # JSON members that this library does not know; they are written back
     unknown: Mapping[str, Any] = field(converter=_frozen_map, factory=dict)
 
     @cached_property
@@ -80,13 +64,7 @@ class TableSchema:
         return {f.name: f for f in self.fields}
 
     def field_of(self, name: str) -> DataField:
-        """Return the column of this name.
-
-        Raises
-        ------
-        KeyError
-            There is no such column.
-        """
+        """Return the column of this name; raise `KeyError` if there is none."""
         return self.fields_by_name[name]
 
     @property

@@ -30,15 +30,7 @@ from paimon.domain.whitespace import is_blank
 
 
 def check_schema(schema: TableSchema) -> None:
-    """Refuse a schema that no table can have.
-
-    Raises
-    ------
-    InvalidRequest
-        A column, key or option is not allowed, or options contradict each other.
-    Unsupported
-        The schema needs a feature that this library does not have.
-    """
+    """Refuse a schema that no table can have (`InvalidRequest`) or that needs a missing feature (`Unsupported`)."""
     _check_texts(schema)
     _check_columns(schema.fields)
     for kind, keys in (("primary key", schema.primary_keys), ("partition key", schema.partition_keys)):

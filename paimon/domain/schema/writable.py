@@ -20,16 +20,7 @@ _SEQUENCE_OPTIONS = ("sequence.snapshot-ordering", "write.sequence-number-init-m
 def check_rows_writable(table: TableDefinition) -> None:
     """Refuse a table whose rows this library cannot store as Java does.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table that a writer or a compaction writes files of rows for.
-
-    Raises
-    ------
-    Unsupported
-        The table is not an ordinary Paimon table, or has a BLOB column, at any depth, or an option that changes how
-        rows are stored and that this library does not follow.
+    This concerns other table types, BLOB columns at any depth, and stored options that change how rows are numbered.
     """
     check_table_type(table.options, table.table_name)
     if table.schema.primary_keys:

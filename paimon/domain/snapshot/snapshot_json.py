@@ -62,26 +62,9 @@ def _to_members(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def snapshot_from_json(data: bytes, path: str) -> Snapshot:
-    """Decode a snapshot file, or the file of a decoupled changelog.
+    """Decode a snapshot file, or the file of a decoupled changelog; unknown members are kept in `unknown`.
 
-    Parameters
-    ----------
-    data : bytes
-        The content of the file.
-    path : str
-        The path of the file, for error messages.
-
-    Returns
-    -------
-    Snapshot
-        The snapshot; unknown members are in `unknown`.
-
-    Raises
-    ------
-    CorruptTable
-        The content is not JSON, a member is missing, or a value has a wrong type or is out of range.
-    Unsupported
-        The version or the commit kind is of a newer release.
+    Invalid content raises `CorruptTable`. A version or commit kind of a newer release raises `Unsupported`.
     """
     return _from_members(load_object(data, path, SNAPSHOT_FILE))
 
@@ -125,13 +108,7 @@ def _read_commit_kind(members: Members) -> CommitKind:
 
 
 def tag_to_json(tag: Tag) -> bytes:
-    """Return the bytes of a tag file.
-
-    Raises
-    ------
-    ValueError
-        The creation time of the tag is not a local ISO time.
-    """
+    """Return the bytes of a tag file; a creation time that is not a local ISO time raises ValueError."""
     members = _to_members(tag.snapshot)
     if tag.create_time is not None:
         members["tagCreateTime"] = _to_time_parts(tag.create_time)
@@ -143,26 +120,7 @@ def tag_to_json(tag: Tag) -> bytes:
 def tag_from_json(name: str, data: bytes, path: str) -> Tag:
     """Decode a tag file.
 
-    Parameters
-    ----------
-    name : str
-        The name of the tag.
-    data : bytes
-        The content of the file.
-    path : str
-        The path of the file, for error messages.
-
-    Returns
-    -------
-    Tag
-        The tag with its snapshot.
-
-    Raises
-    ------
-    CorruptTable
-        The content is not JSON, a member is missing, or a value has a wrong type or is out of range.
-    Unsupported
-        The version or the commit kind is of a newer release.
+    Invalid content raises `CorruptTable`. A version or commit kind of a newer release raises `Unsupported`.
     """
     members = load_object(data, path, SNAPSHOT_FILE)
     return Tag(name, _from_members(members), _read_create_time(members), _read_retained_seconds(members))

@@ -28,31 +28,18 @@ _MINUTES = "%Y%m%d%H%M"
 
 @frozen
 class TagPeriods:
-    """Periods of one length, and the format of their names.
+    """Periods of one length, and the format of their names."""
 
-    Parameters
-    ----------
-    millis : int
-        The length of a period.
-    name_format : str
-        The format of names, for `strftime`.
-    daily : bool
-        True if periods are days; a name can then be followed by a blank and more text.
-    """
-
+    # the length of a period
     millis: int
+    # a format for `strftime`
     name_format: str
+    # periods are days; a blank and more text may then follow a name
     daily: bool = False
 
     @classmethod
     def of(cls, options: TableOptions) -> TagPeriods:
-        """Return the periods that the options `tag.creation-period*` and `tag.period-formatter` define.
-
-        Raises
-        ------
-        InvalidRequest
-            The duration is not valid.
-        """
+        """Return the periods that the options `tag.creation-period*` and `tag.period-formatter` define."""
         duration = options.get("tag.creation-period-duration")
         if duration is not None:
             return cls(parse_duration_millis(duration, "tag.creation-period-duration"), _MINUTES)
@@ -64,13 +51,7 @@ class TagPeriods:
         return cls(_LENGTHS[period], (_DAYS if daily else _HOURS)[form], daily)
 
     def check_delay(self, delay_millis: int) -> None:
-        """Refuse a delay that is not shorter than a period.
-
-        Raises
-        ------
-        InvalidRequest
-            The delay is at least as long as a period.
-        """
+        """Refuse a delay that is not shorter than a period."""
         if delay_millis >= self.millis:
             raise InvalidRequest(
                 f"Option 'tag.creation-delay' ({delay_millis} ms) must be below the tag period ({self.millis} ms)",

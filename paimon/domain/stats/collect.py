@@ -24,8 +24,6 @@ from paimon.domain.types.data_types import DataType, DoubleType, FloatType
 def collect_column_stats(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> ColumnStats:
     """Collect the bounds and the null count of a canonical Arrow column; a column without values has no bounds.
 
-    Examples
-    --------
     >>> collect_column_stats(pa.array([2.5, None, 0.5]), DoubleType())
     ColumnStats(minimum=0.5, maximum=2.5, null_count=1)
     """
@@ -46,19 +44,9 @@ def _floating(array: pa.Array | pa.ChunkedArray, nulls: int) -> ColumnStats:
 
 
 def combine_column_stats(first: ColumnStats, second: ColumnStats, data_type: DataType) -> ColumnStats:
-    """Combine the statistics of two parts of a column.
+    """Combine the full statistics of two parts of a column; the null count is None if one is unknown.
 
-    Parameters
-    ----------
-    first, second : ColumnStats
-        Full statistics, as `collect_column_stats` returns them.
-    data_type : DataType
-        The type of the column, which determines the order of values.
-
-    Returns
-    -------
-    ColumnStats
-        The statistics of both parts; the null count is None where one is unknown.
+    `data_type` determines the order of values.
     """
     counts = (first.null_count, second.null_count)
     return ColumnStats(

@@ -29,48 +29,20 @@ def _plain(modes: Mapping[str, StatsMode]) -> Mapping[str, StatsMode]:
 
 @frozen(hash=False)
 class StatsRules:
-    """The statistics options of a table, for files of one level and format.
-
-    Parameters
-    ----------
-    mode : StatsMode
-        The table's mode, or that of the level.
-    column_modes : mapping
-        Modes of single columns.
-    first_columns : int
-        Only so many columns have statistics; a negative number means all.
-    dense : bool
-        `metadata.stats-dense-store`.
-    format_name : str
-        The file's format; Parquet files have no statistics of nested columns.
-    """
+    """The statistics options of a table, for files of one level and format."""
 
     mode: StatsMode
     column_modes: Mapping[str, StatsMode] = field(converter=_plain, factory=dict)
+    # only this number of columns have statistics; negative: all
     first_columns: int = -1
+    # `metadata.stats-dense-store`
     dense: bool = True
+    # Parquet files have no statistics of nested columns
     format_name: str = "parquet"
 
     @classmethod
     def of(cls, options: TableOptions, level: int, format_name: str, changelog: bool = False) -> StatsRules:
-        """Build the rules for data files, or changelog files, of a level.
-
-        Parameters
-        ----------
-        options : TableOptions
-            The options of the table.
-        level : int
-            The level of the files.
-        format_name : str
-            The format of the files.
-        changelog : bool
-            Whether the files are changelog files, which may have a mode of their own.
-
-        Returns
-        -------
-        StatsRules
-            The rules.
-        """
+        """Build the rules for data files of a level, or for its changelog files, which can have a mode of their own."""
         own = options.values.get("changelog-file.stats-mode") if changelog else None
         prefix, suffix = "fields.", ".stats-mode"
         columns = {
@@ -82,21 +54,9 @@ class StatsRules:
         return cls(mode, columns, options.stats_keep_first_columns, options.stats_dense_store, format_name)
 
     def mode_of(self, name: str, position: int, is_key: bool = False) -> StatsMode:
-        """Return the mode of a column.
+        """Return the mode of a column; `position` counts from 0.
 
-        Parameters
-        ----------
-        name : str
-            The column.
-        position : int
-            Its place among the columns, from 0.
-        is_key : bool
-            True for key columns, and for the value columns that replace them in thin mode.
-
-        Returns
-        -------
-        StatsMode
-            The mode.
+        `is_key` is True for key columns, and for the value columns that replace them in thin mode.
         """
         if name in self.column_modes:
             return self.column_modes[name]
@@ -111,23 +71,9 @@ def to_value_stats(
     rules: StatsRules,
     thin_keys: frozenset[str] = frozenset(),
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Return the statistics of the value columns, in the form that the rules ask for.
+    """Return the statistics of the value columns, in the form that the rules ask for, and the names of its columns.
 
-    Parameters
-    ----------
-    fields : sequence of DataField
-        The table's columns as written.
-    stats : sequence of ColumnStats
-        Full statistics of each column, as the format reports them.
-    rules : StatsRules
-        The table's options.
-    thin_keys : frozenset of str
-        In thin mode, the columns of the key.
-
-    Returns
-    -------
-    (SimpleStats, tuple of str or None)
-        The statistics, and the names of the columns that have some; None where all columns have a place.
+    `stats` are full, as the format reports them. The names are None if all columns have an entry.
     """
     kept = [
         _reduce_to_mode(column, found, rules, rules.mode_of(column.name, i, column.name in thin_keys))
@@ -141,22 +87,7 @@ def to_value_stats(
 
 
 def to_key_stats(key_fields: Sequence[DataField], stats: Sequence[ColumnStats], rules: StatsRules) -> SimpleStats:
-    """Return the statistics of the key columns, one place for each column.
-
-    Parameters
-    ----------
-    key_fields : sequence of DataField
-        The key columns.
-    stats : sequence of ColumnStats
-        Full statistics of each column.
-    rules : StatsRules
-        The table's options.
-
-    Returns
-    -------
-    SimpleStats
-        Nulls where the mode keeps nothing.
-    """
+    """Return the statistics of the key columns, one entry for each; null where the mode keeps nothing."""
     kept = [
         _reduce_to_mode(column, found, rules, rules.mode_of(column.name, i, is_key=True)) or ColumnStats()
         for i, (column, found) in enumerate(zip(key_fields, stats, strict=True))

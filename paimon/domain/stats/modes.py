@@ -37,17 +37,10 @@ class Keep(Enum):
 
 @frozen
 class StatsMode:
-    """A statistics mode.
-
-    Parameters
-    ----------
-    keep : Keep
-        How much is kept.
-    length : int
-        For TRUNCATED, the number of characters that text is cut to.
-    """
+    """A statistics mode."""
 
     keep: Keep
+    # for TRUNCATED, the number of characters that text is cut to
     length: int = 0
 
 
@@ -58,8 +51,6 @@ KEY_MODE = StatsMode(Keep.TRUNCATED, 128)
 def parse_mode(text: str) -> StatsMode:
     """Parse the text of an option to a statistics mode.
 
-    Examples
-    --------
     >>> parse_mode("truncate(16)").length
     16
     """
@@ -73,22 +64,7 @@ def has_bounds(data_type: DataType) -> bool:
 
 
 def apply_stats_mode(stats: ColumnStats, data_type: DataType, mode: StatsMode) -> ColumnStats | None:
-    """Reduce a column's full statistics to a mode.
-
-    Parameters
-    ----------
-    stats : ColumnStats
-        Full statistics.
-    data_type : DataType
-        The type of the column.
-    mode : StatsMode
-        How much to keep.
-
-    Returns
-    -------
-    ColumnStats or None
-        None where the mode keeps nothing.
-    """
+    """Reduce the full statistics of a column to a mode; None if the mode keeps nothing."""
     if mode.keep is Keep.NONE:
         return None
     if mode.keep is Keep.COUNTS or not has_bounds(data_type):
@@ -110,8 +86,6 @@ def _truncate_bounds(stats: ColumnStats, length: int) -> ColumnStats:
 def upper_bound(text: str, length: int) -> str | None:
     """Return a text of at most `length` characters that is not smaller than this one; None where there is none.
 
-    Examples
-    --------
     >>> upper_bound("abcdef", 3)
     'abd'
     """

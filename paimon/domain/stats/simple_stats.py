@@ -17,17 +17,11 @@ EMPTY_ROW = bytes(12)
 
 @frozen
 class ColumnStats:
-    """Bounds and null count of one column in one file; None where unknown.
+    """Bounds and null count of one column in one file; None where unknown."""
 
-    Parameters
-    ----------
-    minimum, maximum : object
-        Internal values (see `paimon.domain.row.values`): bounds, which need not occur in the file.
-    null_count : int or None
-        The number of nulls.
-    """
-
+    # an internal value, see `paimon.domain.row.values`; a bound that need not occur in the file
     minimum: Any = None
+    # as `minimum`
     maximum: Any = None
     null_count: int | None = None
 
@@ -38,18 +32,13 @@ def _counts(values: Iterable[int | None]) -> tuple[int | None, ...]:
 
 @frozen
 class SimpleStats:
-    """Statistics as manifests store them.
+    """Statistics as manifests store them."""
 
-    Parameters
-    ----------
-    min_values, max_values : bytes
-        Serialized BinaryRows.
-    null_counts : tuple of (int or None)
-        One for each field of the rows.
-    """
-
+    # serialized BinaryRow
     min_values: bytes = EMPTY_ROW
+    # serialized BinaryRow
     max_values: bytes = EMPTY_ROW
+    # one for each field of the rows; None if unknown
     null_counts: tuple[int | None, ...] = field(converter=_counts, default=())
 
 

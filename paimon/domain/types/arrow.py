@@ -73,8 +73,6 @@ _UNIT_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 def timestamp_unit(precision: int) -> str:
     """Return the Arrow unit that holds timestamps of a precision (0 to 9 digits).
 
-    Examples
-    --------
     >>> [timestamp_unit(precision) for precision in (0, 3, 6, 9)]
     ['s', 'ms', 'us', 'ns']
     """
@@ -84,8 +82,6 @@ def timestamp_unit(precision: int) -> str:
 def arrow_type(data_type: DataType) -> pa.DataType:
     """Return the canonical Arrow type of a data type; nullability inside nested types is kept.
 
-    Examples
-    --------
     >>> arrow_type(dt.DecimalType(10, 2))
     Decimal128Type(decimal128(10, 2))
     """
@@ -132,15 +128,8 @@ def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
 
 
 def fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
-    """Return the columns of an Arrow schema, with new ids from 0.
+    """Return the columns of an Arrow schema, with new ids from 0; refuse Arrow types that the format does not have.
 
-    Raises
-    ------
-    InvalidRequest
-        An Arrow type has no counterpart in the format.
-
-    Examples
-    --------
     >>> [column] = fields_from_arrow(pa.schema([("id", pa.int64())]))
     >>> column.name, column.type
     ('id', BigIntType(nullable=True))

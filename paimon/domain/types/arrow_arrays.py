@@ -29,19 +29,9 @@ _MOST_BYTES = 2**31 - 1
 
 
 def make_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Build an Arrow array from Python values.
+    """Build an Arrow array equal to ``pyarrow.array(values, kind)`` from Python values.
 
-    Parameters
-    ----------
-    values : sequence
-        The values that `pyarrow.array` takes for this type. None is null; a record is a mapping by field name.
-    kind : pyarrow.DataType
-        The type of the array.
-
-    Returns
-    -------
-    pyarrow.Array
-        Equal to ``pyarrow.array(values, kind)``.
+    None is null; a record is a mapping by field name.
     """
     built = _build_array(values, kind)
     return pa.array(values, kind) if built is None else built
@@ -53,19 +43,9 @@ def make_scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def from_numpy(values: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
-    """Build an Arrow array over the memory of a numpy array of numbers or booleans.
+    """Build an Arrow array over the memory of a numpy array of numbers or booleans, of the Arrow type of its dtype.
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        One dimension.
-    valid : numpy.ndarray of bool, optional
-        Which values are not null; by default all.
-
-    Returns
-    -------
-    pyarrow.Array
-        As long as `values`, of the Arrow type of their dtype.
+    `valid` marks the values that are not null; None: all.
     """
     if values.dtype == np.bool_:
         return _from_buffers(pa.bool_(), len(values), valid, _bits(values))

@@ -151,29 +151,16 @@ class MultisetType(DataType):
 
 @frozen(cache_hash=True)  # a key of caches of Arrow fields
 class DataField:
-    """A named, numbered column or nested field.
+    """A named, numbered column or nested field."""
 
-    Parameters
-    ----------
-    id : int
-        Unique in a table for ever; schema evolution matches columns by it.
-    name : str
-        The name.
-    type : DataType
-        The type, with nullability.
-    description : str, optional
-        The comment.
-    default_value : str, optional
-        Text of an SQL literal, written where a row has no value.
-    unknown : tuple of (str, str)
-        JSON members that this library does not know (name, JSON text). They are written back.
-    """
-
+    # unique in a table forever; schema evolution matches columns by it
     id: int
     name: str
     type: DataType
     description: str | None = None
+    # the text of an SQL literal, written where a row has no value
     default_value: str | None = None
+    # JSON members that this library does not know (name, JSON text); they are written back
     unknown: tuple[tuple[str, str], ...] = ()
 
 

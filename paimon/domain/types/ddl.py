@@ -20,23 +20,8 @@ from paimon.domain.types.type_text import read_field
 def parse_columns(text: str) -> tuple[DataField, ...]:
     """Parse a list of columns; a pair of parentheses around the list is allowed.
 
-    Parameters
-    ----------
-    text : str
-        Such as ``a INT, b DECIMAL(10, 2) NOT NULL DEFAULT '0' COMMENT 'price'``.
+    A column may have NOT NULL, DEFAULT and COMMENT. The error for other text shows where parsing stopped.
 
-    Returns
-    -------
-    tuple of DataField
-        The columns, with ids from 0.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not a list of columns; the message shows where reading stopped.
-
-    Examples
-    --------
     >>> [(c.name, c.type.nullable) for c in parse_columns("id BIGINT NOT NULL, name STRING")]
     [('id', False), ('name', True)]
     """
@@ -64,13 +49,7 @@ def _read_column(reader: TokenReader) -> DataField:
 
 
 def to_fields(schema: pa.Schema | str | Sequence[DataField]) -> tuple[DataField, ...]:
-    """Return the columns that an Arrow schema, DDL text or a sequence of fields declares.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is none of them, or the text is not a list of columns.
-    """
+    """Return the columns that an Arrow schema, DDL text or a sequence of fields declares."""
     if isinstance(schema, str):
         return parse_columns(schema)
     if isinstance(schema, pa.Schema):

@@ -21,21 +21,10 @@ MAX_NESTING = 1024
 
 
 def assign_ids(fields: Iterable[DataField], start: int = 0) -> tuple[tuple[DataField, ...], int]:
-    """Assign new ids to fields and their nested fields, depth-first, as Java does.
+    """Assign new ids from `start` on, depth-first as Java does; return the fields and the highest assigned id.
 
-    A column has its id before the fields in it. A field of a ROW has its id after the fields in it.
-
-    Parameters
-    ----------
-    fields : iterable of DataField
-        The fields; their own ids are ignored.
-    start : int
-        The first id.
-
-    Returns
-    -------
-    (tuple of DataField, int)
-        The fields with new ids, and the highest assigned id; `start` - 1 where there are no fields.
+    A column has its id before the fields in it. A field of a ROW has its id after the fields in it. Without fields, the
+    highest id is `start` - 1.
     """
     numbered, following = _assign(tuple(fields), start)
     return numbered, following - 1

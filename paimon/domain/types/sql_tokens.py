@@ -27,31 +27,18 @@ _TOKEN = re.compile(
 
 @frozen
 class Token:
-    """One token of a text.
+    """One token of a text."""
 
-    Parameters
-    ----------
-    kind : str
-        ``word``, ``quoted``, ``literal``, ``number``, ``symbol`` or ``end``.
-    text : str
-        The text without quotes.
-    start : int
-        The position of the token in the whole text.
-    """
-
+    # word, quoted, literal, number, symbol or end
     kind: str
+    # without quotes
     text: str
+    # the position of the token in the whole text
     start: int = 0
 
 
 def split_tokens(text: str) -> tuple[Token, ...]:
-    """Split a text into tokens; the last token is of kind ``end``.
-
-    Raises
-    ------
-    InvalidRequest
-        A part of the text is not a token.
-    """
+    """Split a text into tokens; the last token is of kind ``end``."""
     found: list[Token] = []
     position = 0
     end = len(text.rstrip())
@@ -108,50 +95,26 @@ class TokenReader:
         return fits
 
     def expect(self, *words: str) -> None:
-        """Read these words (or symbols).
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read these words (or symbols), or refuse the text."""
         if not self.read_if_next(*words):
             raise self.error(f"expected {' '.join(words)!r}")
 
     def number(self) -> int:
-        """Read a whole number that is not negative.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read a whole number that is not negative."""
         token = self.advance()
         if token.kind != "number" or not token.text.isdecimal() or len(token.text) > 10:
             raise self.error(f"expected a whole number, not {token.text!r}")
         return int(token.text)
 
     def literal(self) -> str:
-        """Read a text in single quotes and return it without the quotes.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read a text in single quotes and return it without the quotes."""
         token = self.advance()
         if token.kind != "literal":
             raise self.error(f"expected a text in single quotes, not {token.text!r}")
         return token.text
 
     def name(self) -> str:
-        """Read a name, back-quoted or not.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read a name, back-quoted or not."""
         token = self.advance()
         if token.kind not in ("word", "quoted"):
             raise self.error(f"expected a name, not {token.text or 'the end'!r}")

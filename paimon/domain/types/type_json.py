@@ -50,36 +50,14 @@ def field_to_json(column: DataField) -> dict[str, Any]:
 
 
 def type_from_json(value: object, path: str) -> DataType:
-    """Parse the JSON value of a type, read from the file `path`.
-
-    Raises
-    ------
-    CorruptTable
-        The value is not a data type.
-    Unsupported
-        The type belongs to a newer version of the format.
-    """
+    """Parse the JSON value of a type from the file `path`; a type of a newer format version raises `Unsupported`."""
     return _type(Members({"type": value}, path), 0)
 
 
 def read_field_json(parent: Members, value: object, where: str, depth: int = 0) -> DataField:
-    """Parse the JSON object of a field.
+    """Parse the JSON object of a field; members that this library does not know are kept in `unknown`.
 
-    Parameters
-    ----------
-    parent : Members
-        The object that holds the field.
-    value : object
-        The JSON value of the field.
-    where : str
-        The name of the value in errors, such as ``"fields[2]"``.
-    depth : int
-        Levels of nesting above this field.
-
-    Returns
-    -------
-    DataField
-        The field; members that this library does not know are kept in `unknown`.
+    `where` is the name of the value in errors, such as ``"fields[2]"``. `depth` counts the levels of nesting above it.
     """
     members = parent.child(value, where)
     unknown = members.without(_FIELD_MEMBERS)

@@ -60,17 +60,8 @@ _KNOWN = (
 
 
 def parse_type(text: str) -> DataType:
-    """Parse the SQL text of a type.
+    """Parse the SQL text of a type; types of newer versions (GEOMETRY, GEOGRAPHY) raise `Unsupported`.
 
-    Raises
-    ------
-    InvalidRequest
-        The text is not a type; the message shows where reading stopped.
-    Unsupported
-        A type of newer versions (GEOMETRY, GEOGRAPHY).
-
-    Examples
-    --------
     >>> parse_type("DECIMAL(10, 2) NOT NULL")
     DecimalType(nullable=False, precision=10, scale=2)
     >>> parse_type("string") == parse_type("VARCHAR(2147483647)")
@@ -91,26 +82,9 @@ _parsed = lru_cache(maxsize=1024)(_parse)  # a wide table has many columns of fe
 
 
 def read_type(reader: TokenReader, depth: int = 0) -> DataType:
-    """Read one type, with its nullability; nested fields have the id 0.
+    """Read one type, with its nullability, and advance the reader past it; nested fields have the id 0.
 
-    Parameters
-    ----------
-    reader : TokenReader
-        Advanced past the type.
-    depth : int
-        Levels of nesting above this type.
-
-    Returns
-    -------
-    DataType
-        The type.
-
-    Raises
-    ------
-    InvalidRequest
-        No type comes next, or types nest too deeply.
-    Unsupported
-        A type of newer versions.
+    `depth` counts the levels of nesting above this type; too many are refused.
     """
     if depth > MAX_DEPTH:
         raise reader.error(f"types nest deeper than {MAX_DEPTH} levels")
@@ -201,13 +175,7 @@ def _read_nested(reader: TokenReader, name: str, depth: int) -> DataType:
 
 
 def read_field(reader: TokenReader, depth: int = 0) -> DataField:
-    """Read ``name TYPE [NOT NULL] [DEFAULT literal] [COMMENT 'text']``; the id of the field is 0.
-
-    Raises
-    ------
-    InvalidRequest
-        No field comes next.
-    """
+    """Read ``name TYPE [NOT NULL] [DEFAULT literal] [COMMENT 'text']``; the id of the field is 0."""
     name = reader.name()
     reader.read_if_next(":")
     parsed = read_type(reader, depth)
@@ -227,8 +195,6 @@ def read_field(reader: TokenReader, depth: int = 0) -> DataField:
 def format_type(data_type: DataType) -> str:
     """Format a type as SQL text, as Java prints it.
 
-    Examples
-    --------
     >>> format_type(parse_type("array<int not null>"))
     'ARRAY<INT NOT NULL>'
     """
@@ -246,8 +212,6 @@ def format_field(column: DataField) -> str:
 def quote_name(name: str) -> str:
     """Return a name in back quotes.
 
-    Examples
-    --------
     >>> quote_name("unit price")
     '`unit price`'
     """
@@ -257,8 +221,6 @@ def quote_name(name: str) -> str:
 def quote_identifier(name: str) -> str:
     """Return a name in double quotes, as standard SQL and DuckDB write it.
 
-    Examples
-    --------
     >>> quote_identifier("unit price")
     '"unit price"'
     """
@@ -268,8 +230,6 @@ def quote_identifier(name: str) -> str:
 def quote_text(text: str) -> str:
     """Return a text as a SQL literal in single quotes.
 
-    Examples
-    --------
     >>> print(quote_text("it's"))
     'it''s'
     """

@@ -50,50 +50,21 @@ class _StoredBlock:
 
 
 class BlockKeyStores:
-    """See `paimon.ports.key_stores.KeyStores`.
-
-    Parameters
-    ----------
-    temp : TempStore
-        Stores the blocks.
-    """
+    """See `paimon.ports.key_stores.KeyStores`."""
 
     def __init__(self, temp: TempStore) -> None:
         self._temp = temp
 
     def open(self, keys: Sequence[DataField], memory_bytes: int, time_to_live_millis: int | None) -> BlockKeyStore:
-        """Create an empty store.
-
-        Parameters
-        ----------
-        keys : sequence of DataField
-            The key columns.
-        memory_bytes : int
-            The memory for building a block.
-        time_to_live_millis : int or None
-            How long a key is kept.
-
-        Returns
-        -------
-        BlockKeyStore
-            A new store.
-        """
+        """Create an empty store that keeps each key for `time_to_live_millis`; None keeps keys forever."""
         return BlockKeyStore(self._temp, keys, memory_bytes, time_to_live_millis)
 
 
 class BlockKeyStore:
-    """See `paimon.ports.key_stores.KeyStore`. A state machine: the blocks, from old to new.
+    """A `KeyStore` of blocks on local disk, from old to new.
 
-    Parameters
-    ----------
-    temp : TempStore
-        Stores the blocks.
-    keys : sequence of DataField
-        The key columns.
-    memory_bytes : int
-        The memory for building a block.
-    time_to_live_millis : int or None
-        How long a key is kept.
+    Keys are kept for `time_to_live_millis`; None keeps them forever. `memory_bytes` limits the memory for building a
+    block.
     """
 
     def __init__(
@@ -138,19 +109,7 @@ class BlockKeyStore:
     def put(self, keys: pa.RecordBatch, places: Places, now_millis: int) -> None:
         """Add a block, merge it with older ones of similar size, and drop blocks whose time to live is over.
 
-        Parameters
-        ----------
-        keys : pyarrow.RecordBatch
-            The key columns, each key once.
-        places : int64 array
-            The place of each row.
-        now_millis : int
-            The present in epoch milliseconds.
-
-        Raises
-        ------
-        StorageError
-            The disk is full or cannot be written.
+        Each key occurs once in `keys`. Raises `StorageError` if the disk is full or cannot be written.
         """
         for piece in self._cut(keys, places):
             self._append([piece], now_millis)

@@ -40,42 +40,27 @@ _ARITY_BYTES = 4
 
 @define(eq=False)
 class _PartitionState:
-    """The state of one partition.
+    """The hash index of one partition during a write."""
 
-    Attributes
-    ----------
-    base : mapping of int to IndexManifestEntry
-        The index files that the next ones replace, by bucket.
-    buckets : DynamicBuckets, optional
-        The loaded hashes; None while they are not in memory.
-    added : list of pairs of arrays
-        New hashes and their buckets, which no index file contains yet.
-    is_used : bool
-        Whether rows were assigned since the last commit messages.
-    published : mapping of int to IndexManifestEntry
-        The index files in the snapshot that `base` continues.
-    """
-
+    # the index files that the next ones replace, by bucket
     base: dict[int, IndexManifestEntry]
+    # the loaded hashes; None while they are not in memory
     buckets: DynamicBuckets | None = None
+    # new hashes and their buckets, which no index file contains yet
     added: list[tuple[Hashes, BucketNumbers]] = field(factory=list)
+    # rows were assigned since the last commit messages
     is_used: bool = False
+    # the index files of the snapshot that `base` continues, by bucket
     published: dict[int, IndexManifestEntry] = field(factory=dict)
 
 
 @frozen(eq=False)
 class PreparedIndex:
-    """What a writer commits about the hash indexes of its partitions.
+    """What a writer commits about the hash indexes of its partitions."""
 
-    Parameters
-    ----------
-    changes : mapping of (bytes, int) to IndexChange
-        The new and replaced index files by partition and bucket; only buckets with new keys.
-    bases : mapping of bytes to mapping of int to str
-        The names of the index files before, by partition and bucket; partitions without rows are missing.
-    """
-
+    # new and replaced index files by partition and bucket; only buckets with new keys
     changes: Mapping[tuple[bytes, int], IndexChange] = field(factory=dict)
+    # names of the index files before, by partition and bucket; partitions without rows are missing
     bases: Mapping[bytes, Mapping[int, str]] = field(factory=dict)
 
     def get_base(self, partition: bytes, bucket: int) -> HashIndexBase | None:
@@ -90,12 +75,7 @@ class PreparedIndex:
 class BucketAssigner:
     """Assign rows of one table to dynamic buckets.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    ignore_previous : bool
-        For overwrites: existing index files are not read, because the commit removes them.
+    Overwrites set `ignore_previous`: existing index files are not read, because the commit removes them.
     """
 
     def __init__(self, context: TableContext, *, ignore_previous: bool) -> None:
@@ -109,26 +89,9 @@ class BucketAssigner:
         self._is_prepared = False
 
     def assign(self, partition: bytes, hashes: Hashes) -> BucketNumbers:
-        """Return the bucket of each row of a partition.
+        """Return the bucket of each row of a partition from the int32 hashes of the keys; new keys get a bucket.
 
-        Parameters
-        ----------
-        partition : bytes
-            The partition as serialized row.
-        hashes : int32 array
-            The hash of the key of each row.
-
-        Returns
-        -------
-        int16 array
-            The buckets.
-
-        Raises
-        ------
-        CorruptTable
-            A hash index file is missing or damaged.
-        InvalidRequest
-            All buckets are full, and there can be no more.
+        Raises `InvalidRequest` if all buckets are full, and there can be no more.
         """
         if self._is_prepared:
             self._advance()
@@ -150,10 +113,7 @@ class BucketAssigner:
     def prepare(self) -> PreparedIndex:
         """Write the index files of all buckets that have new keys, and continue from them.
 
-        Returns
-        -------
-        PreparedIndex
-            The new index files, those that they replace, and those that rows were assigned by.
+        The result also names the index files that are replaced, and those by which rows were assigned.
         """
         changes: dict[tuple[bytes, int], IndexChange] = {}
         with undo_on_failure(lambda: delete_index_files(self._context, [e for c in changes.values() for e in c.new])):
@@ -266,23 +226,7 @@ def _hash_partition(partition: bytes) -> int:
 
 
 def build_rules(options: TableOptions) -> AssignmentRules:
-    """Return the rules that the `dynamic-bucket.*` options set.
-
-    Parameters
-    ----------
-    options : TableOptions
-        The effective options of the table.
-
-    Returns
-    -------
-    AssignmentRules
-        With one assigner unless `dynamic-bucket.assigner-parallelism` is set.
-
-    Raises
-    ------
-    InvalidRequest
-        An option is out of range.
-    """
+    """Return the rules that the `dynamic-bucket.*` options set; by default there is one assigner."""
     channels = options.dynamic_bucket_assigner_parallelism or 1
     assigners = min(channels, options.dynamic_bucket_initial_buckets or channels)
     target, most = options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets

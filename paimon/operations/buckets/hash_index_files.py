@@ -24,12 +24,7 @@ from paimon.operations.table_context import TableContext
 def read_hash_entries(context: TableContext, snapshot: Snapshot | None) -> dict[bytes, dict[int, IndexManifestEntry]]:
     """Return the hash index files of a snapshot, by partition and bucket.
 
-    Raises
-    ------
-    CorruptTable
-        A bucket number is beyond the limit, or the index manifest is damaged.
-    Unsupported
-        An index file has an unknown type, so it is unknown where it puts keys.
+    An index file of an unknown type is `Unsupported`, because it may assign keys to buckets.
     """
     if snapshot is None or snapshot.index_manifest is None:
         return {}
@@ -53,25 +48,7 @@ def read_hash_entries(context: TableContext, snapshot: Snapshot | None) -> dict[
 
 
 def read_hashes(context: TableContext, entry: IndexManifestEntry) -> Hashes:
-    """Return the hashes of an index file.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    entry : IndexManifestEntry
-        The index file.
-
-    Returns
-    -------
-    int32 array
-        The hashes in the order of the file.
-
-    Raises
-    ------
-    CorruptTable
-        The file is missing, has another size than recorded, or its size is no multiple of 4.
-    """
+    """Return the hashes of an index file."""
     path = index_path(context.table, entry, "index manifest")
     expected = entry.row_count * HASH_BYTES
     try:
@@ -85,26 +62,7 @@ def read_hashes(context: TableContext, entry: IndexManifestEntry) -> Hashes:
 
 
 def write_hashes(context: TableContext, partition: bytes, bucket: int, hashes: Hashes, name: str) -> IndexManifestEntry:
-    """Write the index file of a bucket.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    partition : bytes
-        The partition as serialized row.
-    bucket : int
-        The bucket number.
-    hashes : int32 array
-        All hashes of the bucket.
-    name : str
-        The name of the file.
-
-    Returns
-    -------
-    IndexManifestEntry
-        To be committed.
-    """
+    """Write the hash index file of a bucket; `partition` is the partition as a serialized row."""
     data = encode_hash_index(hashes)
     entry = IndexManifestEntry(FileKind.ADD, partition, bucket, HASH_INDEX, name, len(data), len(hashes))
     with context.files.create(index_path(context.table, entry, "index manifest")) as sink:

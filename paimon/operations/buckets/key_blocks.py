@@ -42,17 +42,11 @@ class Piece(NamedTuple):
 
 @frozen(eq=False)
 class BlockPlaces:
-    """The place of each row of a block.
+    """The place (partition and bucket) of each row of a block, run-length encoded where that is possible."""
 
-    Parameters
-    ----------
-    ends : int64 array, optional
-        Where each run of equal places ends; None if each row has its own value.
-    values : int64 array
-        The place of each run, or of each row.
-    """
-
+    # where each run of equal places ends; None if each row has its own value
     ends: npt.NDArray[np.int64] | None
+    # the place of each run, or of each row if `ends` is None
     values: Places
 
     @classmethod
@@ -93,18 +87,9 @@ def count_bytes(keys: pa.RecordBatch) -> int:
 
 
 class KeyBlock:
-    """Keys with their places, and what is known of their order: a state machine that counts searches.
+    """Keys with their places and sorted runs; counts searches to decide when to build lookup hashes.
 
-    Parameters
-    ----------
-    fields : sequence of DataField
-        The key columns.
-    keys : pyarrow.RecordBatch
-        The rows.
-    places : BlockPlaces
-        The place of each row.
-    run_ends : int64 array, optional
-        Where each sorted run ends; None if the keys are in no order.
+    `run_ends` is where each sorted run ends; None if the keys are in no order.
     """
 
     def __init__(

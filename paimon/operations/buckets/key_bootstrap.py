@@ -44,42 +44,18 @@ def open_key_store(context: TableContext) -> KeyStore:
 
 
 def plan_key_splits(context: TableContext, snapshot: Snapshot, kind: ScanKind = ScanKind.ALL) -> list[DataSplit]:
-    """Plan which splits contain the keys of a snapshot.
+    """Plan the splits with the keys of a snapshot: those of all live files, or of the files that the snapshot added.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to read.
-    kind : ScanKind
-        All live files, or those that the snapshot added.
-
-    Returns
-    -------
-    list of DataSplit
-        Without splits whose files are all older than `cross-partition-upsert.index-ttl`.
+    Splits whose files are all older than `cross-partition-upsert.index-ttl` are left out.
     """
     return _drop_expired(context, plan_scan(context, ScanRequest(snapshot, kind=kind, shows_level_0=True)).splits)
 
 
 def read_key_places(context: TableContext, splits: Iterable[DataSplit]) -> Iterator[KeysOfBucket]:
-    """Read the keys of splits.
+    """Read the keys of splits; a bucket may be yielded several times, with some of its keys each time.
 
     `cross-partition-upsert.bootstrap-parallelism` splits are read at the same time, as far as the executor and the
     memory budget allow.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    splits : iterable of DataSplit
-        The splits from `plan_key_splits`.
-
-    Yields
-    ------
-    KeysOfBucket
-        Some keys of a bucket; a bucket may be yielded several times.
     """
     read = ReadPlan(context.schema.primary_keys)
     for group in _group_splits(context, splits):

@@ -37,49 +37,26 @@ from paimon.ports.key_stores import KeyStore, Places
 
 
 class RoutedRows(NamedTuple):
-    """The rows of a batch that are written, by position, and where.
+    """The rows of a batch that are written, by position, and their partitions and buckets."""
 
-    Attributes
-    ----------
-    rows : int64 array
-        Positions in the batch, in the order in which the rows are written.
-    is_retract : bool array
-        Whether a row is written as a -D row.
-    partitions : list of bytes
-        Distinct partitions as serialized rows.
-    codes : int64 array
-        For each written row the position of its partition in `partitions`.
-    buckets : int64 array
-        For each written row its bucket.
-    """
-
+    # positions in the batch, in the order in which the rows are written
     rows: npt.NDArray[np.int64]
+    # for each written row, whether it is written as a -D row
     is_retract: npt.NDArray[np.bool_]
+    # distinct partitions as serialized rows
     partitions: list[bytes]
+    # for each written row, the position of its partition in `partitions`
     codes: npt.NDArray[np.int64]
+    # for each written row, its bucket
     buckets: npt.NDArray[np.int64]
 
 
 class KeyIndex:
-    """Find the place of each key, and give new keys a place.
+    """Find the partition and bucket of each key, and assign new keys to a bucket.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commits to come.
-    ignore_previous : bool
-        For overwrites of the whole table, or before `load`: the index starts empty.
-    is_bounded : bool
-        The input of the writer ends, so the first batch of an empty table needs no -D rows.
-    assigner, assigners : int
-        The number of this index, and how many share the keys: new keys get buckets that this one owns.
-
-    Attributes
-    ----------
-    base : ReadState, optional
-        The snapshot from which the index was built; None before the first batch, and for overwrites.
+    The index starts empty with `ignore_previous` (overwrites of the whole table, or before `load`). With `is_bounded`,
+    the first batch of an empty table needs no -D rows. `assigners` indexes share the keys; this is number `assigner`.
+    `base` is the snapshot from which the index was built; None before the first batch, and for overwrites.
     """
 
     def __init__(
@@ -111,30 +88,10 @@ class KeyIndex:
         self.base: ReadState | None = None
 
     def route(self, keys: pa.RecordBatch, partitions: Sequence[bytes], codes: npt.NDArray[np.int64]) -> RoutedRows:
-        """Place the rows of a batch, and record the new places of their keys.
+        """Route the rows of a batch to partitions and buckets, and record where their keys are now.
 
-        Parameters
-        ----------
-        keys : pyarrow.RecordBatch
-            The columns of the primary key.
-        partitions : sequence of bytes
-            The partitions that the rows name, as serialized rows.
-        codes : int64 array
-            For each row the position of its partition in `partitions`.
-
-        Returns
-        -------
-        RoutedRows
-            The rows to write.
-
-        Raises
-        ------
-        CorruptTable
-            A file of the table is damaged or missing.
-        StorageError
-            Local disk is full or cannot be read.
-        KeyIndexConflict
-            Another commit replaced rows since the last commit of this stream.
+        `codes` is for each row the position of its partition in `partitions` (serialized rows). Raises
+        `KeyIndexConflict` if another commit replaced rows since the last commit of this stream.
         """
         if self._is_repeated:
             self.close()
@@ -161,17 +118,9 @@ class KeyIndex:
         return RoutedRows(chosen[placed.rows], placed.is_retract, target_partitions, target_codes, buckets)
 
     def load(self, keys: Iterable[KeysOfBucket]) -> None:
-        """Fill an empty index with keys that other processes read.
+        """Fill an empty index with the keys of the table that belong to it, which other processes read.
 
-        Parameters
-        ----------
-        keys : iterable of KeysOfBucket
-            The keys of the table that belong to this index.
-
-        Raises
-        ------
-        StorageError
-            Local disk is full.
+        Raises `StorageError` if the local disk is full.
         """
         self._store = open_key_store(self._context)
         try:
@@ -186,12 +135,10 @@ class KeyIndex:
         return self._store is not None and bool((self._store.find(keys) >= 0).any())
 
     def end_batches(self, *, is_repeated: bool = False) -> None:
-        """Note that all placed rows are in commit messages, so that the index may follow other writers.
+        """Note that all routed rows are in commit messages, so that the index may follow other writers.
 
-        Parameters
-        ----------
-        is_repeated : bool
-            The commit was made before, so its rows are not where they were placed now: the index is built again.
+        `is_repeated` means that the commit was already committed before. Its rows are not where they were routed now,
+        so the index is built again.
         """
         self._is_prepared, self._is_repeated = True, is_repeated
 
@@ -242,10 +189,7 @@ class KeyIndex:
     def _add_keys(self, store: KeyStore, snapshot: Snapshot) -> None:
         """Add the keys of another writer's commit.
 
-        Raises
-        ------
-        KeyIndexConflict
-            The commit replaced rows, so keys that the index knows may be gone.
+        Raises `KeyIndexConflict` if the commit replaced rows, because keys of the index may be gone.
         """
         if snapshot.commit_kind is CommitKind.OVERWRITE:
             raise KeyIndexConflict(

@@ -43,28 +43,11 @@ def abort(
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
     is_before: Callable[[Snapshot], bool] | None = None,
 ) -> tuple[str, ...]:
-    """Delete the files of messages that will never be committed.
+    """Delete the files of messages that will never be committed; return the deleted paths.
 
-    Do not call this for a commit whose outcome is uncertain: that commit may still be published.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    messages : sequence of CommitMessage
-        What the writers prepared.
-    commit_user : str
-        The user under whom the messages would have been committed.
-    commit_identifier : int
-        The commit identifier of the messages. The default is the one that all batch commits share.
-    is_before : callable, optional
-        Returns whether a snapshot existed before the files were written. Neither that snapshot nor an older one names
-        the files. Without it all snapshots are read, which takes long in a long history.
-
-    Returns
-    -------
-    tuple of str
-        The deleted paths; empty if the commit was published.
+    Do not call this for a commit whose outcome is uncertain: that commit may still be published. `is_before` identifies
+    a snapshot older than the files, and ends the search for references. Without it all snapshots are read. A commit
+    that was published keeps its files.
     """
     check_paths(messages, (context.table.location, *context.table.allowed_roots))
     try:
@@ -86,22 +69,7 @@ def abort(
 def list_prepared_paths(
     table: TableDefinition, messages: Sequence[CommitMessage], kept: Collection[str] = ()
 ) -> list[str]:
-    """Return the paths of all files that the writers of these messages created.
-
-    Parameters
-    ----------
-    table : TableDefinition
-        The table that the messages belong to.
-    messages : sequence of CommitMessage
-        What the writers prepared.
-    kept : collection of str
-        Names of files that are left out.
-
-    Returns
-    -------
-    list of str
-        Data files, changelog files and the files next to them, then index files.
-    """
+    """Return the paths of all files that the writers of these messages created, without the names in `kept`."""
     paths = [
         path
         for message in messages
@@ -134,26 +102,7 @@ def abort_on_failure(
 ) -> Iterator[None]:
     """Abort the messages if the block, which prepares them, fails for any reason.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    messages : sequence of CommitMessage
-        The messages; the block may append to them.
-    commit_user : str
-        The user under whom the messages are to be committed.
-    seen : Snapshot, optional
-        A snapshot that existed before the first of their files was written; None if there was none.
-
-    Yields
-    ------
-    None
-        Control to the block that prepares the messages.
-
-    Raises
-    ------
-    BaseException
-        The exception of the block, unchanged.
+    The block may append to `messages`. `seen` is a snapshot that existed before the first of their files was written.
     """
     try:
         yield
@@ -169,28 +118,7 @@ def abort_on_refusal(
     """Abort the messages if the block, which commits them, raises an error of this library.
 
     After an interrupt or a foreign error the files are kept, because the snapshot may still reach the storage. If it
-    never does, the files are orphans.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    messages : sequence of CommitMessage
-        The messages that the block commits.
-    commit_user : str
-        The user under whom the messages are committed.
-    seen : Snapshot, optional
-        A snapshot that existed before the first of their files was written; None if there was none.
-
-    Yields
-    ------
-    None
-        Control to the block that commits the messages.
-
-    Raises
-    ------
-    PaimonError
-        The error of the block, unchanged.
+    never does, the files are orphans. `seen` is a snapshot that existed before the first of the files was written.
     """
     try:
         yield

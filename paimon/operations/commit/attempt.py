@@ -47,48 +47,26 @@ ChangeOn = Callable[[CommitBase], Change]
 
 @frozen(hash=False)
 class Signature:
-    """What a snapshot records about its commit, apart from the files.
-
-    Attributes
-    ----------
-    commit_user : str
-        The job that commits.
-    commit_identifier : int
-        The commit identifier.
-    watermark : int, optional
-        Event time in epoch milliseconds.
-    properties : mapping of str to str
-        Properties of the snapshot.
-    operation : str, optional
-        ``"WRITE"``, ``"DELETE"``, …; None for compactions.
-    statistics : str, optional
-        Name of the statistics file.
-    """
+    """What a snapshot records about its commit, apart from the files."""
 
     commit_user: str
     commit_identifier: int
+    # Event time in epoch milliseconds
     watermark: int | None = None
     properties: Mapping[str, str] = field(factory=dict)
+    # "WRITE", "DELETE", …; None for compactions
     operation: str | None = None
+    # Name of the statistics file
     statistics: str | None = None
 
 
 @frozen(eq=False)
 class Published:
-    """A published snapshot with its change.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The snapshot in the history of the table.
-    change : Change
-        What the snapshot changed.
-    retries : int
-        How many attempts lost before this one.
-    """
+    """A published snapshot with its change."""
 
     snapshot: Snapshot
     change: Change
+    # Number of earlier attempts, which other commits preceded
     retries: int
 
 
@@ -105,15 +83,8 @@ class _Delta:
 class Attempts:
     """The attempts to publish one change, with the files that the next attempt can use again.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    signature : Signature
-        Identifies the commit.
-    last_seen_id : int, optional
-        The id of the newest snapshot (0 without one) when the commit was not in the table yet; the first attempt looks
-        for it in later snapshots.
+    `last_seen_id` is the id of the newest snapshot (0 without one) when the commit was not in the table yet. The first
+    attempt looks for the commit in later snapshots; without it, only the retries do.
     """
 
     def __init__(self, context: TableContext, signature: Signature, last_seen_id: int | None = None) -> None:
@@ -127,27 +98,9 @@ class Attempts:
     def publish(self, change_on: ChangeOn) -> Published:
         """Publish the change, with retries while other commits publish the next snapshot first.
 
-        Parameters
-        ----------
-        change_on : callable
-            Returns the change for a base; raises CommitConflict if the change does not fit it.
-
-        Returns
-        -------
-        Published
-            The snapshot in the history of the table.
-
-        Raises
-        ------
-        TableDropped, TableReplaced
-            The table is not the one that was opened, and nothing is acknowledged.
-        CommitConflict
-            The change does not fit (any more), or other commits were first too often. The manifests written for it are
-            deleted.
-        CommitUncertain
-            The storage does not show whether the snapshot was published. Nothing was deleted.
-        StorageError
-            The storage refused the snapshot, and it is not published.
+        CommitConflict: the change does not fit, or other commits were first too often; its manifests are deleted. After
+        CommitUncertain the snapshot may be published, and no file is deleted. After any other error it is not
+        acknowledged.
         """
         policy = build_retry_policy(self._context.table)
         started = self._context.engine.clock.now_millis()

@@ -28,17 +28,7 @@ from paimon.operations.table_context import TableContext
 
 
 class CommitBase:
-    """The snapshot that an attempt builds on.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The newest snapshot; None for a table without snapshots.
-    schema_id : int, optional
-        The id of the newest schema; by default the schema of the context.
-    """
+    """The snapshot that an attempt builds on; None if the table has none. `schema_id` is that of the newest schema."""
 
     def __init__(self, context: TableContext, snapshot: Snapshot | None, schema_id: int | None = None) -> None:
         self._context = context
@@ -69,11 +59,7 @@ class CommitBase:
     def read_bucket_options(self) -> tuple[int, ...]:
         """Return the option `bucket` of the schemas that a rescale since the start of a writer may have published.
 
-        Returns
-        -------
-        tuple of int
-            Of the schema of the base, of the schemas after that of the context, and of the newest schema at the end;
-            without dynamic options.
+        The last one is that of the newest schema. Dynamic options are ignored.
         """
         own, newest = self._context.schema, self._schema_id
         ids = [*range(own.id + 1, newest), newest]
@@ -84,14 +70,9 @@ class CommitBase:
         return tuple(TableOptions.of(schema.options).bucket for schema in schemas)
 
     def check_types(self, change: Change) -> None:
-        """Refuse new rows that a type does not hold, to which their column changed since the files were written.
+        """Refuse new rows whose column changed its type since the files were written, if they may not fit the new type.
 
-        Compacted files have no new rows.
-
-        Raises
-        ------
-        CommitConflict
-            A file was written under an older type, and its statistics do not show that all values fit.
+        The statistics of a file must show that all values fit. Compacted files have no new rows.
         """
         added = [e.file for e in change.entries if e.kind is FileKind.ADD and e.file.schema_id != self._schema_id]
         if not added or change.kind is CommitKind.COMPACT:
@@ -107,18 +88,7 @@ class CommitBase:
             )
 
     def read_live_files(self, is_wanted: Callable[[bytes], bool]) -> list[ManifestEntry]:
-        """Return the live files of the wanted partitions, from all manifests.
-
-        Parameters
-        ----------
-        is_wanted : callable
-            Returns whether a partition, given as serialized row, is wanted.
-
-        Returns
-        -------
-        list of ManifestEntry
-            In the order in which the files were added.
-        """
+        """Return the live files of the wanted partitions, in the order of their addition; all manifests are read."""
         columns = read_live_columns(self._context, self.manifests)
         wanted = np.array([is_wanted(partition) for partition in columns.partition_rows], dtype=bool)
         return to_entries(columns.filter(wanted[columns.partitions]))
@@ -133,19 +103,9 @@ class CommitBase:
         return to_entries(live.filter(may_conflict(live, change, bool(schema.primary_keys))))
 
     def write_index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
-        """Return the name of the index manifest after the change.
+        """Return the name of the index manifest after the change; None if no index file is live.
 
-        Parameters
-        ----------
-        change : Change
-            The change; if it changes no index file, the index manifest of the base is returned.
-        writer : ManifestWriter
-            Writes the new index manifest.
-
-        Returns
-        -------
-        str or None
-            None if no index file is live.
+        A change without index files keeps the index manifest of the base.
         """
         if not change.index:
             return self.snapshot.index_manifest if self.snapshot else None

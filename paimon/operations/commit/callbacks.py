@@ -26,18 +26,7 @@ OPTION = "commit.callbacks"
 def with_callbacks(engine: Engine, callbacks: Iterable[CommitCallback | Mapping[str, CommitCallback]]) -> Engine:
     """Return the engine with these callbacks in addition to its own.
 
-    Parameters
-    ----------
-    engine : Engine
-        The engine to copy.
-    callbacks : iterable of callable or mapping
-        Callables, or mappings from names to callables. A callable without a name is registered under its qualified
-        name.
-
-    Returns
-    -------
-    Engine
-        A copy of the engine.
+    A callable that is not in a mapping is registered under its qualified name.
     """
     named = dict(engine.callbacks)
     for callback in callbacks:
@@ -46,18 +35,7 @@ def with_callbacks(engine: Engine, callbacks: Iterable[CommitCallback | Mapping[
 
 
 def check_callbacks(context: TableContext) -> None:
-    """Check that the engine has a callable for each name in `commit.callbacks`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-
-    Raises
-    ------
-    Unsupported
-        A name has no callable. The message lists the names.
-    """
+    """Raise Unsupported if the engine lacks a callable for a name in `commit.callbacks`."""
     listed = (name.strip() for name in (context.options.get(OPTION) or "").split(","))
     missing = sorted({name for name in listed if name and name not in context.engine.callbacks})
     if missing:
@@ -72,17 +50,7 @@ def check_callbacks(context: TableContext) -> None:
 def call_callbacks(engine: Engine, event: CommitEvent) -> tuple[str, ...]:
     """Call all callbacks of the engine for one event.
 
-    Parameters
-    ----------
-    engine : Engine
-        Has the callbacks.
-    event : CommitEvent
-        The published commit.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each callback that raised; a warning with the same text was issued.
+    A callback that raises does not fail the commit: it causes a warning, whose text is returned.
     """
     failures: list[str] = []
     for name, callback in engine.callbacks.items():

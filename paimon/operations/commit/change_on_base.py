@@ -50,14 +50,9 @@ class CheckedChange:
         self.index_before: str | None = None
 
     def __call__(self, base: CommitBase) -> Change:
-        """Return the change to publish on this base.
+        """Return the change to publish on this base; raise CommitConflict if it does not fit.
 
-        Raises
-        ------
-        CommitConflict
-            The change does not fit this base.
-        CommitOverwritten
-            The last commit of this process is no longer in the table.
+        Raise CommitOverwritten if the last commit of this process is no longer in the table.
         """
         context, request = self._context, self._request
         if not self._is_last_commit_checked:
@@ -112,23 +107,10 @@ def _sets_bucket_counts(table: TableDefinition, change: Change) -> bool:
 def plan_compaction(table: TableDefinition, change: Change, inline: bool) -> ChangeOn:
     """Return the change of a compaction for each base.
 
-    An inline compaction may be dropped without loss. It is refused if another writer committed files whose rows need a
-    delete that the compaction removed, or compacted files that a lookup would take for older ones. A dedicated
-    compaction runs concurrently with many writers and is not checked, so that they do not delay it.
-
-    Parameters
-    ----------
-    table : TableDefinition
-        The table to compact.
-    change : Change
-        The compacted files.
-    inline : bool
-        True if the files were compacted by a writer, and the written files are published already.
-
-    Returns
-    -------
-    callable
-        Returns the change for a base, or raises CommitConflict.
+    A compaction is `inline` if a writer made it and the written files are published, so it may be dropped without loss.
+    It is refused if files of another writer contain rows that need a delete that it removed. It is also refused if
+    another writer compacted files that a lookup would take for older ones. A dedicated compaction runs concurrently
+    with many writers and is not checked, so that they do not delay it.
     """
     drops_deletes = bool(find_dropped_deletes(change))
     if not inline or not (drops_deletes or table.options.needs_lookup):
@@ -147,26 +129,9 @@ def plan_compaction(table: TableDefinition, change: Change, inline: bool) -> Cha
 
 
 def plan_overwrite(table: TableDefinition, request: CommitRequest, change: Change) -> ChangeOn:
-    """Return the change of an overwrite for each base.
+    """Return the change of an overwrite for each base: its new files, and the removal of the live files they replace.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table to write.
-    request : CommitRequest
-        Selects the partitions to replace.
-    change : Change
-        The new files.
-
-    Returns
-    -------
-    callable
-        Returns, for a base, the new files and the removal of the live files of these partitions.
-
-    Raises
-    ------
-    InvalidRequest
-        A new file lies outside the partitions to replace.
+    Raise InvalidRequest if a new file is outside the partitions that the request replaces.
     """
     partition_filter = _select_partitions(table, request, change)
     partition_filter.check_holds(change)

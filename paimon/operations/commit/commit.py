@@ -55,22 +55,8 @@ class CompactionPlans(Protocol):
     def plan_next(self, messages: Sequence[CommitMessage], lost: PaimonError | None) -> Sequence[CommitMessage]:
         """Return the messages whose compactions are published next; empty if nothing is left to do.
 
-        Parameters
-        ----------
-        messages : sequence of CommitMessage
-            The messages of the last try, or those of the request.
-        lost : PaimonError, optional
-            The error of the last try; None before the first try.
-
-        Returns
-        -------
-        sequence of CommitMessage
-            The next compactions.
-
-        Raises
-        ------
-        CommitNotVisible
-            The compactions failed too often.
+        `messages` are those of the last try, `lost` is its error; before the first try, they are those of the request
+        and None. Raise CommitNotVisible if the compactions failed too often.
         """
 
 
@@ -84,47 +70,12 @@ def commit(
     safe: SafeSnapshot | None = None,
     plans: PlanCompactions | None = None,
 ) -> CommitResult:
-    """Publish the messages.
+    """Publish the messages: the written files, then the compacted files.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : CommitRequest
-        The messages, and how to commit them.
-    safe : SafeSnapshot, optional
-        The snapshots that a long-lived committer has checked in strict mode.
-    plans : callable, optional
-        Plans a lost compaction again. Without it, a lost compaction is only reported.
-
-    Returns
-    -------
-    CommitResult
-        The snapshots and what they added.
-
-    Raises
-    ------
-    TableDropped, TableReplaced
-        The table is not the one that was opened. Nothing is acknowledged.
-    CommitConflict
-        Nothing of the messages was published. Their data files still exist (see `abort`), unless the error is that
-        some of them do not.
-    CommitOverwritten
-        An earlier commit of this process is no longer in the table, and nothing of the messages was published. If
-        `is_this_commit` is true, the written files were published, and replaced before the compacted files.
-    CommitNotVisible
-        The written files are published. The compactions of `plans` failed too often.
-    CommitUncertain
-        The storage does not show whether the written files were published. Nothing was deleted.
-    InvalidRequest
-        The messages do not fit the table or the partitions to replace, the identifier is below the newest committed one
-        of the user and no snapshot carries it, or the commit in the table is that of a batch with another plan.
-    CorruptTable
-        The base snapshot cannot be read. Nothing was published.
-    StorageError
-        The storage refused the snapshot. Nothing was published.
-    Unsupported
-        The table names callbacks that the engine does not have. Nothing was published.
+    `plans` plans a lost compaction again; without it, `CommitResult.lost_compaction` reports it. After CommitNotVisible
+    the written files are published; after CommitOverwritten with `is_this_commit` they were, but were replaced. After
+    CommitUncertain they may be. After TableDropped and TableReplaced the commit is not acknowledged. After all other
+    errors nothing of the messages is published, and their files remain (see `abort`).
     """
     check_request(request)
     check_paths(request.messages, (context.table.location, *context.table.allowed_roots))
@@ -159,17 +110,7 @@ def _to_result(written: Published | None, compacted: Published | None) -> Commit
 def call_callbacks_again(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
     """Call the callbacks for an earlier commit, because the process that made it may have died before the call.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : CommitRequest
-        The request that was committed.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each callback that raised.
+    Return one sentence for each callback that raised.
     """
     if not context.engine.callbacks:
         return ()
@@ -204,26 +145,10 @@ class _RequestPublisher:
     def publish_compacted_files(
         self, after: Published | None, plans: CompactionPlans | None
     ) -> tuple[Published | None, PaimonError | None]:
-        """Publish the compacted files.
+        """Publish the compacted files; return their snapshot, or the error that prevented it.
 
-        Parameters
-        ----------
-        after : Published, optional
-            The snapshot with the written files; without it, a lost compaction is raised.
-        plans : CompactionPlans, optional
-            Plans lost compactions again.
-
-        Returns
-        -------
-        tuple of (Published or None, PaimonError or None)
-            The snapshot, or the error that prevented it.
-
-        Raises
-        ------
-        PaimonError
-            The compaction failed and no written files were published before.
-        CommitOverwritten
-            The snapshot with the written files was replaced.
+        `after` is the published snapshot with the written files. Without it the error is raised. CommitOverwritten is
+        always raised, because then the written files were replaced.
         """
         lost: PaimonError | None = None
         messages: Sequence[CommitMessage] = self._request.messages

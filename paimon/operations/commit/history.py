@@ -25,24 +25,7 @@ from paimon.operations.table_context import TableContext
 def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
     """Return whether the commit is in the table, as far as its snapshots and the records of expiry reach back.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit.
-    commit_identifier : int
-        The commit identifier.
-
-    Returns
-    -------
-    bool
-        True if the newest identifier of the user is equal or larger; batch commits are ignored.
-
-    Raises
-    ------
-    TableDropped, TableReplaced
-        The snapshot is in another table than the one that was opened.
+    It is if the newest identifier of the user is equal or larger; batch commits are ignored.
     """
     if _find_newest_from(context, commit_user, commit_identifier) is None:
         return False
@@ -73,22 +56,7 @@ def is_already_committed(
 
 
 def find_snapshots_of_commit(context: TableContext, commit_user: str, commit_identifier: int) -> list[Snapshot]:
-    """Return the snapshots of a commit, without detached ones.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit.
-    commit_identifier : int
-        The commit identifier.
-
-    Returns
-    -------
-    list of Snapshot
-        Newest first: one for the rows and one for the compaction, if any.
-    """
+    """Return the snapshots of a commit, without detached ones: the compaction, if any, before the written files."""
     candidates = (s for s in iterate_user_snapshots(context, commit_user) if s.commit_identifier == commit_identifier)
     return [s for s in candidates if not is_detached(context, s)]
 
@@ -114,21 +82,9 @@ def _find_newest_from(context: TableContext, commit_user: str, commit_identifier
 
 
 def iterate_user_snapshots(context: TableContext, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
-    """Yield the existing snapshots of a user, newest first.
+    """Yield the existing snapshots of a user, newest first; each is read when the iterator reaches it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user.
-    batch : bool
-        Whether batch commits are included.
-
-    Yields
-    ------
-    Snapshot
-        Read when the iterator reaches it.
+    Batch commits are left out unless `batch` is true.
     """
     for snapshot in iterate_snapshots(context):
         if snapshot.commit_user == commit_user and (batch or snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER):
@@ -151,28 +107,7 @@ def find_published_since(
     commit_identifier: int,
     kind: CommitKind,
 ) -> Snapshot | None:
-    """Return the snapshot of a commit among the snapshots after `since`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    since : int
-        Id of the last snapshot that is not read.
-    newest : Snapshot, optional
-        The newest snapshot to look at.
-    commit_user : str
-        The user of the commit.
-    commit_identifier : int
-        The commit identifier.
-    kind : CommitKind
-        The kind of the snapshot.
-
-    Returns
-    -------
-    Snapshot or None
-        None if there is none, or if it is detached.
-    """
+    """Return the snapshot of a commit among the snapshots after id `since`; None without one, or if it is detached."""
     snapshot = newest
     while snapshot is not None and snapshot.id > since:
         same = snapshot.commit_user == commit_user and snapshot.commit_identifier == commit_identifier

@@ -16,15 +16,7 @@ from paimon.operations.table_context import TableContext
 
 
 class KeyIndexCheck:
-    """Check one commit against each base; it continues after the last base that it checked. A state machine.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit.
-    """
+    """Check one commit against each base; it continues after the last base that it checked. A state machine."""
 
     def __init__(self, context: TableContext, commit_user: str) -> None:
         self._context = context
@@ -33,19 +25,9 @@ class KeyIndexCheck:
         self._checked: ReadState | None = None
 
     def check(self, latest: Snapshot | None, change: Change) -> None:
-        """Check that no commit after the snapshot of the key index may have added the same keys.
+        """Raise KeyIndexConflict if a commit after the snapshot of the key index may have added the same keys.
 
-        Parameters
-        ----------
-        latest : Snapshot, optional
-            The base of the commit; None for a table without snapshots.
-        change : Change
-            The change to publish.
-
-        Raises
-        ------
-        KeyIndexConflict
-            A commit added files whose key ranges overlap those of the change, or is no longer known.
+        The key ranges of files are compared. A commit whose snapshot no longer exists refuses the change, too.
         """
         if change.key_index is None:
             return

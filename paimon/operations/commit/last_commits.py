@@ -35,18 +35,9 @@ class LastCommit:
 def record_last_commit(
     context: TableContext, request: CommitRequest, snapshot: Snapshot, index_before: str | None
 ) -> None:
-    """Record a published snapshot, next to the earlier snapshots of the same request.
+    """Record a published snapshot in the engine's cache, next to the earlier snapshots of the same request.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table; the record is in the cache of the engine.
-    request : CommitRequest
-        What was committed.
-    snapshot : Snapshot
-        The published snapshot.
-    index_before : str, optional
-        Name of the index manifest of its base.
+    `index_before` is the name of the index manifest of its base.
     """
     last = _recall_last_commit(context)
     if last is None or last.request is not request:
@@ -57,20 +48,7 @@ def record_last_commit(
 
 
 def check_last_commit(context: TableContext, latest: Snapshot | None) -> None:
-    """Check that the last commit of this process is still in the table; a lost one is reported once.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    latest : Snapshot, optional
-        The newest snapshot.
-
-    Raises
-    ------
-    CommitOverwritten
-        Rows of the last commit are not in the table.
-    """
+    """Check that the last commit of this process is still in the table; a lost one is reported once."""
     last = _recall_last_commit(context)
     if last is None:
         return

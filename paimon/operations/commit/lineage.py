@@ -19,22 +19,7 @@ from paimon.operations.table_context import TableContext
 
 
 def find_place(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> Place:
-    """Decide where a published snapshot belongs whose base no longer exists.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The published snapshot.
-    base : Snapshot, optional
-        The snapshot that it was built on; None for the first snapshot of the table.
-
-    Returns
-    -------
-    Place
-        In the history, detached, or unknown.
-    """
+    """Decide where a published snapshot belongs whose base no longer exists."""
     ids = snapshot_ids(context)
     candidates = (find_snapshot(context, i) for i in ids if i > snapshot.id)
     later = next((candidate for candidate in candidates if candidate is not None), None)
@@ -81,10 +66,7 @@ def can_have_been_detached(context: TableContext, base: Snapshot | None) -> bool
 def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
     """Return the snapshots that are certainly detached, oldest first; in a table without any, one snapshot is read.
 
-    Raises
-    ------
-    CorruptTable
-        A manifest list of a snapshot that still exists is missing or damaged.
+    Raise CorruptTable if a manifest list of a snapshot that still exists is missing or damaged.
     """
     found: list[Snapshot] = []
     for snapshot_id in snapshot_ids(context):
@@ -103,23 +85,9 @@ def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
 
 
 def is_descendant(context: TableContext, later: Snapshot, snapshot: Snapshot, index_before: str | None) -> bool | None:
-    """Return whether a later snapshot contains the changes of an earlier one.
+    """Return whether a later snapshot contains the changes of an earlier one; None if the files do not show it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    later : Snapshot
-        The later snapshot.
-    snapshot : Snapshot
-        The earlier snapshot.
-    index_before : str, optional
-        Name of the index manifest before the earlier snapshot.
-
-    Returns
-    -------
-    bool or None
-        None if the files do not show it.
+    `index_before` is the name of the index manifest before the earlier snapshot.
     """
     base_manifests = read_manifest_list(context, later.base_manifest_list)
     added = read_manifest_list(context, snapshot.delta_manifest_list)

@@ -34,13 +34,7 @@ _SIZE_MARGIN = 1.1
 
 
 class ManifestWriter:
-    """The writer of the manifests of one commit.
-
-    Attributes
-    ----------
-    written : set of str
-        The paths of the files that it created and did not discard.
-    """
+    """The writer of the manifests of one commit; `written` are the paths of its files that it did not discard."""
 
     def __init__(self, context: TableContext) -> None:
         self._context = context
@@ -53,10 +47,7 @@ class ManifestWriter:
     def batch_small_files(self) -> Iterator[None]:
         """Write small files at the end of the block, all in one call if the storage supports it.
 
-        Yields
-        ------
-        None
-            Control to the block; its files exist when the block ends.
+        The files do not exist before the block ends.
         """
         files = self._context.files
         if not isinstance(files, ManyFiles):
@@ -70,18 +61,7 @@ class ManifestWriter:
             self._pending_files = None
 
     def write_manifests(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestFileMeta, ...]:
-        """Write entries as manifests; each but the last has about the target size or more.
-
-        Parameters
-        ----------
-        entries : sequence of ManifestEntry
-            The entries, in the order of the manifests.
-
-        Returns
-        -------
-        tuple of ManifestFileMeta
-            The manifests; empty without entries.
-        """
+        """Write entries as manifests; each but the last has about the target size or more."""
         if self._context.options.manifest_delete_file_drop_stats:
             entries = [_without_stats(e) if e.kind is FileKind.DELETE else e for e in entries]
         if not entries:

@@ -49,17 +49,9 @@ class BaseMerge:
         return {m.file_name for m in self._merge_output} - {m.file_name for m in self._merge_input or ()}
 
     def merge_manifests(self, manifests: Sequence[ManifestFileMeta]) -> Manifests:
-        """Return the manifests of the new base manifest list.
+        """Return the manifests of the new base manifest list: the same live files in the same or fewer manifests.
 
-        Parameters
-        ----------
-        manifests : sequence of ManifestFileMeta
-            The manifests of the base, oldest first.
-
-        Returns
-        -------
-        tuple of ManifestFileMeta
-            The same live files in the same or fewer manifests.
+        `manifests` are those of the base, oldest first.
         """
         given = tuple(manifests)
         if self._merge_input is None:

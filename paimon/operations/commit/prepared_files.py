@@ -24,15 +24,7 @@ _FRESH_MILLIS = 3_600_000
 
 
 def check_prepared_files(context: TableContext, messages: Sequence[CommitMessage]) -> None:
-    """Refuse messages whose files were deleted after they were prepared; each directory of old files is listed once.
-
-    Raises
-    ------
-    CommitConflict
-        The error names the files.
-    TableDropped, TableReplaced
-        They were deleted with their table.
-    """
+    """Refuse messages whose files were deleted after they were prepared; each directory of old files is listed once."""
     if not _can_be_old(context, messages):
         return
     names_by_directory: dict[str, list[str]] = {}

@@ -26,27 +26,10 @@ _OUTCOMES = {
 
 
 def publish(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
-    """Publish a snapshot and determine the outcome.
+    """Publish a snapshot, whose id is that of the base plus one, and determine the outcome.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot; its id is that of the base plus one.
-    base : Snapshot, optional
-        The snapshot that it was built on; None for the first of the table.
-
-    Returns
-    -------
-    PublishOutcome
-        PUBLISHED: the snapshot is in the history of the table. LOST: another snapshot has its id, or the history
-        continued without it and it was deleted. UNKNOWN: the storage does not show the outcome.
-
-    Raises
-    ------
-    StorageError
-        The storage refused each put and the id is free. The snapshot is not published and never will be.
+    LOST: another snapshot has its id, or the history continued without it and it was deleted. UNKNOWN: the storage does
+    not show the outcome. After StorageError the snapshot is not published and never will be.
     """
     refusals: list[StorageError] = []
     for attempt in range(_TRIES):
@@ -80,20 +63,7 @@ def _put_and_decide(
 
 
 def try_read_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
-    """Read the snapshot of an id; return the error if the read fails.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The id.
-
-    Returns
-    -------
-    Snapshot, PaimonError or None
-        None if no file has this id; an error if the storage or the content prevents the read.
-    """
+    """Read the snapshot of an id; return None if no file has this id, or the error if the read fails."""
     try:
         return find_snapshot(context, snapshot_id)
     except (StorageError, CorruptTable) as error:

@@ -18,24 +18,7 @@ from paimon.operations.table_context import TableContext
 
 
 def check_read_snapshot(context: TableContext, latest: Snapshot | None, state: ReadState, commit_user: str) -> None:
-    """Check the snapshots from the one that was read; see `check_read_state`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    latest : Snapshot, optional
-        The newest snapshot; None for a table without snapshots.
-    state : ReadState
-        What was read.
-    commit_user : str
-        The user of the commit; its own snapshots are part of the change.
-
-    Raises
-    ------
-    ReadConflict
-        Another user changed rows, or the snapshot that was read is no longer in the table.
-    """
+    """Raise ReadConflict if another user changed rows since, or the snapshot is gone; see `check_read_state`."""
     check_read_state(
         state, _iterate_history(context, latest, max(1, state.snapshot_id)), commit_user, context.table.table_name
     )
@@ -53,26 +36,9 @@ def _iterate_history(
 
 @contextmanager
 def check_unexpired(context: TableContext, snapshot: Snapshot | None, hint: str) -> Iterator[None]:
-    """Report files that the block does not find as a conflict if their snapshot is no longer in the table.
+    """Raise SnapshotExpired if the block, which reads a snapshot, fails because that expired or was rolled back.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The snapshot that the block reads; None for a table without snapshots.
-    hint : str
-        What the caller can do then.
-
-    Yields
-    ------
-    None
-        Control to the block that reads.
-
-    Raises
-    ------
-    SnapshotExpired
-        The block failed, and the snapshot expired or was rolled back.
+    `hint` states what the caller can do then. If the snapshot still exists, the error of the block is unchanged.
     """
     try:
         yield

@@ -24,55 +24,34 @@ def _messages(values: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
 
 @frozen(hash=False)
 class CommitRequest:
-    """What to commit.
-
-    Parameters
-    ----------
-    messages : tuple of CommitMessage
-        What the writers of this job prepared.
-    commit_user : str
-        The job that commits; identifiers are unique per user.
-    commit_identifier : int
-        The commit identifier. It ascends with each commit of the user; `BATCH_COMMIT_IDENTIFIER` for jobs that commit
-        once.
-    overwrite : mapping, optional
-        Static partition spec to replace; ``{}`` is the whole table. Without messages the partitions are dropped.
-    dynamic_overwrite : bool
-        Replace the partitions that the messages have files in.
-    partitions : frozenset of bytes, optional
-        Replace exactly these partitions (serialized rows). Without messages they are dropped.
-    watermark : int, optional
-        Event time in epoch milliseconds.
-    properties : mapping of str to str
-        Properties stored in the snapshot.
-    ignore_empty : bool
-        Whether messages without files create no snapshot.
-    check_conflicts : bool
-        Whether plain appends are checked, too. They conflict only after an error of a writer.
-    operation : str, optional
-        The operation stored in the snapshot (``"DELETE"``, ``"UPDATE"``, …); by default WRITE, OVERWRITE or TRUNCATE.
-    bucket_option : int, optional
-        The option `bucket` that the newest schema must have; for a rescale, which sets it before.
-    read_state : ReadState, optional
-        The snapshot from which the rows were computed. A later commit of another user that changed rows refuses this
-        one, and so does a rollback.
-    renumbers : bool
-        Whether `commit_written` may write level-0 files again, because no caller keeps the messages.
-    """
+    """What to commit."""
 
     messages: tuple[CommitMessage, ...] = field(converter=_messages)
+    # The job that commits; identifiers are unique per user
     commit_user: str
+    # Ascends with each commit of the user; `BATCH_COMMIT_IDENTIFIER` for jobs that commit once
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+    # Static partition spec to replace; {} is the whole table. Without messages, the partitions are dropped
     overwrite: Mapping[str, object] | None = None
+    # Replace the partitions that the messages have files in
     dynamic_overwrite: bool = False
+    # Replace exactly these partitions (serialized rows). Without messages, they are dropped
     partitions: frozenset[bytes] | None = None
+    # Event time in epoch milliseconds
     watermark: int | None = None
+    # Stored in the snapshot
     properties: Mapping[str, str] = field(factory=dict)
+    # Messages without files create no snapshot
     ignore_empty: bool = True
+    # Check plain appends, too; they conflict only after an error of a writer
     check_conflicts: bool = False
+    # Stored in the snapshot ("DELETE", "UPDATE", …); None for WRITE, OVERWRITE or TRUNCATE
     operation: str | None = None
+    # The option `bucket` that the newest schema must have; for a rescale, which sets it before
     bucket_option: int | None = None
+    # The snapshot from which rows were computed; later row changes by others, or a rollback, conflict
     read_state: ReadState | None = None
+    # `commit_written` may write level-0 files again, because no caller keeps the messages
     renumbers: bool = False
 
     @property
@@ -82,19 +61,7 @@ class CommitRequest:
 
 
 def check_request(request: CommitRequest) -> None:
-    """Check that the request makes a snapshot that every client can read.
-
-    Parameters
-    ----------
-    request : CommitRequest
-        The request to check.
-
-    Raises
-    ------
-    InvalidRequest
-        The commit user or a property is not a text or not valid Unicode, or the identifier or the watermark is not an
-        integer of 64 bits.
-    """
+    """Refuse requests whose snapshot some clients cannot read: texts must be valid Unicode, numbers have 64 bits."""
     check_text(request.commit_user, "commit user")
     for key, value in check_mapping(request.properties, "properties").items():
         check_text(key, "property")
@@ -105,25 +72,7 @@ def check_request(request: CommitRequest) -> None:
 
 
 def check_long(value: object, what: str) -> int:
-    """Return the value if it is an integer of 64 bits.
-
-    Parameters
-    ----------
-    value : object
-        The value to check.
-    what : str
-        What the value is, for the message.
-
-    Returns
-    -------
-    int
-        The value.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is not an integer of 64 bits.
-    """
+    """Return the value if it is an integer of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int) or not LONG_MIN <= value <= LONG_MAX:
         raise InvalidRequest(
             f"{what[:1].upper()}{what[1:]} must be an integer of 64 bits, but is {value!r}", subject=what
@@ -133,31 +82,18 @@ def check_long(value: object, what: str) -> int:
 
 @frozen(eq=False)
 class CommitResult:
-    """What a commit did.
+    """What a commit did."""
 
-    Attributes
-    ----------
-    snapshot_ids : tuple of int
-        The snapshots that it made, in order; empty if there was nothing to do or the commit was made before.
-    added_rows : int
-        Rows in the added data files.
-    added_files : int
-        Added data files.
-    retries : int
-        Attempts that lost against other commits.
-    already_committed : bool
-        Whether the commit was found in the history, so that nothing was written.
-    lost_compaction : PaimonError, optional
-        Why the compacted files were not published although the written files were. The table is complete without them.
-        After CommitUncertain they may be in the table.
-    failed_callbacks : tuple of str
-        One sentence for each callback that raised; the commit is published.
-    """
-
+    # In order of publication; empty if there was nothing to do or the commit was made before
     snapshot_ids: tuple[int, ...] = ()
+    # Rows in the added data files
     added_rows: int = 0
     added_files: int = 0
+    # Attempts before which another commit was published
     retries: int = 0
+    # The commit was found in the history, so nothing was written
     already_committed: bool = False
+    # Why compacted files are not, or may not be (CommitUncertain), published; the table is complete
     lost_compaction: PaimonError | None = None
+    # One sentence for each callback that raised; the commit is published
     failed_callbacks: tuple[str, ...] = ()

@@ -22,33 +22,16 @@ from paimon.operations.table_context import TableContext
 class SafeSnapshot:
     """The last snapshot that a committer has checked; it advances with each check.
 
-    Parameters
-    ----------
-    seen : int, optional
-        Id of a snapshot on which the whole change was planned.
+    It starts at the id `seen` of a snapshot on which the whole change was planned, if given.
     """
 
     def __init__(self, seen: int | None = None) -> None:
         self._last_checked_id = seen
 
     def check(self, context: TableContext, latest: Snapshot | None, change: Change, commit_user: str) -> None:
-        """Check that no snapshot after the safe one contradicts the change.
+        """Raise CommitConflict if a snapshot after the safe one contradicts the change, or expired unchecked.
 
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        latest : Snapshot, optional
-            The newest snapshot; None for a table without snapshots.
-        change : Change
-            The change to commit.
-        commit_user : str
-            The user of the commit; its own snapshots are safe.
-
-        Raises
-        ------
-        CommitConflict
-            A snapshot contradicts the change, or expired before it was checked.
+        Snapshots of `commit_user` are safe.
         """
         option = context.options.commit_strict_mode_last_safe_snapshot
         if option is None or latest is None:

@@ -33,12 +33,8 @@ class _Left(Enum):
 def confirm_same_table(context: TableContext, snapshot: Snapshot) -> None:
     """Check that a published snapshot is in the table that was opened; otherwise take it back.
 
-    Raises
-    ------
-    TableDropped, TableReplaced
-        It is not, and the commit must not be acknowledged.
-    CommitUncertain
-        The storage does not show it.
+    Raise TableDropped or TableReplaced if it is not: the commit must not be acknowledged. Raise CommitUncertain if the
+    storage does not show it.
     """
     reason = ""
     for attempt in range(_TRIES):

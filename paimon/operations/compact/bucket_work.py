@@ -31,25 +31,8 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
     """Compact one bucket and return the commit message.
 
     Rows in files of higher levels that newer rows replace are marked in deletion vectors, if the table has them.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    work : BucketWork
-        What to do.
-    copies : LookupCache, optional
-        The lookup files of a writer that compacts the same buckets again and again.
-
-    Returns
-    -------
-    CommitMessage
-        The files that were replaced and added, and the changelog files.
-
-    Raises
-    ------
-    InvalidRequest
-        The table was opened before its schema changed, and files of the newer schema would be replaced.
+    `copies` are the lookup files of a writer that compacts the same buckets repeatedly. Raises `InvalidRequest` if the
+    table was opened before its schema changed, and files of the newer schema would be replaced.
     """
     if work.outdates(context.schema.id):
         raise InvalidRequest(

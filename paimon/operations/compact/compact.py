@@ -35,26 +35,17 @@ from paimon.operations.table_context import TableContext
 
 @frozen
 class CompactResult:
-    """What a compaction did, or would do.
+    """What a compaction did, or would do."""
 
-    Parameters
-    ----------
-    snapshot_ids : tuple of int
-        The snapshot of the compaction; empty if there was nothing to do, and after a dry run.
-    buckets : int
-        The number of compacted buckets.
-    files_before : int
-        Files that were replaced or moved to another level.
-    files_after : int
-        Files that took their place; 0 after a dry run.
-    rows : int
-        Stored rows of these files; after a dry run those of the files before.
-    """
-
+    # the snapshot of the compaction; empty if there was nothing to do, and after a dry run
     snapshot_ids: tuple[int, ...] = ()
+    # the number of compacted buckets
     buckets: int = 0
+    # files that were replaced or moved to another level
     files_before: int = 0
+    # files that took their place; 0 after a dry run
     files_after: int = 0
+    # stored rows of the new files; after a dry run, of the files before
     rows: int = 0
 
 
@@ -62,32 +53,10 @@ class CompactResult:
 def compact(
     context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
 ) -> CompactResult:
-    """Compact a table once.
+    """Compact a table once, and commit the result.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The commit user of the new snapshot.
-    full : bool
-        Write everything into one sorted run for each bucket. By default the options of the table select the files.
-    where : Predicate, optional
-        Condition on partition columns: only these partitions are compacted.
-
-    Returns
-    -------
-    CompactResult
-        The snapshot, and how many files were replaced.
-
-    Raises
-    ------
-    Unsupported
-        The table needs a kind of compaction that this library lacks.
-    InvalidRequest
-        `where` names a column that is not a partition column.
-    CommitConflict
-        Another compaction, or an overwrite, replaced the same files, or the snapshot expired during the compaction.
+    By default the options of the table select the files; `full` writes each bucket into one sorted run. `where` selects
+    partitions. Raises `CommitConflict` if another commit replaced the same files, or the snapshot expired.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
@@ -118,26 +87,8 @@ def plan_buckets(
 ) -> list[BucketWork]:
     """Decide what a compaction does in each bucket; nothing is written.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to compact.
-    full : bool
-        Whether each bucket becomes one sorted run. By default the options of the table select the files.
-    predicate : Predicate, optional
-        Selects partitions; None for all.
-
-    Returns
-    -------
-    list of BucketWork
-        The buckets that change; postponed buckets are left out.
-
-    Raises
-    ------
-    Unsupported
-        The table needs a kind of compaction that this library lacks.
+    By default the options of the table select the files; `full` makes each bucket one sorted run. Buckets without work
+    and postponed buckets are left out.
     """
     check_compactable(context, snapshot)
     vectors = read_bucket_vectors(context, snapshot)
@@ -151,21 +102,9 @@ def plan_buckets(
 
 
 def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[BucketFiles]:
-    """Return the files of all buckets of the selected partitions, postponed buckets included.
+    """Return the files of all buckets of the selected partitions, in manifest order; postponed buckets are included.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to read.
-    predicate : Predicate, optional
-        Selects partitions; None for all.
-
-    Returns
-    -------
-    list of BucketFiles
-        The files of each bucket in the order of the manifests.
+    `predicate` selects partitions; None selects all.
     """
     fields = context.schema.partition_fields
     plain = None if predicate is None else restrict_to_columns(predicate, context.schema.partition_keys)

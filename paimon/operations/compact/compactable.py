@@ -26,13 +26,7 @@ _KEY_INDEXES = (
 
 
 def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
-    """Refuse a table that compaction does not support.
-
-    Raises
-    ------
-    Unsupported
-        The error names the option, the BLOB column, or the deletion vectors of the snapshot.
-    """
+    """Raise `Unsupported` if compaction does not support the table or the deletion vectors of the snapshot."""
     check_rows_writable(context.table)
     check_stored_options(context.options.values, _KEY_INDEXES)
     key_features = _list_key_features(context.options) if context.schema.primary_keys else ()

@@ -24,37 +24,21 @@ from paimon.operations.compact.lookup_file import Hit, LookupFile, UpperLevels
 
 
 class LookupResult(NamedTuple):
-    """The records that a lookup found.
+    """The records that a lookup found; the arrays are parallel to `rows`."""
 
-    Parameters
-    ----------
-    rows : pa.Table
-        The records, with the requested columns.
-    requested : ndarray
-        For each record, the position of its key among the requested keys.
-    files : tuple of DataFileMeta
-        The files that contain records.
-    file_of : ndarray
-        For each record, the index of its file in `files`.
-    positions : ndarray
-        For each record, its row position in the file, from 0; empty if positions are not requested.
-    """
-
+    # with the requested columns
     rows: pa.Table
+    # the position of each record's key among the requested keys
     requested: Rows
     files: tuple[DataFileMeta, ...]
+    # the index of each record's file in `files`
     file_of: Rows
+    # the row position of each record in its file, from 0; empty if positions are not requested
     positions: Rows
 
 
 class Lookup:
-    """Find keys that are requested in ascending order; a state machine.
-
-    Parameters
-    ----------
-    above : Above
-        The files to search, and the columns to return.
-    """
+    """Find the newest records of keys that are requested in ascending order."""
 
     def __init__(self, above: UpperLevels) -> None:
         self._above = above

@@ -45,20 +45,13 @@ class _StoredFile:
 
 @frozen
 class CacheLimits:
-    """The limits of a lookup cache.
+    """The limits of a lookup cache."""
 
-    Parameters
-    ----------
-    disk_bytes : int
-        Local disk that all lookup files together may use.
-    block_bytes : int
-        Bytes of rows that are held in memory while a lookup file is built.
-    idle_millis : int
-        How long an unused lookup file is kept.
-    """
-
+    # local disk that all lookup files together may use
     disk_bytes: int
+    # rows that are held in memory while a lookup file is built
     block_bytes: int
+    # how long an unused lookup file is kept
     idle_millis: int
 
     @classmethod
@@ -72,13 +65,7 @@ class CacheLimits:
 
 
 class LookupCache:
-    """The lookup files of all buckets of one writer; unpickled in another process it is None.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    """
+    """The lookup files of all buckets of one writer; unpickled in another process it is None."""
 
     def __init__(self, context: TableContext) -> None:
         self._engine = context.engine
@@ -92,12 +79,7 @@ class LookupCache:
     def begin(self, buckets: Collection[BucketKey], live: Callable[[BucketKey], Collection[str]]) -> None:
         """Start a round of concurrent tasks, one for each of these buckets, which share the remaining disk.
 
-        Parameters
-        ----------
-        buckets : collection of BucketKey
-            The buckets to compact.
-        live : callable
-            Returns the names of the live files of a bucket; lookup files of other files are removed.
+        `live` returns the names of the live files of a bucket; lookup files of other files are removed.
         """
         self._round += 1
         now = self._engine.clock.now_millis()
@@ -132,12 +114,7 @@ def _return_none() -> None:
 class BucketLookupFiles:
     """The lookup files of one bucket, which one task at a time uses.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its port for temporary files stores the lookup files.
-    block_bytes : int
-        Bytes of rows that are held in memory while a lookup file is built.
+    While a lookup file is built, at most `block_bytes` of its rows are held in memory.
     """
 
     def __init__(self, engine: Engine, block_bytes: int) -> None:
@@ -162,16 +139,9 @@ class BucketLookupFiles:
         return not self._files and not self._last_requested
 
     def begin(self, round_number: int, now_millis: int, left_bytes: int) -> None:
-        """Start a round.
+        """Start a round at an epoch time; its new lookup files may use `left_bytes` of disk together.
 
-        Parameters
-        ----------
-        round_number : int
-            The number of the round, ascending.
-        now_millis : int
-            The time of the round, in epoch milliseconds.
-        left_bytes : int
-            Disk space that new lookup files may use together.
+        Round numbers ascend.
         """
         self._round, self._now_millis, self._left_bytes, self.lacks_space = round_number, now_millis, left_bytes, False
 
@@ -180,19 +150,7 @@ class BucketLookupFiles:
     ) -> Sequence[pa.RecordBatch] | None:
         """Return the lookup file of a data file, or None if the data file is to be read.
 
-        Parameters
-        ----------
-        bucket : Bucket
-            The bucket of the file.
-        file : DataFileMeta
-            The data file.
-        columns : sequence of DataField
-            The requested columns; the level column is not stored.
-
-        Returns
-        -------
-        sequence of pa.RecordBatch or None
-            Blocks of rows in the order of the file, each with its lookup hashes.
+        The result is blocks of rows in file order, each with its lookup hashes. The level column is not stored.
         """
         name, stored_columns = file.file_name, tuple(f for f in columns if f.name != LEVEL.name)
         stored_file = self._files.get(name)

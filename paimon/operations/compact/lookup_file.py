@@ -40,35 +40,20 @@ def return_no_vector(file: DataFileMeta) -> DeletionVector | None:
 
 @frozen(eq=False)
 class UpperLevels:
-    """The files of the levels above the output, and what is requested of them.
-
-    Parameters
-    ----------
-    bucket : Bucket
-        The bucket of the files.
-    files : tuple of DataFileMeta
-        The files of all levels above the output.
-    columns : tuple of DataField
-        The columns of a found record; the key columns are among them.
-    through : bytes
-        The largest key that is requested, as a binary row.
-    batch_rows : int
-        Rows that are read at a time.
-    returns_positions : bool
-        Row positions are requested; then no part of a file can be skipped.
-    vector_of : callable
-        Returns the deletion vector of a file, or None.
-    copies : BucketLookupFiles, optional
-        The lookup files of the bucket.
-    """
+    """The files of the levels above the output, and what is requested of them."""
 
     bucket: Bucket
     files: tuple[DataFileMeta, ...]
+    # the columns of a found record, including the key columns
     columns: tuple[DataField, ...]
+    # the largest key that is requested, as a binary row
     through: bytes
+    # how many rows are read at a time
     batch_rows: int
+    # row positions are requested, so no part of a file can be skipped
     returns_positions: bool = False
     vector_of: Callable[[DataFileMeta], DeletionVector | None] = return_no_vector
+    # the lookup files of the bucket; None reads the data files directly
     copies: BucketLookupFiles | None = None
 
     @property
@@ -107,23 +92,13 @@ class UpperLevels:
 
 
 class Hit(NamedTuple):
-    """Rows of one file that have requested keys.
-
-    Parameters
-    ----------
-    file : DataFileMeta
-        The file.
-    rows : pa.RecordBatch
-        The rows, with the requested columns.
-    requested : ndarray
-        For each row, the position of its key among the requested keys.
-    positions : ndarray
-        For each row, its position in the file.
-    """
+    """Rows of one file that have requested keys; the arrays are parallel to `rows`."""
 
     file: DataFileMeta
     rows: pa.RecordBatch
+    # the position of each row's key among the requested keys
     requested: Rows
+    # the position of each row in the file
     positions: Rows
 
 

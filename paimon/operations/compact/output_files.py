@@ -21,17 +21,7 @@ from paimon.operations.table_context import TableContext
 
 
 class OutputFiles:
-    """The files written so far; a state machine.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    directory : str
-        The directory of the bucket.
-    level : int
-        The level of the data files.
-    """
+    """The files written so far; a state machine."""
 
     def __init__(self, context: TableContext, directory: str, level: int) -> None:
         self._context = context

@@ -22,25 +22,7 @@ from paimon.operations.table_context import TableContext
 
 
 def bind_partition_condition(context: TableContext, where: Predicate) -> Predicate:
-    """Bind a condition that selects partitions.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    where : Predicate
-        The condition.
-
-    Returns
-    -------
-    Predicate
-        The bound condition.
-
-    Raises
-    ------
-    InvalidRequest
-        The condition names a column that is not a partition column, or cannot be computed.
-    """
+    """Bind a condition that selects partitions; other columns raise `InvalidRequest`."""
     schema = context.schema
     predicate = bind(where, schema.fields)
     others = sorted(columns_of(predicate) - set(schema.partition_keys))
@@ -56,22 +38,7 @@ def bind_partition_condition(context: TableContext, where: Predicate) -> Predica
 
 
 def match_partitions(context: TableContext, partitions: Sequence[bytes], predicate: Predicate) -> npt.NDArray[np.bool_]:
-    """Return for each partition whether a condition is true.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    partitions : sequence of bytes
-        Serialized values of the partition columns.
-    predicate : Predicate
-        The bound condition.
-
-    Returns
-    -------
-    array of bool
-        One value for each partition.
-    """
+    """Return for each partition, given as a binary row, whether a condition is true."""
     fields = context.schema.partition_fields
     rows = [binary_row.deserialize(partition, [f.type for f in fields]) for partition in partitions] if fields else []
     columns = {f.name: to_array([row[i] for row in rows], f.type) for i, f in enumerate(fields)}

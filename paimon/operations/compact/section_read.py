@@ -32,22 +32,7 @@ _UNPACK_FACTOR = 4
 
 
 def read_in_order(bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors) -> Iterator[pa.Table]:
-    """Yield the live rows of the files of an append table, one file after another.
-
-    Parameters
-    ----------
-    bucket : Bucket
-        The bucket of the files.
-    files : sequence of DataFileMeta
-        The files, in order.
-    vectors : WorkingVectors
-        The deletion vectors of the bucket.
-
-    Yields
-    ------
-    pa.Table
-        One batch of rows.
-    """
+    """Yield the live rows of the files of an append table, one file after another."""
     for file in files:
         for batch in read_data_file(bucket, file, bucket.context.schema.fields, deleted=vectors.find_vector(file)):
             if batch.num_rows:
@@ -56,51 +41,26 @@ def read_in_order(bucket: Bucket, files: Sequence[DataFileMeta], vectors: Workin
 
 @frozen(eq=False)
 class SectionRead:
-    """Read sections of a bucket.
-
-    Parameters
-    ----------
-    bucket : Bucket
-        The bucket of the sections.
-    spec : MergeSpec
-        How records with the same key are merged.
-    vectors : WorkingVectors
-        Rows that these deletion vectors mark are not read.
-    budget_bytes : int
-        Memory for a window and for the batches read ahead.
-    levels : bool
-        Records have the level of their file as a column.
-    concurrent_runs : tuple of SortedRun
-        Runs that are read at the same time, and of which about as many rows are in memory as of a window.
-    expiry : RecordExpiry, optional
-        Records to leave out.
-    """
+    """Read sections of a bucket, and merge the records of each key."""
 
     bucket: Bucket
     spec: MergeSpec
+    # rows that these deletion vectors mark are not read
     vectors: WorkingVectors
+    # memory for a window and for the batches read ahead
     budget_bytes: int
+    # add the level of its file to each record, as a column
     levels: bool
+    # runs read at the same time; each holds about as many rows in memory as a window
     concurrent_runs: tuple[SortedRun, ...] = ()
+    # the expired records to leave out
     expiry: RecordExpiry | None = None
 
     @classmethod
     def for_merge(cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors) -> SectionRead:
         """Make a reader for merging without a changelog.
 
-        Parameters
-        ----------
-        bucket : Bucket
-            The bucket of the sections.
-        spec : MergeSpec
-            How records with the same key are merged.
-        vectors : WorkingVectors
-            The deletion vectors of the bucket.
-
-        Returns
-        -------
-        SectionRead
-            Its budget covers a window, the batches read ahead, and the merged rows.
+        Its budget covers a window, the batches read ahead, and the merged rows.
         """
         return cls(bucket, spec, vectors, min(bucket.context.engine.memory.bytes // 10, WINDOW_BYTES), spec.lookup)
 
@@ -108,23 +68,9 @@ class SectionRead:
     def for_changelog(
         cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors, concurrent_runs: Sequence[SortedRun]
     ) -> SectionRead:
-        """Make a reader for merging with a changelog.
+        """Make a reader for merging with a changelog; keys are looked up in `concurrent_runs` of higher levels.
 
-        Parameters
-        ----------
-        bucket : Bucket
-            The bucket of the sections.
-        spec : MergeSpec
-            How records with the same key are merged.
-        vectors : WorkingVectors
-            The deletion vectors of the bucket.
-        concurrent_runs : sequence of SortedRun
-            The runs of higher levels in which keys are looked up.
-
-        Returns
-        -------
-        SectionRead
-            Its budget is half of that of `for_merge`, because changes and looked-up records need as much again.
+        Its budget is half of that of `for_merge`, because changes and looked-up records need as much again.
         """
         return cls(
             bucket,

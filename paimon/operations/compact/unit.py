@@ -44,29 +44,15 @@ Group = tuple[Section, ...]
 
 @frozen(eq=False)
 class UnitWork:
-    """The rewrite of one unit of one bucket.
-
-    Parameters
-    ----------
-    bucket : Bucket
-        The bucket of the unit.
-    plan : UnitPlan
-        What happens to each file.
-    rules : CompactionRules
-        The rules from the options of the table.
-    output : OutputFiles
-        The files that are written.
-    vectors : WorkingVectors
-        The deletion vectors; replaced rows in higher levels are marked in them.
-    copies : BucketLookupFiles, optional
-        The lookup files of the bucket.
-    """
+    """The rewrite of one compaction unit of a bucket."""
 
     bucket: Bucket
     plan: UnitPlan
     rules: CompactionRules
     output: OutputFiles
+    # updated by the rewrite, which marks replaced rows of higher levels
     vectors: WorkingVectors
+    # the lookup files of the bucket; None if there is no lookup cache
     copies: BucketLookupFiles | None = None
 
     @classmethod
@@ -78,26 +64,7 @@ class UnitWork:
         vectors: WorkingVectors,
         copies: BucketLookupFiles | None = None,
     ) -> UnitWork:
-        """Make the rewrite with the rules of the table's options.
-
-        Parameters
-        ----------
-        bucket : Bucket
-            The bucket of the unit.
-        plan : UnitPlan
-            What happens to each file.
-        output : OutputFiles
-            The files that are written.
-        vectors : WorkingVectors
-            The deletion vectors of the bucket.
-        copies : BucketLookupFiles, optional
-            The lookup files of the bucket.
-
-        Returns
-        -------
-        UnitWork
-            Call `run` to execute it.
-        """
+        """Prepare the rewrite with the rules of the table's options; `run` executes it."""
         return cls(bucket, plan, CompactionRules.of(bucket.context.options), output, vectors, copies)
 
     def run(self) -> None:

@@ -31,30 +31,19 @@ _HOUR_MILLIS = 3_600_000
 
 @frozen
 class BucketWork:
-    """What to compact in one bucket: a unit of a merge tree, or packs of files of an append table.
+    """What to compact in one bucket: a unit of a merge tree, or packs of files of an append table."""
 
-    Parameters
-    ----------
-    partition : bytes
-        The partition values as a binary row.
-    bucket, total_buckets : int
-        The number of the bucket, and the number of buckets of the partition.
-    directory : str
-        The directory of the bucket.
-    unit : UnitPlan, optional
-        For primary-key tables.
-    packs : tuple of Pack
-        For append tables: files that are rewritten together.
-    vectors : BucketVectors, optional
-        The deletion vectors of the bucket at the time of the decision; None: the task reads them.
-    """
-
+    # the partition values as a binary row
     partition: bytes
     bucket: int
+    # the number of buckets of the partition
     total_buckets: int
     directory: str
+    # for primary-key tables
     unit: UnitPlan | None = None
+    # for append tables; the files of a pack are rewritten together
     packs: tuple[Pack, ...] = ()
+    # the deletion vectors of the bucket when this was planned; None if the task reads them itself
     vectors: BucketVectors | None = None
 
     @property
@@ -86,29 +75,8 @@ def plan_bucket_work(
 ) -> BucketWork:
     """Decide what to compact in a bucket; the result `is_empty` if nothing is to be done.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    bucket : BucketFiles
-        All live files of the bucket.
-    full : bool
-        Write everything into one sorted run. By default the options of the table select the files.
-    idle_triggers : int
-        How many compactions of this bucket the same writer has requested without effect since the last compaction of
-        level 0; `lookup-compact = gentle` waits for some of them.
-    vectors : BucketVectors, optional
-        The deletion vectors of the bucket.
-
-    Returns
-    -------
-    BucketWork
-        A picklable task.
-
-    Raises
-    ------
-    CorruptTable
-        An external path lies outside the allowed roots.
+    `bucket` contains all live files. By default the options select the files; `full` makes one sorted run.
+    `idle_triggers` counts the writer's requests without effect since level 0 was compacted (`lookup-compact = gentle`).
     """
     check_external_paths(context, bucket.files)
     directory = BucketPaths.of(context.table).directory(bucket.partition, bucket.bucket)
@@ -126,13 +94,7 @@ def plan_bucket_work(
 
 
 def check_external_paths(context: TableContext, files: Iterable[DataFileMeta]) -> None:
-    """Refuse files outside the table and the allowed roots.
-
-    Raises
-    ------
-    CorruptTable
-        An external path lies outside the allowed roots.
-    """
+    """Refuse files outside the table and the allowed roots."""
     for file in files:
         if file.external_path is not None:
             check_within(

@@ -17,26 +17,9 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?")
 
 
 def to_local_millis(engine: Engine, millis: int, zone: str | None = None) -> int:
-    """Convert a moment to the wall clock of a time zone.
+    """Convert epoch milliseconds to the wall clock of a time zone, by default that of this machine.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its clock knows the zone of this machine.
-    millis : int
-        Epoch milliseconds.
-    zone : str, optional
-        The name of the zone; by default that of this machine.
-
-    Returns
-    -------
-    int
-        The wall clock, as epoch milliseconds as if the zone were UTC.
-
-    Raises
-    ------
-    InvalidRequest
-        The name of the zone is not known.
+    The result is the wall clock as epoch milliseconds, as if the zone were UTC.
     """
     name = (zone or "").strip()
     if not name:

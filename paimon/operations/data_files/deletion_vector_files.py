@@ -41,20 +41,12 @@ class IndexChange:
 
 @frozen(eq=False)
 class BucketVectors:
-    """The deletion vectors of one bucket in a snapshot; picklable, for the tasks that change them.
+    """The deletion vectors of one bucket in a snapshot; picklable, for the tasks that change them."""
 
-    Parameters
-    ----------
-    partition : bytes
-        The partition as serialized row.
-    bucket : int
-        The bucket number.
-    current : tuple of IndexManifestEntry
-        The index files of the bucket.
-    """
-
+    # the partition as a serialized row
     partition: bytes
     bucket: int
+    # the index files of the bucket
     current: tuple[IndexManifestEntry, ...] = field(converter=_to_tuple, default=())
 
     def files(self, table: TableDefinition) -> dict[str, DeletionFile]:
@@ -81,21 +73,7 @@ def write_vectors(
 ) -> IndexChange:
     """Write the index files of a bucket after a change of its vectors.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    vectors : BucketVectors
-        The vectors before the change.
-    changed : mapping of str to DeletionVector
-        The new, complete vector of each changed data file.
-    removed : collection of str
-        Data files that are replaced; their vectors are removed.
-
-    Returns
-    -------
-    IndexChange
-        Empty if no index file changes.
+    `changed` has the new, complete vector of each changed data file. The vectors of `removed` data files are removed.
     """
     touched = {*changed, *removed}
     deletion_files = vectors.files(context.table)

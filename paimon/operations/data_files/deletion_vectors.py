@@ -21,26 +21,9 @@ _CACHE_ENTRY_BYTES = 1_000
 
 
 def read_vector(engine: Engine, deletion: DeletionFile) -> DeletionVector:
-    """Read a deletion vector.
+    """Read the deletion vector in a byte range of an index file.
 
-    Parameters
-    ----------
-    engine : Engine
-        Reads and caches the vector.
-    deletion : DeletionFile
-        The index file and the byte range in it.
-
-    Returns
-    -------
-    DeletionVector
-        The deleted row positions.
-
-    Raises
-    ------
-    CorruptTable
-        The index file is missing or damaged, or has another number of rows than the index manifest.
-    Unsupported
-        The version of the vector is unknown.
+    Raises `CorruptTable` also if the number of rows differs from the index manifest.
     """
     length, view = deletion.range.length, f"vector {deletion.range.offset}+{deletion.range.length}"
     cached = engine.cache.get(deletion.path, view)

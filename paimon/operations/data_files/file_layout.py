@@ -33,87 +33,45 @@ def _to_dict(options: Mapping[str, str]) -> Mapping[str, str]:
 
 @frozen(hash=False)
 class FileLayout:
-    """The form of the files of a table on a level.
+    """The layout of the data files of a table on a level."""
 
-    Parameters
-    ----------
-    fields : tuple of DataField
-        All columns of the file: the key columns, `_SEQUENCE_NUMBER`, `_VALUE_KIND`, then the columns of the table.
-    key_fields : tuple of DataField
-        The columns of the primary key without partition columns; empty for append tables.
-    value_fields : tuple of DataField
-        The columns of the table.
-    is_thin : bool
-        Whether the key columns are left out of the file.
-    schema_id : int
-        The schema that the files are written with.
-    level : int
-        The level in the LSM tree; 0 for append tables.
-    source : FileSource
-        Whether a writer or a compaction creates the files.
-    format_name : str
-        ``"parquet"``, ``"orc"`` or ``"avro"``.
-    compression : str
-        The codec.
-    zstd_level : int
-        The compression level for zstd.
-    block_bytes : int, optional
-        Size of a row group or stripe.
-    format_options : mapping of str to str
-        The options of the table that begin with the name of the format.
-    stats : StatsRules
-        Which column statistics are stored.
-    prefix, suffix : str
-        First and last part of the file names.
-    target_bytes : int
-        The file size at which the next file begins.
-    target_rows : int, optional
-        The number of rows at which the next file begins.
-    is_concurrent : bool
-        Whether the executor encodes columns at the same time, where the format can.
-    """
-
+    # the key columns, `_SEQUENCE_NUMBER`, `_VALUE_KIND`, then the columns of the table
     fields: tuple[DataField, ...]
+    # the primary key without partition columns; empty for append tables
     key_fields: tuple[DataField, ...]
     value_fields: tuple[DataField, ...]
+    # the key columns are left out of the file
     is_thin: bool
     schema_id: int
+    # the level in the LSM tree; 0 for append tables
     level: int
+    # whether a writer or a compaction creates the files
     source: FileSource
+    # "parquet", "orc" or "avro"
     format_name: str
     compression: str
     zstd_level: int
+    # the size of a row group or stripe
     block_bytes: int | None
+    # the options of the table that begin with the name of the format
     format_options: Mapping[str, str] = field(converter=_to_dict)
+    # which column statistics are stored
     stats: StatsRules
+    # the first part of the file names; `suffix` is the last part
     prefix: str
     suffix: str
+    # the file size at which the next file begins
     target_bytes: int
+    # the number of rows at which the next file begins; None for no limit
     target_rows: int | None
+    # the executor encodes columns at the same time, where the format can
     is_concurrent: bool = False
 
     @classmethod
     def of(cls, table: TableDefinition, level: int = 0, source: FileSource = FileSource.APPEND) -> FileLayout:
-        """Return the layout of the data files of a table on a level.
+        """Return the layout of the data files of a table on a level; formats and codecs may differ per level.
 
-        Parameters
-        ----------
-        table : TableDefinition
-            The table.
-        level : int
-            The level; formats and codecs may differ per level.
-        source : FileSource
-            Whether a writer or a compaction creates the files.
-
-        Returns
-        -------
-        FileLayout
-            The layout.
-
-        Raises
-        ------
-        Unsupported
-            Rows of this table cannot be written.
+        Raises `Unsupported` if rows of this table cannot be written.
         """
         return cls._of(table, level, source, table.options.file_format_at(level), table.options.compression_at(level))
 
@@ -155,17 +113,9 @@ class FileLayout:
         )
 
     def to_file_columns(self, table: pa.Table) -> pa.Table:
-        """Return the columns of the file, in its order.
+        """Return the columns of the file in its order; key columns share the arrays of the table's columns.
 
-        Parameters
-        ----------
-        table : pa.Table
-            The columns of the table and, for primary-key tables, `_SEQUENCE_NUMBER` and `_VALUE_KIND`.
-
-        Returns
-        -------
-        pa.Table
-            Key columns share the arrays of the table's columns.
+        Tables with a primary key need `_SEQUENCE_NUMBER` and `_VALUE_KIND` in `table`.
         """
         return pa.table([table[f.name.removeprefix(KEY_PREFIX)] for f in self.fields], [f.name for f in self.fields])
 

@@ -45,28 +45,18 @@ _CODEC_EXTENSIONS = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "
 
 @frozen(eq=False)
 class Bucket:
-    """The bucket whose files are read.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    path : str
-        Directory of the files.
-    partition : mapping of str to object
-        Internal value of each partition column.
-    schemas : mapping of int to TableSchema
-        The schemas that the files were written with, by id.
-    ignores_lost, ignores_corrupt : bool
-        Whether a file that is missing, or that cannot be decoded, is left out with a warning. Only reads of users set
-        these: a compaction would make the loss permanent.
-    """
+    """The bucket whose files are read."""
 
     context: TableContext
+    # the directory of the files
     path: str
+    # the value of each partition column, in internal representation
     partition: Mapping[str, Any]
+    # the schemas that the files were written with, by id
     schemas: Mapping[int, TableSchema]
+    # leave out missing files with a warning; only for reads: compaction would make the loss permanent
     ignores_lost: bool = False
+    # leave out files that cannot be decoded, with a warning; only for reads, too
     ignores_corrupt: bool = False
 
     @classmethod
@@ -105,37 +95,11 @@ def read_data_file(
     batch_rows: int = BATCH_ROWS,
     in_key_order: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the rows of one file.
+    """Read the columns `wanted` of one file, in file order; parts that cannot match the predicate are skipped.
 
-    Parameters
-    ----------
-    bucket : Bucket
-        The bucket of the file.
-    file : DataFileMeta
-        The file.
-    wanted : sequence of DataField
-        Columns of the table (nested rows may be cut) and the system columns sequence number, value kind and level.
-    predicate : Predicate, optional
-        Bound to the columns of the table; parts of the file that cannot match are skipped.
-    deleted : DeletionVector or RowSlice, optional
-        Positions of rows to leave out, or the part of the file to read. With it no part is skipped, because the
-        position of each row must be known.
-    batch_rows : int
-        Largest number of rows in a batch.
-    in_key_order : bool
-        Whether the file belongs to a sorted run, so that the read can end after the largest key that can match.
-
-    Yields
-    ------
-    pa.RecordBatch
-        The columns `wanted`, in the row order of the file.
-
-    Raises
-    ------
-    CorruptTable
-        The file is missing or damaged, or has another size or number of rows than its manifest.
-    Unsupported
-        The file uses an unknown feature of its format.
+    `deleted` are the row positions to leave out, or the part of the file to read. No part is skipped then, because
+    positions must be known. With `in_key_order` (a file of a sorted run), the read can end after the largest matching
+    key.
     """
     names_wanted = {f.name for f in wanted}
     has_row_ids = ROW_ID.name in names_wanted
@@ -263,27 +227,7 @@ def _select_fields(fields: Sequence[DataField], paths: Collection[str]) -> tuple
 
 
 def open_data_file(engine: Engine, path: str, size: int) -> pa.NativeFile:
-    """Open a data file.
-
-    Parameters
-    ----------
-    engine : Engine
-        Has the storage.
-    path : str
-        The path of the file.
-    size : int
-        Bytes that the manifest states.
-
-    Returns
-    -------
-    pyarrow.NativeFile
-        The open file, which the caller closes.
-
-    Raises
-    ------
-    CorruptTable
-        The file is missing or has another size.
-    """
+    """Open a data file, which the caller closes; a missing file, or one of another size, is `CorruptTable`."""
     try:
         source = engine.files.open(path)
     except NotFound as error:

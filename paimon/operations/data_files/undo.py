@@ -12,23 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
-    """Call `undo` if the block raises.
-
-    Parameters
-    ----------
-    undo : callable
-        Removes what the block left behind.
-
-    Yields
-    ------
-    None
-        Control to the block.
-
-    Raises
-    ------
-    BaseException
-        The exception of the block, unchanged.
-    """
+    """Call `undo`, which removes what the block created, if the block raises."""
     try:
         yield
     except BaseException:

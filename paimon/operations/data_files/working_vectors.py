@@ -37,18 +37,7 @@ class WorkingVectors:
         self._marked.setdefault(file.file_name, []).append(positions)
 
     def write(self, removed: Collection[str]) -> IndexChange:
-        """Write the new index files.
-
-        Parameters
-        ----------
-        removed : collection of str
-            Names of the replaced data files.
-
-        Returns
-        -------
-        IndexChange
-            Index files added and replaced.
-        """
+        """Write the new index files, without the vectors of the replaced data files `removed`."""
         changed = {
             name: (self._find_by_name(name) or DeletionVector()).with_deleted(np.concatenate(positions))
             for name, positions in self._marked.items()

@@ -36,23 +36,9 @@ _MIN_ROWS = 1_000
 
 
 class RollingFiles:
-    """The data files of one bucket during a write; a state machine that is closed once.
+    """The data files of one bucket during a write; closed once.
 
-    Parameters
-    ----------
-    engine : Engine
-        Creates the files.
-    layout : FileLayout
-        The form of the files.
-    directory : str
-        The directory of the bucket.
-    sequence : int
-        The sequence number of the first row, for files without keys.
-
-    Attributes
-    ----------
-    finished : list of DataFileMeta
-        The complete files.
+    For files without keys, `sequence` is the sequence number of the first row.
     """
 
     def __init__(self, engine: Engine, layout: FileLayout, directory: str, sequence: int = 0) -> None:
@@ -66,13 +52,7 @@ class RollingFiles:
         self.finished: list[DataFileMeta] = []
 
     def write(self, table: pa.Table) -> None:
-        """Write rows.
-
-        Parameters
-        ----------
-        table : pa.Table
-            The columns of the table. For primary-key tables sorted by key, with `_SEQUENCE_NUMBER` and `_VALUE_KIND`.
-        """
+        """Write rows; those of a primary-key table are sorted by key, with `_SEQUENCE_NUMBER` and `_VALUE_KIND`."""
         for piece in self._pieces(self._layout.to_file_columns(table)):
             if self._open is None:
                 self._open = self._open_next()

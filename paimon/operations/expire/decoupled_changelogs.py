@@ -47,13 +47,8 @@ def decouple_changelogs(
 ) -> tuple[list[Snapshot], ChangelogNotWritten | None]:
     """Write the decoupled changelogs of snapshots; a repeated call finds those of the first call.
 
-    Returned are the snapshots that still exist and have their changelogs (another process has expired the others), and
-    the error that stopped the call at the next one: its changelog can be neither written nor found.
-
-    Raises
-    ------
-    CorruptTable
-        A changelog file of that id belongs to another snapshot.
+    Returns the snapshots that still exist and have their changelogs, and the error that stopped the call at the next
+    one. Another process has expired the others. Raises `CorruptTable` if a changelog file belongs to another snapshot.
     """
     first = read_earliest_changelog_hint(context) if expiring else None
     kept: list[Snapshot] = []

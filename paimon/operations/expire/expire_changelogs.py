@@ -32,28 +32,9 @@ from paimon.operations.table_context import TableContext
 
 
 def expire_changelogs(context: TableContext, retention: Retention | None = None, delete_all: bool = False) -> Expired:
-    """Expire the oldest decoupled changelogs.
+    """Expire the oldest decoupled changelogs; by default the options of the table define the retention.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    retention : Retention, optional
-        How many are kept and for how long; by default as the options of the table define.
-    delete_all : bool
-        Delete all decoupled changelogs.
-
-    Returns
-    -------
-    Expired
-        The ids that are gone, and how many files were deleted.
-
-    Raises
-    ------
-    InvalidRequest
-        The numbers of the retention contradict each other.
-    CorruptTable, StorageError
-        A reference that stays cannot be read; no data file was deleted.
+    If a reference that stays cannot be read, the call fails before it deletes a data file.
     """
     rules = retention or Retention.of_changelogs(context.options)
     rules.check()

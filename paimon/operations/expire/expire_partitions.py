@@ -31,26 +31,10 @@ _UNKNOWN = np.iinfo(np.int64).min
 def expire_partitions(
     context: TableContext, commit_user: str, retention: PartitionRetention | None = None
 ) -> list[Mapping[str, str | None]]:
-    """Drop the expired partitions.
+    """Drop the expired partitions, and return their values as text; a None value is the default partition.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The commit user of the new snapshots.
-    retention : PartitionRetention, optional
-        When partitions expire; by default as the options of the table define.
-
-    Returns
-    -------
-    list of mapping of str to str
-        The partition values of each dropped partition, as text; None for the default partition.
-
-    Raises
-    ------
-    InvalidRequest
-        The table has no partitions, or no option defines when they expire.
+    By default the options of the table define when partitions expire. Raises `InvalidRequest` if the table has no
+    partitions, or nothing defines when they expire.
     """
     retention = retention or PartitionRetention.of(context.options)
     names = context.schema.partition_keys
@@ -78,30 +62,10 @@ def find_expired_partitions(context: TableContext, retention: PartitionRetention
 def drop_partitions(
     context: TableContext, commit_user: str, specs: Sequence[Mapping[str, object]], *, missing_ok: bool = True
 ) -> tuple[int, ...]:
-    """Drop the partitions that match one of the specs, in one commit.
+    """Drop the partitions that match one of the specs, in one commit, and return its snapshot id.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The commit user of the new snapshot.
-    specs : sequence of mapping
-        Values of some or all partition columns.
-    missing_ok : bool
-        Whether a spec may match no partition.
-
-    Returns
-    -------
-    tuple of int
-        The id of the new snapshot; empty if no partition matches.
-
-    Raises
-    ------
-    InvalidRequest
-        A spec is empty, or names a column or value that does not fit.
-    NotFound
-        A spec matches no partition, and `missing_ok` is False.
+    The result is empty if no partition matches. A spec gives values of some or all partition columns. Without
+    `missing_ok`, a spec without a match is `NotFound`.
     """
     if not specs or not all(specs):
         raise InvalidRequest("No partition is given.", subject="partitions", hint="to replace all rows, use overwrite")
@@ -156,21 +120,9 @@ def _read_ages(context: TableContext) -> list[PartitionAge]:
 def to_partition_retention(
     table: TableDefinition, millis: int | None, at_most: int | None
 ) -> PartitionRetention | None:
-    """Return the rules of the table's options with another age or number.
+    """Return the retention of the table's options with another age or largest number of partitions per call.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    millis : int, optional
-        The age at which a partition expires, in milliseconds.
-    at_most : int, optional
-        The largest number of partitions that one call drops.
-
-    Returns
-    -------
-    PartitionRetention or None
-        None if neither the options nor `millis` give an age.
+    Returns None if neither the options nor `millis` give an age.
     """
     options = {} if millis is None else {"partition.expiration-time": f"{millis} ms"}
     retention = PartitionRetention.of(table.options.with_values(options))

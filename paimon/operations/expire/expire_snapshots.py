@@ -49,19 +49,14 @@ _BATCH_SNAPSHOTS = 50
 
 @frozen
 class Expired:
-    """What an expiry deleted, or would delete.
+    """What an expiry deleted, or would delete."""
 
-    Parameters
-    ----------
-    first, until : int
-        The ids from `first` (inclusive) to `until` (exclusive) are gone.
-    snapshots, files : int
-        How many snapshots or changelogs, and how many of their files, were deleted.
-    """
-
+    # the ids from `first` (inclusive) to `until` (exclusive) are gone
     first: int
     until: int
+    # how many snapshots or changelogs were deleted
     snapshots: int = 0
+    # how many of their files were deleted
     files: int = 0
 
 
@@ -71,32 +66,11 @@ def expire_snapshots(
     everything: bool = False,
     known_latest: int | None = None,
 ) -> Expired:
-    """Expire the oldest snapshots.
+    """Expire the oldest snapshots; by default the options of the table define the retention.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    retention : Retention, optional
-        How many are kept and for how long; by default as the options of the table define.
-    everything : bool
-        Find the oldest snapshot by listing, and check all references that stay. Otherwise only the nearest references
-        are checked. This is faster, and sufficient unless branches were replaced.
-    known_latest : int, optional
-        The id of a snapshot that was the latest a moment ago, if the caller knows one.
-
-    Returns
-    -------
-    Expired
-        The ids that are gone, and how many files were deleted.
-
-    Raises
-    ------
-    InvalidRequest
-        The numbers of the retention contradict each other.
-    CorruptTable, StorageError
-        A reference that stays cannot be read, or the last commit of a user cannot be recorded; no data file that stays
-        was deleted.
+    With `everything`, list the snapshots and check all references that stay. Otherwise only the nearest references are
+    checked, which is faster, and sufficient unless branches were replaced. The call fails if a reference that stays
+    cannot be read, or the last commit of a user cannot be recorded. No data file that stays is deleted then.
     """
     rules = retention or Retention.of_snapshots(context.options)
     rules.check()
@@ -131,25 +105,7 @@ def _find_earliest(context: TableContext, by_listing: bool) -> int | None:
 
 
 def find_expirable_snapshots(context: TableContext, retention: Retention | None = None) -> Expired:
-    """Find the snapshots that `expire_snapshots` would delete; nothing is changed.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    retention : Retention, optional
-        How many are kept and for how long; by default as the options of the table define.
-
-    Returns
-    -------
-    Expired
-        The ids; the number of files is 0, because they are not searched.
-
-    Raises
-    ------
-    InvalidRequest
-        The numbers of the retention contradict each other.
-    """
+    """Find the snapshots that `expire_snapshots` would delete; nothing is changed, and their files are not counted."""
     rules, ids = retention or Retention.of_snapshots(context.options), snapshot_ids(context)
     rules.check()
     if not ids:

@@ -41,17 +41,11 @@ from paimon.operations.table_context import TableContext
 
 @frozen(eq=False)
 class FilesToDelete:
-    """Files that may not be needed any more.
+    """Files that may not be needed any more."""
 
-    Parameters
-    ----------
-    data : dict of FileKey to None
-        Data files, in order.
-    metadata : dict of str to str
-        The names of metadata files, by path.
-    """
-
+    # data files in the order of deletion; a dict that serves as an ordered set
     data: dict[FileKey, None] = Factory(dict)
+    # the names of metadata files, by path
     metadata: dict[str, str] = Factory(dict)
 
     @property
@@ -63,23 +57,10 @@ class FilesToDelete:
 def find_files_of_snapshots(
     context: TableContext, expired: Sequence[Snapshot], following: Snapshot | None, keeps_changelogs: bool
 ) -> FilesToDelete:
-    """Return the files that only expired snapshots may reference.
+    """Return the files that only expired snapshots may reference; check them against all references before deletion.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    expired : sequence of Snapshot
-        The expired snapshots, ascending.
-    following : Snapshot, optional
-        The next snapshot, if it stays.
-    keeps_changelogs : bool
-        Changelogs live longer than snapshots: changelog files stay, and without a changelog producer the deltas stay.
-
-    Returns
-    -------
-    FilesToDelete
-        Files to check against all references.
+    `following` is the next snapshot, if it stays. With `keeps_changelogs`, changelogs live longer than snapshots:
+    changelog files stay, and without a changelog producer the deltas stay.
     """
     found = FilesToDelete()
     appends_are_changes = keeps_changelogs and context.options.changelog_producer == "none"
@@ -131,23 +112,9 @@ def delete_unreferenced_files(
     references: Sequence[Reference],
     read_again: Callable[[], Sequence[Reference]],
 ) -> int:
-    """Delete the files that no reference needs, data files first.
+    """Delete the files that no reference needs, data files first, and return how many were deleted.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    files_to_delete : FilesToDelete
-        The files to check.
-    references : sequence of Reference
-        The references that can need them.
-    read_again : callable
-        Returns the current references; called if a reference disappears during the check.
-
-    Returns
-    -------
-    int
-        How many files were deleted.
+    `read_again` returns the current references. It is called if a reference disappears during the check.
     """
     if files_to_delete.is_empty:
         return 0
@@ -241,15 +208,7 @@ def _delete_empty_directories_of(context: TableContext, keys: Sequence[FileKey])
 
 
 def delete_empty_directories(context: TableContext, directories: Collection[str]) -> None:
-    """Delete the empty directories of buckets, then the empty ones of partitions above them.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    directories : collection of str
-        Directories of buckets.
-    """
+    """Delete the empty directories of buckets, then the empty ones of partitions above them."""
     level = set(directories)
     for _ in range(1 + len(context.schema.partition_keys)):
         if level:

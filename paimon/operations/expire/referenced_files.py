@@ -38,28 +38,10 @@ def find_referenced_files(
     read_again: Callable[[], Sequence[Reference]],
     partitions: frozenset[bytes] | None = None,
 ) -> Mask:
-    """Return a mask of the file names that references need.
+    """Return for each of the distinct file names whether a reference needs it.
 
-    Parameters
-    ----------
-    references : sequence of Reference
-        What can need files.
-    names : pa.Array
-        File names (string), each once.
-    read_again : callable
-        Returns the current references; called if a reference disappears during the check.
-    partitions : frozenset of bytes, optional
-        The partitions of the data files; manifests without entries of these are not read.
-
-    Returns
-    -------
-    ndarray of bool
-        For each name, whether the file is needed.
-
-    Raises
-    ------
-    CorruptTable, StorageError
-        The metadata of a reference cannot be read.
+    `read_again` returns the current references, if one disappears during the check. Manifests without entries of
+    `partitions` are not read. Fails if the metadata of a reference cannot be read.
     """
     attempts = 1
     while True:

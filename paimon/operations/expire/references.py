@@ -44,23 +44,14 @@ class ReferencedPart(Enum):
 
 @frozen(eq=False)
 class Reference:
-    """A snapshot whose files are needed as long as a file exists.
+    """A snapshot whose files are needed as long as a file exists."""
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine, and the table on the branch of the reference.
-    snapshot : Snapshot
-        The snapshot.
-    path : str
-        The file whose existence keeps the reference.
-    part : ReferencedPart
-        What it needs of the snapshot.
-    """
-
+    # the table on the branch of the reference
     context: TableContext
     snapshot: Snapshot
+    # the file whose existence keeps the reference
     path: str
+    # what the reference needs of the snapshot
     part: ReferencedPart
 
 
@@ -85,10 +76,7 @@ def _is_unfinished(context: TableContext, directory: str) -> bool:
 def read_branches(context: TableContext) -> list[TableContext]:
     """Return the context of the table on each of its branches, except those without any content.
 
-    Raises
-    ------
-    CorruptTable
-        A branch has content and no schema.
+    Raises `CorruptTable` if a branch has content and no schema.
     """
     names = [MAIN_BRANCH, *list_branch_directories(context.engine, context.paths)]
     seen = (context if name == context.table.branch else find_branch(context, name) for name in names)
@@ -96,13 +84,7 @@ def read_branches(context: TableContext) -> list[TableContext]:
 
 
 def find_branch(context: TableContext, name: str) -> TableContext | None:
-    """Return the context of the table on a branch; None for a branch without content, which may be in deletion.
-
-    Raises
-    ------
-    CorruptTable
-        The branch has content and no schema.
-    """
+    """Return the context of the table on a branch; None for a branch without content, which may be in deletion."""
     paths = TablePaths(context.table.location, name)
     if _has_no_content(context.engine, paths):
         return None
@@ -122,13 +104,7 @@ def _has_no_content(engine: Engine, paths: TablePaths) -> bool:
 
 
 def read_branch(context: TableContext, name: str) -> TableContext:
-    """Return the context of the table on another branch.
-
-    Raises
-    ------
-    CorruptTable
-        The branch has no schema.
-    """
+    """Return the context of the table on another branch."""
     paths = TablePaths(context.table.location, name)
     schema = latest_schema(context.engine, paths)
     if schema is None:
@@ -153,22 +129,10 @@ def read_all_references(branches: Iterable[TableContext]) -> list[Reference]:
 
 
 def read_nearby_references(context: TableContext, first: int, last: int) -> list[Reference]:
-    """Return the references that can need files of a range of snapshots.
+    """Return the references that can need files of the snapshots from `first` to `last` (exclusive).
 
     These are the tags on them, the nearest snapshot or tag before and after, the newest snapshot, and all references of
     other branches. A file that an earlier tag or a later snapshot needs is also needed by the nearest one.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    first, last : int
-        Snapshot ids, `last` is exclusive.
-
-    Returns
-    -------
-    list of Reference
-        In no order.
     """
     tagged = sorted(_tag_references(context), key=lambda reference: reference.snapshot.id)
     before = [h for h in tagged if h.snapshot.id < first]

@@ -20,19 +20,9 @@ _ATTEMPTS = 3
 
 @on_same_table
 def check_table(context: TableContext, deep: bool = False) -> HealthReport:
-    """Check that a table is complete and consistent, or report each fault.
+    """Check that a table is complete and consistent, and report each fault.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    deep : bool
-        Also read the data files of the newest snapshots and of the tags.
-
-    Returns
-    -------
-    HealthReport
-        The faults, and how much was checked.
+    With `deep`, also read the data files of the newest snapshots and of the tags.
     """
     for remaining in reversed(range(_ATTEMPTS)):
         findings = find_states(context)

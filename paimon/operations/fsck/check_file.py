@@ -24,41 +24,18 @@ from paimon.operations.table_context import TableContext
 
 @frozen
 class FileTask:
-    """A data file to check.
-
-    Parameters
-    ----------
-    entry : ManifestEntry
-        The file.
-    path : str
-        The path of the file.
-    state : str
-        The name of the state that references it.
-    index : IndexManifestEntry, optional
-        The hash index of its bucket.
-    """
+    """A data file to check."""
 
     entry: ManifestEntry
     path: str
+    # the name of the state that references the file
     state: str
+    # the hash index of its bucket; None if it has none
     index: IndexManifestEntry | None = None
 
 
 def check_file(context: TableContext, task: FileTask) -> FileReport:
-    """Compare a data file with its metadata.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine, and the table at the schema of the state.
-    task : FileTask
-        The file.
-
-    Returns
-    -------
-    FileReport
-        The number of rows, and the faults.
-    """
+    """Compare a data file with its metadata; `context` is the table at the schema of the state that references it."""
     faults: list[Fault] = []
     content: FileContent | None = None
     try:

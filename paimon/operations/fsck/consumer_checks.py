@@ -19,16 +19,9 @@ from paimon.operations.table_context import TableContext
 
 
 def check_stream_readers(context: TableContext, where: str, findings: Findings) -> None:
-    """Check the consumers and the changelogs of one branch.
+    """Check the consumers and the changelogs of one branch, and add faults to `findings`.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine, and the table on the branch.
-    where : str
-        Text that is appended to the names of states; empty for the branch main.
-    findings : Findings
-        Faults are added to it.
+    `where` is appended to the names of states; it is empty for the branch main.
     """
     changelogs, snapshots = (
         list_changelog_ids(context),

@@ -30,16 +30,9 @@ from paimon.operations.metadata.type_proof import TypeProof
 
 
 class ContentCheck:
-    """Check the live files of the newest snapshots and of the tags; a state machine.
+    """Check the live files of the newest snapshots and of the tags, and add faults to `findings`.
 
-    Parameters
-    ----------
-    findings : Findings
-        The states; faults are added to it.
-    metadata : Metadata
-        The manifests of the states.
-    deep : bool
-        Read the data files.
+    With `deep`, the data files are read.
     """
 
     def __init__(self, findings: Findings, metadata: Metadata, deep: bool) -> None:

@@ -34,18 +34,9 @@ _WINDOW_BYTES = 16 * 1024 * 1024
 
 
 def check_deletion_vectors(findings: Findings, state: State, entries: Sequence[ManifestEntry], deep: bool) -> None:
-    """Check the deletion vectors of a state; a deep check also reads them, and the keys of unmarked rows.
+    """Check the deletion vectors of a state, whose live files are `entries`, and add faults to `findings`.
 
-    Parameters
-    ----------
-    findings : Findings
-        Faults are added to it.
-    state : State
-        The state.
-    entries : sequence of ManifestEntry
-        The live files of the state.
-    deep : bool
-        Read vectors and keys.
+    A deep check also reads the vectors, and the keys of unmarked rows.
     """
     buckets = group_by_bucket(entries)
     try:

@@ -34,17 +34,7 @@ from paimon.operations.fsck.hash_index_checks import HashPlacement
 
 @frozen
 class BucketPlacement:
-    """The bucket in which a row with a given key belongs.
-
-    Parameters
-    ----------
-    keys : tuple of DataField
-        The bucket key.
-    function : str
-        The name of the bucket function.
-    bucket, total : int
-        The number of the bucket, and the number of buckets.
-    """
+    """The bucket in which a row with a given key belongs."""
 
     keys: tuple[DataField, ...]
     function: str
@@ -68,20 +58,10 @@ class BucketPlacement:
 
 
 class FileContent:
-    """Read a file and compare it with its metadata; a state machine.
+    """Read a file and compare it with its metadata.
 
-    After `faults`, `rows` is the number of rows, and `misplaced` the number of rows that belong in another bucket.
-
-    Parameters
-    ----------
-    bucket : Bucket
-        The bucket of the file, at the schema that the file was written with.
-    file : DataFileMeta
-        The file.
-    sorted_by : sequence of DataField
-        The key that orders the file; empty if no key does.
-    placement : BucketPlacement or HashPlacement, optional
-        The bucket in which its rows belong.
+    `bucket` is at the schema that the file was written with; `sorted_by` is empty if no key orders the file. After
+    `faults`, `rows` is the number of rows, and `misplaced` the number of rows that belong in another bucket.
     """
 
     def __init__(

@@ -28,17 +28,10 @@ from paimon.operations.table_context import TableContext
 
 @frozen(eq=False)
 class HashPlacement:
-    """The keys that belong in one dynamic bucket.
-
-    Parameters
-    ----------
-    keys : tuple of DataField
-        The columns of the key.
-    hashes : int32 array
-        The hashes of the keys of the bucket, in ascending order.
-    """
+    """The keys that belong in one dynamic bucket."""
 
     keys: tuple[DataField, ...]
+    # the hashes of the keys of the bucket, ascending
     hashes: Hashes
 
     def count_misplaced(self, rows: pa.Table) -> int:
@@ -49,20 +42,7 @@ class HashPlacement:
 
 
 def read_placement(context: TableContext, entry: IndexManifestEntry | None) -> HashPlacement | None:
-    """Read the hash index of a dynamic bucket.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    entry : IndexManifestEntry, optional
-        The index; None if the bucket has none.
-
-    Returns
-    -------
-    HashPlacement or None
-        The keys that belong in the bucket; None if the index cannot be read, which `HashIndexCheck` reports.
-    """
+    """Read the hash index of a dynamic bucket; None if it cannot be read, which `HashIndexCheck` reports."""
     keys = context.schema.key_fields
     if entry is None:
         return HashPlacement(keys, np.zeros(0, np.int32))
@@ -73,15 +53,7 @@ def read_placement(context: TableContext, entry: IndexManifestEntry | None) -> H
 
 
 class HashIndexCheck:
-    """Check the hash indexes of one state.
-
-    Parameters
-    ----------
-    findings : Findings
-        Faults are added to it.
-    state : State
-        The state.
-    """
+    """Check the hash indexes of one state, and add faults to `findings`."""
 
     def __init__(self, findings: Findings, state: State) -> None:
         self._context = state.context

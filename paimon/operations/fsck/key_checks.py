@@ -23,15 +23,7 @@ from paimon.ports.key_stores import KeyStore, Places
 
 
 class KeyCheck:
-    """Check the keys of one state; a state machine.
-
-    Parameters
-    ----------
-    findings : Findings
-        Faults are added to it.
-    state : State
-        The state.
-    """
+    """Check the keys of one state, and add faults to `findings`."""
 
     def __init__(self, findings: Findings, state: State) -> None:
         self._context = state.context

@@ -30,37 +30,22 @@ Group = tuple[ManifestFileMeta, ...]
 
 @frozen(eq=False)
 class Metadata:
-    """The metadata that was read, by name or by state.
+    """The metadata that was read; a state is named by its index in `Findings.states`."""
 
-    Parameters
-    ----------
-    contents : dict of int to tuple of ManifestFileMeta
-        By the index of a state, the manifests of its whole content; absent if they are not known.
-    deltas : dict of int to tuple of ManifestFileMeta
-        By the index of a state, the manifests of its delta.
-    changes : dict of int to tuple of ManifestFileMeta
-        By the index of a state, the manifests of its changelog.
-    manifests : dict of str to EntryColumns
-        By name, the entries of a manifest.
-    indexes : dict of int to tuple of IndexManifestEntry
-        By the index of a state, the entries of its index manifest.
-    """
-
+    # by state, the manifests of its whole content; absent if they are not known
     contents: dict[int, Group] = field(factory=dict)
+    # by state, the manifests of its delta
     deltas: dict[int, Group] = field(factory=dict)
+    # by state, the manifests of its changelog
     changes: dict[int, Group] = field(factory=dict)
+    # by manifest name, its entries
     manifests: dict[str, EntryColumns] = field(factory=dict)
+    # by state, the entries of its index manifest
     indexes: dict[int, tuple[IndexManifestEntry, ...]] = field(factory=dict)
 
 
 class MetadataCheck:
-    """Read all metadata that the states name; a state machine that fills `Metadata`.
-
-    Parameters
-    ----------
-    findings : Findings
-        The states; faults are added to it.
-    """
+    """Read all metadata that the states in `findings` name into `Metadata`, and add faults to `findings`."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

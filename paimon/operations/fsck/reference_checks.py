@@ -28,17 +28,7 @@ _PATH_COLUMNS = ("_FILE_NAME", "_FILE_SIZE", "_EXTERNAL_PATH", "_EXTRA_FILES")
 
 
 class ReferenceCheck:
-    """Check all files that the states name; a state machine.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    findings : Findings
-        The states; faults are added to it.
-    metadata : Metadata
-        The manifests of the states.
-    """
+    """Check all files that the states in `findings` name, and add faults to `findings`."""
 
     def __init__(self, context: TableContext, findings: Findings, metadata: Metadata) -> None:
         self._context = context

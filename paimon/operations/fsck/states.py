@@ -33,66 +33,36 @@ from paimon.ports.engine import Engine
 
 @frozen(eq=False)
 class State:
-    """One state of the table that a file names.
+    """One state of the table that a file names."""
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine, and the table on the branch of the state.
-    snapshot : Snapshot
-        The snapshot.
-    path : str
-        The file that names it.
-    name : str
-        ``snapshot 7``, ``tag release``, ``changelog 3``; with its branch if that is not main.
-    part : ReferencedPart
-        What the state needs of its snapshot.
-    is_end : bool
-        The newest state of its branch, or a tag: its entries are checked one by one.
-    """
-
+    # the table on the branch of the state
     context: TableContext
     snapshot: Snapshot
+    # the file that names the state
     path: str
+    # such as "snapshot 7", "tag release" or "changelog 3"; with its branch if that is not main
     name: str
+    # what the state needs of its snapshot
     part: ReferencedPart
+    # the newest state of its branch, or a tag; its entries are checked one by one
     is_end: bool
 
 
 @frozen(eq=False)
 class Findings:
-    """The states of a table, and the faults found so far.
+    """The states of a table, and the faults found so far."""
 
-    Parameters
-    ----------
-    states : list of State
-        The states of all branches.
-    faults : list of Fault
-        The faults; each check adds to it.
-    branches : list of (TableContext, str)
-        The context of the table on each branch, and the text that is appended to the names of its states.
-    """
-
+    # the states of all branches
     states: list[State] = field(factory=list)
+    # each check appends to this list
     faults: list[Fault] = field(factory=list)
+    # the table on each branch, and the text that is appended to the names of its states
     branches: list[tuple[TableContext, str]] = field(factory=list)
 
     def attempt(self, path: str, states: Sequence[str], check: Callable[[], object]) -> bool:
-        """Run a check, and record its error as a fault.
+        """Run a check of the file `path`, and record its error as a fault; return whether there was none.
 
-        Parameters
-        ----------
-        path : str
-            The file that is checked.
-        states : sequence of str
-            The names of the states that need the file.
-        check : callable
-            The check, without arguments.
-
-        Returns
-        -------
-        bool
-            Whether there was no error.
+        `states` are the names of the states that need the file.
         """
         try:
             check()
@@ -103,21 +73,9 @@ class Findings:
 
 
 def to_fault(error: PaimonError, path: str, states: Sequence[str]) -> Fault:
-    """Convert an error of a read to a fault.
+    """Convert an error of a read to a fault: the file is missing, unreadable or not supported.
 
-    Parameters
-    ----------
-    error : PaimonError
-        The error.
-    path : str
-        The file that was read, if the error does not name one.
-    states : sequence of str
-        The names of the states that need the file.
-
-    Returns
-    -------
-    Fault
-        Its kind says whether the file is missing, unreadable or not supported.
+    `path` is used if the error does not name a file. `states` are the names of the states that need the file.
     """
     if isinstance(error, Unsupported):
         return Fault(FaultKind.UNCHECKED, path, error.message, states)

@@ -23,21 +23,10 @@ from paimon.operations.table_context import TableContext
 
 
 def run_maintenance(context: TableContext, snapshot_id: int, commit_identifier: int) -> PaimonError | None:
-    """Run the maintenance that follows a commit.
+    """Run the maintenance that follows a commit; return the error that stopped the rest, or None.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The last snapshot of the commit.
-    commit_identifier : int
-        Its commit identifier; batch commits create tags that streaming commits do not.
-
-    Returns
-    -------
-    PaimonError or None
-        The error that stopped the rest; None if nothing failed.
+    Batch commits, identified by `commit_identifier`, create tags that streaming commits do not. Write-only tables are
+    skipped.
     """
     if context.options.write_only:
         return None

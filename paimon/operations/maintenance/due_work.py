@@ -39,45 +39,28 @@ _SCHEMA = pa.schema(
 
 @frozen
 class DueRequest:
-    """What maintenance a caller wants.
+    """What maintenance a caller wants."""
 
-    Parameters
-    ----------
-    full : bool
-        Compact each bucket into one sorted run, not only what the options of the table require.
-    orphans : bool
-        Also delete orphan files that are older than a day.
-    dry_run : bool
-        Count what is due, and change nothing.
-    """
-
+    # compact each bucket into one sorted run, not only what the options of the table require
     full: bool = False
+    # also delete orphan files that are older than a day
     orphans: bool = False
+    # count what is due, and change nothing
     dry_run: bool = False
 
 
 @frozen
 class DoneWork:
-    """What one action did to a table, or would do.
-
-    Parameters
-    ----------
-    table : str
-        The name of the table.
-    action : str
-        Such as ``compact``.
-    count : int
-        How many objects the action changed.
-    unit : str
-        The plural of these objects.
-    error : str, optional
-        Why the action failed.
-    """
+    """What one action did to a table, or would do."""
 
     table: str
+    # such as "compact"
     action: str
+    # how many objects the action changed
     count: int = 0
+    # the plural name of these objects
     unit: str = ""
+    # why the action failed; None if it did not
     error: str | None = None
 
 
@@ -91,21 +74,9 @@ class _Action:
 
 @on_same_table
 def run_due_work(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> list[DoneWork]:
-    """Do the maintenance that is due.
+    """Do the maintenance that is due; return the actions that had something to do or failed, in order of execution.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : DueRequest
-        What is wanted.
-    compact : callable
-        Compacts the table, and returns the number of compacted buckets.
-
-    Returns
-    -------
-    list of DoneWork
-        The actions that had something to do, or failed, in their order.
+    `compact` compacts the table, and returns the number of compacted buckets.
     """
     maintained = context.with_table(evolve(context.table, options=context.options.with_values({"write-only": "false"})))
     done: list[DoneWork] = []

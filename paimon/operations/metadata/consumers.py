@@ -35,20 +35,7 @@ def earliest_consumer_snapshot(context: TableContext) -> int:
 
 
 def read_consumer(context: TableContext, name: str) -> int | None:
-    """Return the next snapshot id of a consumer.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The consumer.
-
-    Returns
-    -------
-    int or None
-        None if there is no consumer of this name.
-    """
+    """Return the next snapshot id of a consumer; None if the consumer does not exist."""
     return _next_snapshot(context.engine, consumer_path(context.paths, name))
 
 

@@ -16,19 +16,9 @@ _CHUNK_FILES = 1_000
 
 
 def delete_files(engine: Engine, paths: Sequence[str]) -> None:
-    """Delete files and drop them from the engine's cache. The executor deletes many files in chunks.
+    """Delete files or empty directories, in chunks on the executor, and drop them from the engine's cache.
 
-    Parameters
-    ----------
-    engine : Engine
-        Has the storage and the cache.
-    paths : sequence of str
-        Files, or empty directories; missing ones are no error.
-
-    Raises
-    ------
-    StorageError
-        Not all were deleted. None of them is cached any more.
+    Missing files are no error. Raises `StorageError` if not all were deleted; none of them is cached then, either.
     """
     engine.cache.drop(paths)
     if len(paths) <= _CHUNK_FILES:

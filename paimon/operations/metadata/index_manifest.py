@@ -23,24 +23,9 @@ from paimon.operations.table_context import TableContext
 
 
 def find_deletion_files(context: TableContext, snapshot: Snapshot) -> Mapping[BucketKey, Mapping[str, DeletionFile]]:
-    """Return the location of the deletion vector of each data file.
+    """Return the location of each deletion vector, by partition and bucket, then by name of the data file.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot.
-
-    Returns
-    -------
-    mapping
-        By partition and bucket, then by file name; files without a vector are missing.
-
-    Raises
-    ------
-    CorruptTable
-        The index manifest names two vectors for one data file, or a vector in an index file of another type.
+    Data files without a vector are missing.
     """
     if snapshot.index_manifest is None:
         return {}
@@ -63,26 +48,10 @@ def find_deletion_files(context: TableContext, snapshot: Snapshot) -> Mapping[Bu
 
 
 def index_path(table: TableDefinition, entry: IndexManifestEntry, source: str) -> str:
-    """Return the path of an index file.
+    """Return the path of an index file: the external path, or in the bucket or index directory, as the options say.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    entry : IndexManifestEntry
-        The index file.
-    source : str
-        The file that names the index file, for error messages.
-
-    Returns
-    -------
-    str
-        The external path, or the path in the bucket or in the index directory, as the options of the table say.
-
-    Raises
-    ------
-    CorruptTable
-        The path lies outside the table and its allowed roots.
+    `source` is the file that names the index file, for error messages. Raises `CorruptTable` if the path lies outside
+    the table and its allowed roots.
     """
     if entry.external_path is not None:
         return check_within(entry.external_path, (table.location, *table.allowed_roots), source)

@@ -37,25 +37,8 @@ _CACHE_ENTRY_BYTES = 600
 def read_manifest_list(context: TableContext, name: str, size: int | None = None) -> tuple[ManifestFileMeta, ...]:
     """Return the manifests of a manifest list, in its order.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        File name of the list.
-    size : int, optional
-        Size in bytes that the snapshot records for the list.
-
-    Returns
-    -------
-    tuple of ManifestFileMeta
-        Each manifest once.
-
-    Raises
-    ------
-    CorruptTable
-        The list is missing or damaged, or names a manifest twice: a list of a few bytes per entry could otherwise make
-        one manifest be read any number of times.
+    `size` is the size in bytes that the snapshot records. A list that names a manifest twice is `CorruptTable`: a few
+    bytes could otherwise make one manifest be read any number of times.
     """
     found = _read_decoded(context, name, manifest_from_record, _META_BYTES, size)
     if len({meta.file_name for meta in found}) < len(found):
@@ -65,17 +48,7 @@ def read_manifest_list(context: TableContext, name: str, size: int | None = None
 
 
 def cache_manifest_list(context: TableContext, name: str, manifests: Sequence[ManifestFileMeta]) -> None:
-    """Cache a manifest list that was just written, so that the next commit of this process does not read it.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        File name of the list.
-    manifests : sequence of ManifestFileMeta
-        Its content.
-    """
+    """Cache a manifest list that was just written, so that the next commit of this process does not read it."""
     context.engine.cache.put(
         context.paths.manifest(name), tuple(manifests), _CACHE_ENTRY_BYTES + _META_BYTES * len(manifests)
     )
@@ -135,26 +108,8 @@ def read_manifest_columns(
 ) -> list[ManifestRecords]:
     """Return the entries of manifests as columns, before any check of their values.
 
-    Manifests that are not cached are decoded, cached and returned together.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    names : sequence of str
-        File names of the manifests.
-    recorded : sequence of ManifestFileMeta
-        What manifest lists record about them; only sizes and numbers of entries are compared.
-
-    Returns
-    -------
-    list of ManifestRecords
-        In the order of `names`; adjacent manifests may share one element.
-
-    Raises
-    ------
-    CorruptTable
-        A manifest is missing, or has another size or another number of entries than its list records.
+    Manifests that are not cached are decoded, cached and returned together. The result is in the order of `names`;
+    adjacent manifests may share one element. Of `recorded`, only sizes and numbers of entries are compared.
     """
     by_name = {name: context.paths.manifest(name) for name in names}
     recorded_by_path = {by_name[meta.file_name]: meta for meta in recorded if meta.file_name in by_name}

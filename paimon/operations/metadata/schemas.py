@@ -39,31 +39,7 @@ def list_schema_files(engine: Engine, paths: TablePaths) -> dict[int, FileStatus
 
 
 def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchema:
-    """Read the schema of an id.
-
-    Parameters
-    ----------
-    engine : Engine
-        Reads the file.
-    paths : TablePaths
-        The paths of the table.
-    schema_id : int
-        The id.
-
-    Returns
-    -------
-    TableSchema
-        The schema.
-
-    Raises
-    ------
-    NotFound
-        There is no schema of this id.
-    CorruptTable
-        The file is damaged or contains another id.
-    Unsupported
-        The version of the file is unknown.
-    """
+    """Read the schema of an id."""
     return read_schema(engine, paths, schema_id)[1]
 
 
@@ -90,31 +66,12 @@ def _as_schema(cached: object) -> TableSchema:
 
 
 def load_schemas(context: TableContext, ids: Iterable[int]) -> dict[int, TableSchema]:
-    """Read several schemas, each once.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    ids : iterable of int
-        The ids; repeated ids are allowed.
-
-    Returns
-    -------
-    dict of int to TableSchema
-        By id, ascending.
-    """
+    """Read several schemas, each once even if `ids` repeats; the result ascends by id."""
     return {schema_id: load_schema(context.engine, context.paths, schema_id) for schema_id in sorted(set(ids))}
 
 
 def load_first_schema(engine: Engine, paths: TablePaths) -> TableSchema:
-    """Read the first schema of the branch. Its time differs after a table is dropped and created again.
-
-    Raises
-    ------
-    NotFound
-        There is no table.
-    """
+    """Read the first schema of the branch. Its time differs after a table is dropped and created again."""
     ids = schema_ids(engine, paths)
     if not ids:
         raise NotFound("table", paths.root, hint="it was dropped: create it again, and start a new stream")
@@ -124,10 +81,7 @@ def load_first_schema(engine: Engine, paths: TablePaths) -> TableSchema:
 def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
     """Read the newest schema; None if there is no table, or if it is dropped during the read.
 
-    Raises
-    ------
-    NotFound
-        A schema file is listed but cannot be found.
+    Raises `NotFound` if the schema file is listed but cannot be found.
     """
     ids = schema_ids(engine, paths)
     while ids:

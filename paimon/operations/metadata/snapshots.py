@@ -33,27 +33,7 @@ _RECENT_BYTES = 4_000
 
 
 def load_snapshot(context: TableContext, snapshot_id: int) -> Snapshot:
-    """Read the snapshot of an id.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The id.
-
-    Returns
-    -------
-    Snapshot
-        The snapshot.
-
-    Raises
-    ------
-    NotFound
-        It does not exist (any more); the hint names the existing range of ids.
-    CorruptTable
-        The file is truncated or contains another id.
-    """
+    """Read the snapshot of an id; if it does not exist (any more), the hint of `NotFound` names the range of ids."""
     found = find_snapshot(context, snapshot_id)
     if found is None:
         raise NotFound("snapshot", str(snapshot_id), hint=_describe_ids(snapshot_ids(context)))
@@ -61,45 +41,12 @@ def load_snapshot(context: TableContext, snapshot_id: int) -> Snapshot:
 
 
 def find_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | None:
-    """Read the snapshot of an id, if it exists.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The id.
-
-    Returns
-    -------
-    Snapshot or None
-        None if there is no file.
-    """
+    """Read the snapshot of an id; None if there is no file."""
     return read_snapshot_file(context.engine, context.paths.snapshot(snapshot_id), snapshot_id)
 
 
 def read_snapshot_file(engine: Engine, path: str, snapshot_id: int) -> Snapshot | None:
-    """Read the snapshot in a file.
-
-    Parameters
-    ----------
-    engine : Engine
-        Reads the file.
-    path : str
-        The file.
-    snapshot_id : int
-        The id that the file must contain.
-
-    Returns
-    -------
-    Snapshot or None
-        None if there is no such file.
-
-    Raises
-    ------
-    CorruptTable
-        The file is truncated or contains another id.
-    """
+    """Read a snapshot file, which must contain the given id; None if there is no such file."""
     try:
         data = engine.files.read(path, SNAPSHOT_FILE.max_bytes)
     except NotFound:
@@ -117,10 +64,7 @@ def _decode_snapshot(data: bytes, path: str, snapshot_id: int) -> Snapshot:
 def snapshot_ids(context: TableContext) -> tuple[int, ...]:
     """List the ids of all snapshot files, ascending.
 
-    Raises
-    ------
-    TableDropped
-        There are none, because the table does not exist any more.
+    Raises `TableDropped` if there are none because the table does not exist any more.
     """
     ids = list_ids(context.engine, context.paths.snapshots, _PREFIX)
     if not ids:
@@ -129,21 +73,9 @@ def snapshot_ids(context: TableContext) -> tuple[int, ...]:
 
 
 def list_ids(engine: Engine, directory: str, prefix: str) -> tuple[int, ...]:
-    """List the numbers that follow a prefix in the file names of a directory.
+    """List the numbers that follow a prefix, such as `"snapshot-"`, in the file names of a directory, ascending.
 
-    Parameters
-    ----------
-    engine : Engine
-        Lists the directory.
-    directory : str
-        The directory; a missing one is empty.
-    prefix : str
-        The prefix, for example ``"snapshot-"``.
-
-    Returns
-    -------
-    tuple of int
-        Ascending; other file names are ignored.
+    Other file names are ignored, and a missing directory is empty.
     """
     names = (status.name for status in engine.files.list(directory))
     texts = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
@@ -214,56 +146,20 @@ def snapshots(context: TableContext) -> list[Snapshot]:
 
 
 def snapshot_before(context: TableContext, timestamp_millis: int) -> Snapshot | None:
-    """Return the last snapshot that was committed at or before a time; commit times must ascend with ids.
+    """Return the last snapshot committed at or before an epoch time; None if all are later.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    timestamp_millis : int
-        The time in epoch milliseconds.
-
-    Returns
-    -------
-    Snapshot or None
-        None if all snapshots are later.
+    Commit times must ascend with ids.
     """
     return _find_last(context, lambda snapshot: snapshot.time_millis <= timestamp_millis)
 
 
 def snapshot_of_watermark(context: TableContext, watermark: int) -> Snapshot | None:
-    """Return the first snapshot with a watermark of at least `watermark`.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    watermark : int
-        Event time in epoch milliseconds.
-
-    Returns
-    -------
-    Snapshot or None
-        None if no watermark is large enough.
-    """
+    """Return the first snapshot with a watermark of at least `watermark` (epoch milliseconds), or None."""
     return find_first_snapshot(context, lambda snapshot: _watermark_of(snapshot) >= watermark)
 
 
 def find_first_snapshot(context: TableContext, reaches: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Return the first snapshot that fulfills a condition.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    reaches : callable
-        The condition. If it is true for a snapshot, it must be true for all later ones.
-
-    Returns
-    -------
-    Snapshot or None
-        None if no snapshot fulfills it.
-    """
+    """Return the first snapshot that fulfills a condition, which must stay true for all later ones."""
     below = _find_last(context, lambda snapshot: not reaches(snapshot))
     ids = snapshot_ids(context)
     after = [snapshot_id for snapshot_id in ids if below is None or snapshot_id > below.id]
@@ -302,25 +198,7 @@ def tag_names(context: TableContext) -> tuple[str, ...]:
 
 
 def load_tag(context: TableContext, name: str) -> Tag:
-    """Read the tag of a name.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The tag.
-
-    Returns
-    -------
-    Tag
-        The tag.
-
-    Raises
-    ------
-    NotFound
-        There is no tag of this name; the hint names the most similar one.
-    """
+    """Read the tag of a name; if there is none, the hint of `NotFound` names the most similar one."""
     found = find_tag(context, name)
     if found is None:
         raise NotFound("tag", name, hint=did_you_mean(name, tag_names(context)))
@@ -328,20 +206,7 @@ def load_tag(context: TableContext, name: str) -> Tag:
 
 
 def find_tag(context: TableContext, name: str) -> Tag | None:
-    """Read the tag of a name, if it exists.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The tag.
-
-    Returns
-    -------
-    Tag or None
-        None if there is no file.
-    """
+    """Read the tag of a name; None if there is no file."""
     path = context.paths.tag(name)
     try:
         data = context.files.read(path, SNAPSHOT_FILE.max_bytes)

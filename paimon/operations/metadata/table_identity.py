@@ -39,10 +39,7 @@ _Result = TypeVar("_Result")
 def open_newest_schema(engine: Engine, paths: TablePaths) -> tuple[TableSchema, TableOrigin] | None:
     """Read the newest schema and what identifies the table; None if there is no table.
 
-    Raises
-    ------
-    NotFound
-        A schema file is listed but cannot be found.
+    Raises `NotFound` if the schema file is listed but cannot be found.
     """
     files = list_schema_files(engine, paths)
     while files:
@@ -62,10 +59,7 @@ def open_newest_schema(engine: Engine, paths: TablePaths) -> tuple[TableSchema, 
 def list_schemas_of_table(context: TableContext) -> tuple[int, ...]:
     """Return the ids of the schemas, ascending, before a commit publishes.
 
-    Raises
-    ------
-    TableDropped, TableReplaced
-        The table is not there any more.
+    Raises `TableDropped` or `TableReplaced` if the opened table does not exist any more.
     """
     files = list_schema_files(context.engine, context.paths)
     origin = context.table.origin
@@ -85,10 +79,7 @@ def check_table_exists(context: TableContext) -> None:
 def check_same_table(context: TableContext) -> None:
     """Check by one small read that the table is the one that was opened; in a catalog with entries also its entry.
 
-    Raises
-    ------
-    TableDropped, TableReplaced
-        The table is not there any more.
+    Raises `TableDropped` or `TableReplaced` if it is not.
     """
     origin, location = context.table.origin, context.table.location
     if origin is None:

@@ -54,12 +54,9 @@ class TypeProof:
 def check_stored_values(
     context: TableContext, snapshot: Snapshot | None, schema: TableSchema, columns: frozenset[int], note: str = ""
 ) -> None:
-    """Check that the values of all live files fit the columns of a schema.
+    """Check by statistics that the values of all live files fit the columns of a schema.
 
-    Raises
-    ------
-    InvalidRequest
-        A file has another value, or its statistics do not show its values. `note` is appended to the hint.
+    A file whose statistics do not show its values is refused, too. `note` is appended to the hint of the error.
     """
     if snapshot is None or not columns:
         return
@@ -76,13 +73,7 @@ def check_stored_values(
 
 
 def check_restored_values(context: TableContext, target: Snapshot) -> None:
-    """Check that the files of an older snapshot fit the current types, apart from those that are live now.
-
-    Raises
-    ------
-    InvalidRequest
-        A file has a value that a type does not hold any more.
-    """
+    """Check that the files of an older snapshot fit the current types, apart from those that are live now."""
     newest = latest_schema(context.engine, context.paths)
     if newest is None or newest.id == target.schema_id:
         return

@@ -17,12 +17,9 @@ from paimon.operations.table_context import TableContext
 
 
 def check_rows_merged(context: TableContext, snapshot: Snapshot, options: Sequence[str]) -> None:
-    """Refuse a change of options while a bucket has rows that are not merged, or rows that are marked as deleted.
+    """Refuse a change of options while a bucket has unmerged rows, or rows that are marked as deleted.
 
-    Raises
-    ------
-    InvalidRequest
-        Naming the option, and the command that merges the rows.
+    The error names the first of `options`, and the command that merges the rows.
     """
     has_vectors = any(find_deletion_files(context, snapshot).values())
     if has_vectors or (context.schema.primary_keys and _has_unmerged_files(context, snapshot)):

@@ -38,30 +38,10 @@ def read_data_evolution_files(
     wanted: Sequence[DataField],
     select: RowSelection = _select_all,
 ) -> Iterator[pa.RecordBatch]:
-    """Read rows of these files, and join the wanted columns of each row.
+    """Read rows of files with row ids, and join the wanted columns of each row, in ascending order of row ids.
 
-    Parameters
-    ----------
-    bucket : Bucket
-        The location and the schemas of the files.
-    files : sequence of DataFileMeta
-        Files with row ids, in any order.
-    wanted : sequence of DataField
-        The columns to read; a column that no file has is null.
-    select : callable
-        The rows to read of a file. What it returns for one file holds for all files of the same rows.
-
-    Yields
-    ------
-    RecordBatch
-        The wanted columns, in ascending order of row ids.
-
-    Raises
-    ------
-    CorruptTable
-        Files of the same rows differ in their row id ranges.
-    Unsupported
-        A wanted column lies in BLOB files, or the table stores descriptors of its values.
+    The files may be in any order; a column that no file has is null. What `select` returns for one file holds for all
+    files of the same rows. Columns in BLOB files are `Unsupported`.
     """
     _refuse_descriptors(bucket, wanted)
     for group in group_by_row_range(files):

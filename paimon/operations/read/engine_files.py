@@ -37,18 +37,12 @@ _CHECKS = "checks of pages"
 
 @frozen
 class NamedFile:
-    """A checked Parquet file that a query engine opens itself.
-
-    Parameters
-    ----------
-    name, path : str
-        The name and the full path of the file.
-    fields : tuple of DataField or None
-        Parallel to the columns of the read: the field of the file, or None if it does not have the column.
-    """
+    """A checked Parquet file that a query engine opens itself."""
 
     name: str
+    # the full path
     path: str
+    # for each column of the read, the field in the file; None if the file does not have the column
     fields: tuple[DataField | None, ...]
 
 
@@ -61,21 +55,7 @@ def find_engine_files(
 ) -> EngineFiles:
     """Select the files that a query engine may read; no data file is opened.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    splits : sequence of DataSplit
-        The planned splits.
-    read : ReadPlan
-        What is read of them.
-    reader : FileReader
-        What the engine can do; by default it reads columns by their names.
-
-    Returns
-    -------
-    EngineFiles
-        No file is selected if the read has a limit, or more than the rows of the table.
+    No file is selected if the read has a limit, or returns row kinds, changes, system columns or nested fields.
     """
     schema = context.schema
     names = set(schema.names)
@@ -87,26 +67,9 @@ def find_engine_files(
 
 
 def open_engine_files(context: TableContext, selected: EngineFiles, read: ReadPlan) -> SourceFiles:
-    """Open the selected files for a query engine.
+    """Open the files that `find_engine_files` selected for a query engine.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    selected : EngineFiles
-        The result of `find_engine_files`.
-    read : ReadPlan
-        What is read of the files.
-
-    Returns
-    -------
-    SourceFiles
-        A file whose content is not stored as expected belongs to the remaining rows.
-
-    Raises
-    ------
-    CorruptTable
-        A file is missing or damaged.
+    A file whose content is not stored as expected is moved to the remaining rows. A damaged file is `CorruptTable`.
     """
     shared = _share_files(context, selected, read)
     rest = (*selected.rest, *(split for split, file in shared if file is None))
@@ -117,26 +80,8 @@ def open_engine_files(context: TableContext, selected: EngineFiles, read: ReadPl
 def check_engine_files(context: TableContext, selected: EngineFiles, read: ReadPlan) -> tuple[NamedFile, ...]:
     """Check the selected files for a query engine that opens files itself, for example in other processes.
 
-    The footer of each file is read now. Pages are not checked, because the engine reads them.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    selected : EngineFiles
-        The result of `find_engine_files`.
-    read : ReadPlan
-        What is read of the files.
-
-    Returns
-    -------
-    tuple of NamedFile
-        The files that the engine may read. All others belong to the remaining rows.
-
-    Raises
-    ------
-    CorruptTable
-        A file is missing or damaged, or a symbolic link leads it out of the allowed roots.
+    The footer of each file is read now; pages are not checked, because the engine reads them. Files that are not
+    returned belong to the remaining rows. A symbolic link out of the allowed roots is `CorruptTable`.
     """
     schemas, columns = _load_file_schemas(context, selected.files), _list_fields(context, read)
     return tuple(

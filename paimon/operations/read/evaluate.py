@@ -24,27 +24,7 @@ from paimon.ports.expressions import ExpressionEvaluator
 
 
 def evaluate_condition(engine: Engine, condition: Predicate, rows: pa.RecordBatch) -> pa.BooleanArray:
-    """Return for each row whether it satisfies a bound condition.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its evaluator computes scalar SQL expressions.
-    condition : Predicate
-        The bound condition.
-    rows : pyarrow.RecordBatch
-        All columns that the condition names.
-
-    Returns
-    -------
-    pyarrow.BooleanArray
-        One value for each row, without nulls; unknown counts as False.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, MissingExtra
-        A scalar SQL expression cannot be computed, or is not a truth value.
-    """
+    """Return for each row whether it satisfies a bound condition, without nulls: unknown counts as False."""
     computed: list[pa.Array] = []
 
     def compute(part: SqlCondition) -> Predicate:
@@ -79,82 +59,24 @@ def _not_a_truth_error(expression: ScalarSql, kind: pa.DataType) -> InvalidReque
 
 
 def evaluate_expression(engine: Engine, expression: Expression, rows: pa.RecordBatch, column: DataField) -> pa.Array:
-    """Return the new values of a column for all rows.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its evaluator computes scalar SQL expressions.
-    expression : Expression
-        The expression that the column is set to.
-    rows : pyarrow.RecordBatch
-        All columns that the expression names.
-    column : DataField
-        The column that is set.
-
-    Returns
-    -------
-    pyarrow.Array
-        One value for each row, of a type that the column accepts.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, MissingExtra
-        A value cannot be computed, or does not fit the column.
-    """
+    """Return the new values of a column for all rows, in a type that the column accepts."""
     if isinstance(expression, SqlValue):
         return fit_values(evaluate_sql(engine, expression.expression, rows), column)
     return evaluate_column(expression, rows, column)
 
 
 def evaluate_sql(engine: Engine, expression: ScalarSql, rows: pa.RecordBatch) -> pa.Array:
-    """Return the value of a scalar SQL expression for each row.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its evaluator computes the expression.
-    expression : ScalarSql
-        The expression.
-    rows : pyarrow.RecordBatch
-        At least one column, and all columns that the expression names.
-
-    Returns
-    -------
-    pyarrow.Array
-        One value for each row.
-    """
+    """Return the value of a scalar SQL expression for each row; `rows` has at least one column."""
     columns = [read_path(rows, name) for name in expression.columns] or [rows.column(0)]
     batch = pa.RecordBatch.from_arrays(columns, list(expression.columns) or ["row"])
     return _get_evaluator(engine, expression).evaluate(expression, batch)
 
 
 def check_condition(engine: Engine, condition: Predicate, fields: Sequence[DataField]) -> None:
-    """Check the scalar SQL expressions of a bound condition before rows are read.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its evaluator checks the expressions.
-    condition : Predicate
-        The bound condition.
-    fields : sequence of DataField
-        The columns that it may name.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, MissingExtra
-        An expression cannot be computed over these columns, or is not a truth value.
-    """
+    """Check the scalar SQL expressions of a bound condition before rows are read."""
 
     def check(part: SqlCondition) -> Predicate:
-        """Check one expression.
-
-        Raises
-        ------
-        InvalidRequest
-            It is not a truth value.
-        """
+        """Check one expression."""
         kind = find_sql_type(engine, part.expression, fields)
         if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             raise _not_a_truth_error(part.expression, kind)
@@ -164,27 +86,7 @@ def check_condition(engine: Engine, condition: Predicate, fields: Sequence[DataF
 
 
 def find_sql_type(engine: Engine, expression: ScalarSql, fields: Sequence[DataField]) -> pa.DataType:
-    """Return the Arrow type of a scalar SQL expression.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its evaluator checks the expression.
-    expression : ScalarSql
-        The expression.
-    fields : sequence of DataField
-        The columns that it may name.
-
-    Returns
-    -------
-    pyarrow.DataType
-        The type of its values.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, MissingExtra
-        The expression cannot be computed over these columns.
-    """
+    """Return the Arrow type of a scalar SQL expression."""
     paths = resolve_paths(fields, expression.columns)
     names = {name: arrow_type(path[-1].type) for name, path in zip(expression.columns, paths, strict=True)}
     return _get_evaluator(engine, expression).find_type(expression, pa.schema(names or {"row": pa.int64()}))

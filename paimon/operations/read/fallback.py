@@ -31,12 +31,7 @@ from paimon.operations.table_context import TableContext
 def plan_with_fallback(context: TableContext, request: ScanRequest) -> Plan:
     """Plan a read, including the partitions of a fallback or primary branch if an option names one.
 
-    Raises
-    ------
-    CorruptTable, Unsupported
-        A manifest is damaged or has an unknown version.
-    NotFound, InvalidRequest
-        The other branch does not exist, or its columns differ.
+    Raises `InvalidRequest` if the columns of the two branches differ.
     """
     made = plan_repeated_scan(context, request)
     primary = context.options.scan_primary_branch
@@ -71,15 +66,7 @@ def get_split_context(context: TableContext, split: DataSplit) -> TableContext:
 
 
 def _load_branch(context: TableContext, branch: str) -> TableContext:
-    """Return the context of the table as seen from its fallback or primary branch.
-
-    Raises
-    ------
-    NotFound
-        The branch does not exist.
-    InvalidRequest
-        The columns or keys of the branch differ from those of the table.
-    """
+    """Return the context of the table on its fallback or primary branch, whose columns and keys must be the same."""
     paths = TablePaths(context.table.location, branch)
     schema = latest_schema(context.engine, paths)
     if schema is None:

@@ -39,38 +39,22 @@ _TEXT_EXPANSION = 4
 
 @frozen(eq=False)
 class MergeRead:
-    """One merge-on-read.
-
-    Parameters
-    ----------
-    spec : MergeSpec
-        How the records of a key are merged.
-    wanted : tuple of DataField
-        The table's columns that the result and its predicate need.
-    predicate : Predicate, optional
-        Skips files and row groups only.
-    read_file : callable
-        Reads columns of a file.
-    buffer_bytes : int
-        The size limit of a merge window.
-    keep_retracts : bool
-        Return retracts, too.
-    """
+    """Read the files of a bucket and merge their records by key (merge on read)."""
 
     spec: MergeSpec
+    # the table's columns that the result and its predicate need
     wanted: tuple[DataField, ...]
+    # skips files and row groups only; the caller filters rows
     predicate: Predicate | None
     read_file: ReadFile
+    # the size limit of a merge window
     buffer_bytes: int
     keep_retracts: bool = False
 
     def rows(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        """Read and merge the rows of a bucket's files.
+        """Read and merge the rows of a bucket's files; rows ascend by key within a section.
 
-        Yields
-        ------
-        RecordBatch
-            At least the wanted columns, ascending by key within a section; without retracts unless they are requested.
+        Batches have at least the wanted columns, and retracts only with `keep_retracts`.
         """
         for section in cut_into_sections(files, [f.type for f in self.spec.key_fields]):
             yield from self._read_single_run(section[0]) if len(section) == 1 else self._read_merged(section)
@@ -149,25 +133,9 @@ def read_live_rows(
     predicate: Predicate | None,
     keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a file whose keys occur in no other file.
+    """Read the rows of a file whose keys occur in no other file, in file order.
 
-    Parameters
-    ----------
-    read_file : callable
-        Reads columns of a file.
-    file : DataFileMeta
-        The file.
-    wanted : sequence of DataField
-        The columns to read.
-    predicate : Predicate, optional
-        Skips row groups only.
-    keep_retracts : bool
-        Return retracts, too.
-
-    Yields
-    ------
-    RecordBatch
-        At least the wanted columns, in the order of the file.
+    Batches have at least the wanted columns. The predicate skips row groups only, so other rows may be returned.
     """
     if keep_retracts or file.delete_row_count == 0:
         yield from read_file(file, wanted, predicate, BATCH_ROWS)

@@ -79,23 +79,9 @@ class _Request:
     def keep_matching(
         self, name: str, entries: EntryColumns, mask: Mask, count: Callable[[EntryColumns, Integers], int] | None = None
     ) -> EntryColumns:
-        """Return the entries that the mask selects, and record this as a step.
+        """Return the entries that the mask selects, in the same order, and record this as a pruning step.
 
-        Parameters
-        ----------
-        name : str
-            The name of the step.
-        entries : EntryColumns
-            The entries so far.
-        mask : bool array
-            One value per entry.
-        count : callable, optional
-            Counts what the step reports before and after; by default files.
-
-        Returns
-        -------
-        EntryColumns
-            The selected entries in the same order.
+        `count` counts what the step reports before and after; by default files.
         """
         remaining, count = entries.filter(mask), count or _count_files
         is_whole = self.request.kind is ScanKind.ALL
@@ -110,19 +96,9 @@ def _count_files(entries: EntryColumns, signs: Integers) -> int:
 
 
 def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
-    """Plan the splits of a request.
+    """Plan the splits of a request, and list the pruning steps that led to them.
 
-    Returns
-    -------
-    Plan
-        The splits, and the pruning steps that led to them.
-
-    Raises
-    ------
-    CorruptTable, Unsupported
-        A manifest is damaged or has an unknown version.
-    SnapshotExpired
-        The snapshot expired, so that a manifest is deleted.
+    Raises `SnapshotExpired` if the snapshot expired, so that a manifest is deleted.
     """
     if request.snapshot is None:
         return Plan(None, context.schema.id)
@@ -131,20 +107,7 @@ def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
 
 
 def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
-    """Plan as `plan_scan` does, and cache small plans for queries that are repeated; a snapshot never changes.
-
-    Returns
-    -------
-    Plan
-        The splits, and the pruning steps that led to them.
-
-    Raises
-    ------
-    CorruptTable, Unsupported
-        A manifest is damaged or has an unknown version.
-    SnapshotExpired
-        The snapshot expired, so that a manifest is deleted.
-    """
+    """Plan as `plan_scan` does, and cache small plans for queries that are repeated; a snapshot never changes."""
     if request.snapshot is None or len(context.schema.fields) > _MOST_CACHED_COLUMNS:
         return plan_scan(context, request)
     path = context.paths.manifest(request.snapshot.delta_manifest_list)

@@ -30,35 +30,23 @@ from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKI
 
 @frozen
 class ReadPlan:
-    """What each task of a read returns of its split.
+    """What each task of a read returns of its split."""
 
-    Parameters
-    ----------
-    columns : tuple of str
-        The columns of the result, in order; `"a.b"` is the field b of the nested row a.
-    predicate : Predicate, optional
-        Over stored columns (see `bind_predicate`); only rows for which it is true are returned.
-    limit : int, optional
-        The largest number of rows to return of one split.
-    row_kinds : bool
-        Return retracts, too, and offer the column `rowkind` (``+I``, ``-U``, ``+U``, ``-D``).
-    unmerged : bool
-        The rows are changes that are not merged. Without `row_kinds` only those that add a row are returned.
-    keep_retracts : bool
-        Of `unmerged` rows, return those that remove a row, too.
-    binlog : bool
-        With `row_kinds`: return each column as a list, with both values of an update that is not merged.
-    row_ids : bool
-        Offer the columns `_ROW_ID` and `_SEQUENCE_NUMBER` of tables with row tracking.
-    """
-
+    # in the order of the result; `"a.b"` is the field b of the nested row a
     columns: tuple[str, ...]
+    # over stored columns (see `bind_predicate`); only rows for which it is true are returned
     predicate: Predicate | None = None
+    # the largest number of rows of one split, not of the whole read
     limit: int | None = None
+    # also return retracts, and offer the column `rowkind` (`+I`, `-U`, `+U`, `-D`)
     row_kinds: bool = False
+    # rows are changes that are not merged; without `row_kinds`, only those that add a row are returned
     unmerged: bool = False
+    # with `row_kinds`, return each column as a list, with both values of an unmerged update
     binlog: bool = False
+    # offer the columns `_ROW_ID` and `_SEQUENCE_NUMBER` of tables with row tracking
     row_ids: bool = False
+    # of `unmerged` rows, also return those that remove a row
     keep_retracts: bool = False
 
     @property
@@ -70,23 +58,9 @@ class ReadPlan:
 def list_readable_fields(
     table: TableDefinition, row_kinds: bool = False, binlog: bool = False, row_ids: bool = False
 ) -> tuple[DataField, ...]:
-    """Return the columns that a read may name.
+    """Return the columns that a read may name, system columns first.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        Defines columns and options.
-    row_kinds : bool
-        Whether the row kind (and if an option says so, the sequence number) can be read.
-    binlog : bool
-        Whether each column is a list of values.
-    row_ids : bool
-        Whether the ids and sequence numbers of rows can be read; only tables with row tracking have some.
-
-    Returns
-    -------
-    tuple of DataField
-        System columns first.
+    `row_kinds` also offers the sequence number if an option says so. `row_ids` has an effect only with row tracking.
     """
     fields = table.schema.fields
     if row_ids and table.options.row_tracking_enabled:
@@ -100,26 +74,9 @@ def list_readable_fields(
 
 
 def bind_predicate(predicate: Predicate, table: TableDefinition, fields: Sequence[DataField]) -> Predicate:
-    """Convert a predicate of a user to a predicate over stored rows.
+    """Convert a predicate over the columns that reads return to a predicate over stored rows.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        Over the columns as reads show them.
-    table : TableDefinition
-        Its options define default values for nulls.
-    fields : sequence of DataField
-        The columns that the predicate may name.
-
-    Returns
-    -------
-    Predicate
-        With literals of the columns' types.
-
-    Raises
-    ------
-    InvalidRequest
-        A column does not exist, or a literal does not fit its type.
+    Literals get the types of their columns. Default values for nulls, which the table options define, are resolved.
     """
     return rewrite_for_stored_rows(bind(predicate, fields), read_defaults(table.schema, table.options))
 
@@ -146,38 +103,14 @@ def _apply_default(column: pa.Array, name: str, defaults: Defaults) -> pa.Array:
 
 
 def build_output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
-    """Return the Arrow schema of the rows that a read returns.
-
-    Raises
-    ------
-    InvalidRequest
-        A requested column does not exist.
-    """
+    """Return the Arrow schema of the rows that a read returns."""
     fields = list_readable_fields(table, read.row_kinds, read.binlog, read.row_ids)
     paths = resolve_paths(fields, read.columns)
     return arrow_schema([_flatten_field(path, name) for path, name in zip(paths, read.columns, strict=True)])
 
 
 def resolve_paths(fields: Sequence[DataField], names: Iterable[str]) -> list[tuple[DataField, ...]]:
-    """Find the fields on the path of each name.
-
-    Parameters
-    ----------
-    fields : sequence of DataField
-        The columns with which a name may start.
-    names : iterable of str
-        Names of columns, and of fields in nested rows (`"a.b"`).
-
-    Returns
-    -------
-    list of tuple
-        For each name its fields, outermost first.
-
-    Raises
-    ------
-    InvalidRequest
-        A column does not exist.
-    """
+    """Find for each name, such as `"a.b"`, the fields on its path into nested rows, outermost first."""
     by_name = {f.name: f for f in fields}
     return [_resolve(by_name, name) for name in names]
 
@@ -216,17 +149,7 @@ def _restrict_field(column: DataField, rests: Sequence[tuple[DataField, ...]]) -
 
 @frozen(eq=False)
 class Projection:
-    """Convert batches of stored columns to batches of the result.
-
-    Parameters
-    ----------
-    schema : Schema
-        The Arrow schema of the result.
-    paths : tuple of tuple
-        For each column of the result the names on its path.
-    defaults : mapping
-        Default values for nulls, by column.
-    """
+    """Convert batches of stored columns to batches of the result."""
 
     schema: pa.Schema
     paths: tuple[tuple[str, ...], ...]
@@ -234,13 +157,7 @@ class Projection:
 
     @classmethod
     def of(cls, table: TableDefinition, read: ReadPlan) -> Projection:
-        """Return the last step of a read.
-
-        Raises
-        ------
-        InvalidRequest
-            A requested column does not exist.
-        """
+        """Return the projection that turns the rows of a split into the result of a read."""
         fields = list_readable_fields(table, read.row_kinds, read.binlog, read.row_ids)
         resolved = resolve_paths(fields, read.columns)
         schema = pa.schema([arrow_field(_flatten_field(p, n)) for p, n in zip(resolved, read.columns, strict=True)])

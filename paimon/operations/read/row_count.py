@@ -14,24 +14,9 @@ from paimon.operations.table_context import TableContext
 
 
 def count_rows_from_metadata(context: TableContext, snapshot: Snapshot | None) -> int | None:
-    """Count the rows of a snapshot from its metadata.
+    """Count the rows of a snapshot from its metadata; None without a snapshot, or if counting requires a merge.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table, as seen from the branch of the snapshot.
-    snapshot : Snapshot, optional
-        The snapshot; None for an empty table.
-
-    Returns
-    -------
-    int or None
-        None if there is no snapshot, or if files must be merged to count the rows.
-
-    Raises
-    ------
-    CorruptTable, Unsupported
-        A manifest is damaged or has an unknown version.
+    `context` is the table on the branch of the snapshot.
     """
     if snapshot is None:
         return None

@@ -53,28 +53,10 @@ WINDOW_BYTES = 64 * 1024 * 1024
 
 
 def read_split(context: TableContext, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a split.
+    """Read the rows of a split, which may belong to another branch than `context`; no batch is empty.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table; the split may belong to another branch.
-    split : DataSplit
-        The files to read.
-    read : ReadPlan
-        Columns, predicate and limit.
-
-    Yields
-    ------
-    RecordBatch
-        Batches with the schema `build_output_schema(table, read)`, none of them empty.
-
-    Raises
-    ------
-    Unsupported
-        Sequence numbers of a difference are requested.
-    SnapshotExpired
-        The snapshot of the split expired, so that a file is deleted.
+    The schema is `build_output_schema(table, read)`. Raises `SnapshotExpired` if the snapshot of the split expired, so
+    that a file is deleted. Sequence numbers of a difference are `Unsupported`.
     """
     place = get_split_context(context, split)
     with report_expired(place, split.snapshot_id):
@@ -135,24 +117,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of a file of the split without its deleted rows.
-
-        Parameters
-        ----------
-        file : DataFileMeta
-            A file of the split.
-        columns : sequence of DataField
-            The columns to read.
-        predicate : Predicate, optional
-            Skips row groups only.
-        batch_rows : int
-            The largest number of rows of a batch.
-
-        Returns
-        -------
-        iterator of RecordBatch
-            In the order of the file.
-        """
+        """Read columns of a file of the split without its deleted rows; the predicate skips row groups only."""
         return read_data_file(bucket, file, columns, predicate, select(file), batch_rows, merged)
 
     if merged:

@@ -32,20 +32,13 @@ from paimon.ports.engine import Engine
 
 @frozen(hash=False)
 class PinnedTable:
-    """A table at one snapshot.
+    """A table at one snapshot."""
 
-    Parameters
-    ----------
-    table : TableDefinition
-        With the schema in which rows are shown.
-    snapshot : Snapshot, optional
-        None for an empty table.
-    made_since_millis : int, optional
-        Read only files that were created at this time or later, by the local clocks of their writers.
-    """
-
+    # with the schema in which rows are returned, perhaps not that of the snapshot
     table: TableDefinition
+    # None for an empty table
     snapshot: Snapshot | None
+    # read only files created at this time or later, by the clocks of their writers
     made_since_millis: int | None = None
 
 
@@ -57,28 +50,7 @@ def pin_snapshot(
 ) -> PinnedTable:
     """Choose the snapshot of a read by the arguments, otherwise by the table's `scan.*` options, otherwise the latest.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : int, optional
-        A snapshot id.
-    tag : str, optional
-        A tag name.
-    timestamp : int, str or datetime, optional
-        The latest snapshot at or before this time; see `to_epoch_millis`.
-
-    Returns
-    -------
-    PinnedTable
-        The table at that snapshot.
-
-    Raises
-    ------
-    InvalidRequest
-        More than one kind of time travel, or an invalid value.
-    NotFound
-        The snapshot or tag does not exist.
+    `timestamp` selects the latest snapshot at or before this time; see `to_epoch_millis`.
     """
     given = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
     requested: dict[str, object] = {k: v for k, v in given.items() if v is not None}
@@ -107,26 +79,9 @@ def selects_newest(context: TableContext, *travel: object) -> bool:
 
 
 def load_pinned_table(context: TableContext, snapshot_id: int | None, schema_id: int) -> PinnedTable:
-    """Load a state that was chosen before, perhaps in another process.
+    """Load a state that was chosen before, perhaps in another process; snapshot id None is the empty table.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int, optional
-        None for the empty table.
-    schema_id : int
-        The schema in which rows are shown.
-
-    Returns
-    -------
-    PinnedTable
-        The table at that snapshot.
-
-    Raises
-    ------
-    NotFound
-        The snapshot has expired since.
+    Rows are returned in schema `schema_id`. Raises `NotFound` if the snapshot has expired since.
     """
     found = None if snapshot_id is None else load_snapshot(context, snapshot_id)
     return PinnedTable(_load_table_at_schema(context, schema_id), found)
@@ -248,22 +203,7 @@ def _parse_integer(value: object, what: str) -> int:
 def to_epoch_millis(engine: Engine, value: object) -> int:
     """Convert a time that a user gave to milliseconds since the epoch.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its clock knows the local time zone.
-    value : int, str or datetime
-        Milliseconds, or ISO date and time, which is local unless it has a zone.
-
-    Returns
-    -------
-    int
-        Milliseconds since 1970-01-01 UTC.
-
-    Raises
-    ------
-    InvalidRequest
-        The value is neither.
+    The value is milliseconds, or an ISO date and time, which is local unless it has a zone.
     """
     if isinstance(value, datetime):
         moment = value

@@ -59,13 +59,6 @@ def create_batch_tag(context: TableContext, snapshot_id: int) -> None:
     """Tag the snapshot of a batch commit, if `tag.automatic-creation` is `batch`.
 
     The option `tag.batch.customized-name` or the day of the snapshot names the tag.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The snapshot of the commit.
     """
     options = context.options
     if options.tag_automatic_creation != "batch":

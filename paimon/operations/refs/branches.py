@@ -42,25 +42,7 @@ from paimon.ports.files import Directories, PutOutcome
 def create_branch(context: TableContext, name: str, tag: str | None = None, exist_ok: bool = False) -> None:
     """Create a branch with the state of a tag or, without a tag, an empty branch with the schemas of the table.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The new branch.
-    tag : str, optional
-        The tag whose snapshot is the first of the branch.
-    exist_ok : bool
-        Whether an existing branch is no error.
-
-    Raises
-    ------
-    AlreadyExists
-        There is a branch of this name.
-    NotFound
-        There is no such tag.
-    InvalidRequest
-        The name is not allowed.
+    The snapshot of the tag is the first of the branch. With `exist_ok`, an existing branch is left unchanged.
     """
     _check_name(name)
     target = TablePaths(context.table.location, name)
@@ -110,12 +92,7 @@ def _make_hidden_path(engine: Engine, paths: TablePaths, why: str) -> str:
 def delete_branch(context: TableContext, name: str) -> None:
     """Delete the metadata of a branch; its data files become orphans, unless another branch references them.
 
-    Raises
-    ------
-    NotFound
-        There is no such branch.
-    InvalidRequest
-        It is the main branch, the open branch, or a branch that scans fall back to.
+    The main branch, the open branch and a branch that scans fall back to cannot be deleted.
     """
     _check_can_change(context.table, name, "deleted")
     if name not in list_branch_directories(context.engine, context.paths):
@@ -134,25 +111,9 @@ def delete_branch(context: TableContext, name: str) -> None:
 
 @on_same_table
 def rename_branch(context: TableContext, name: str, to: str) -> None:
-    """Rename a branch; it does not wait for concurrent writers of the branch.
+    """Rename a branch; the call does not wait for concurrent writers of the branch.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The branch.
-    to : str
-        Its new name.
-
-    Raises
-    ------
-    NotFound
-        There is no such branch.
-    AlreadyExists
-        There is a branch of the new name.
-    InvalidRequest
-        It is the main branch, the open branch, or a branch that scans fall back to; or the new name is not allowed.
+    The main branch, the open branch and a branch that scans fall back to cannot be renamed.
     """
     _check_can_change(context.table, name, "renamed")
     _check_name(to)
@@ -176,30 +137,11 @@ def _move_tree(context: TableContext, source: str, target: str) -> None:
 
 @on_same_table
 def fast_forward(context: TableContext, name: str) -> int:
-    """Replace the state of this branch (usually main) by the state of another one, and return the newest snapshot id.
+    """Replace the state of this branch (usually main) by that of branch `name`, and return the newest snapshot id.
 
     Common snapshots stay. Later snapshots and tags of this branch alone are deleted; their data files become orphans.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table, at the branch that changes.
-    name : str
-        The branch whose state is copied.
-
-    Returns
-    -------
-    int
-        The id of the newest snapshot.
-
-    Raises
-    ------
-    NotFound
-        There is no such branch.
-    InvalidRequest
-        It has no snapshot, it is the open branch, or its schemas contradict snapshots that stay.
-    CommitConflict
-        Another process published a snapshot during the call.
+    Raises `CommitConflict` if another process published a snapshot during the call, and `InvalidRequest` if the schemas
+    of the other branch contradict snapshots that stay.
     """
     if name == context.table.branch:
         raise InvalidRequest(f"Branch {name!r} cannot be fast-forwarded to itself", subject=name)

@@ -26,23 +26,9 @@ from paimon.ports.files import FileStatus
 
 @on_same_table
 def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
-    """Set the next snapshot of a consumer; create the consumer if it does not exist.
+    """Set the next snapshot of a consumer, which may be the one after the newest; create the consumer if necessary.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The consumer.
-    next_snapshot : int
-        Id of an existing snapshot, or the id after the newest one.
-
-    Raises
-    ------
-    InvalidRequest
-        The snapshot has expired, or its id is larger than the next one.
-    NotFound
-        The snapshot expired during the call; the consumer file was written.
+    Raises `NotFound` if the snapshot expired during the call; the consumer file was written then.
     """
     latest = latest_snapshot(context)
     last = latest.id + 1 if latest else 1
@@ -62,50 +48,19 @@ def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None
 
 
 def record_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
-    """Write the next snapshot of a consumer, in place of an earlier value.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The consumer.
-    next_snapshot : int
-        Id of the next snapshot that the consumer reads.
-    """
+    """Write the id of the snapshot that a consumer reads next, in place of an earlier value."""
     with context.files.create(consumer_path(context.paths, name)) as file:
         file.write(dump_json({"nextSnapshot": next_snapshot}))
 
 
 def forget_consumer(context: TableContext, name: str) -> None:
-    """Delete the file of a consumer, if it exists.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The consumer.
-    """
+    """Delete the file of a consumer, if it exists."""
     context.files.delete([consumer_path(context.paths, name)])
 
 
 @on_same_table
 def delete_consumer(context: TableContext, name: str) -> None:
-    """Delete a consumer and its state.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The consumer.
-
-    Raises
-    ------
-    NotFound
-        There is no consumer of this name; the hint names the most similar one.
-    """
+    """Delete a consumer and its state; if there is none, the hint of `NotFound` names the most similar one."""
     path = consumer_path(context.paths, name)
     if context.files.status(path) is None:
         known = [consumer_name(s) for s in consumer_statuses(context)]
@@ -115,27 +70,7 @@ def delete_consumer(context: TableContext, name: str) -> None:
 
 @on_same_table
 def clear_consumers(context: TableContext, including: str = ".*", excluding: str | None = None) -> list[str]:
-    """Delete the consumers whose whole name matches one pattern and not the other.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    including : str
-        Regular expression of the names to delete.
-    excluding : str, optional
-        Regular expression of names to leave.
-
-    Returns
-    -------
-    list of str
-        The names of the deleted consumers.
-
-    Raises
-    ------
-    InvalidRequest
-        A pattern is not a regular expression.
-    """
+    """Delete the consumers whose whole name matches the regular expression `including` and not `excluding`."""
     found = consumer_statuses(context)
     names = pa.array([consumer_name(status) for status in found], pa.string())
     wanted = _match_whole(names, including, "including")

@@ -68,12 +68,9 @@ def _has_begun(engine: Engine, branch: TablePaths, paths: TablePaths) -> bool:
 
 
 def publish_filled_table(engine: Engine, branch: TablePaths, paths: TablePaths) -> FilledTable:
-    """Make the branch the table, also after another process began it.
+    """Copy the branch to the table, also if another process began the copy.
 
-    Raises
-    ------
-    AlreadyExists
-        Another process created the table first.
+    Raises `AlreadyExists` if another process created the table first.
     """
     put: list[str] = []
     for path in _list_in_copy_order(engine, branch):

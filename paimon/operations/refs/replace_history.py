@@ -42,14 +42,10 @@ from paimon.ports.files import PutOutcome
 
 
 def replace_history(target: TableContext, source: TableContext, ids: tuple[int, ...]) -> None:
-    """Replace the snapshots of a branch from the first of `ids` on, which are those of the other branch.
+    """Replace the snapshots of a branch by `ids` of the other branch, from the first of them on.
 
-    Raises
-    ------
-    InvalidRequest
-        The schemas of the other branch contradict a snapshot that stays; nothing changed.
-    CommitConflict
-        Another process published a snapshot during the call; nothing changed.
+    Raises `CommitConflict` if another process published a snapshot during the call, and `InvalidRequest` if the schemas
+    of the other branch contradict a snapshot that stays. Nothing has changed then.
     """
     changed = [i for i in ids if not _is_same(find_snapshot(target, i), find_snapshot(source, i))]
     _check_schemas(source, target, min(changed, default=ids[-1] + 1))

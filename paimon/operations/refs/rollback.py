@@ -40,23 +40,15 @@ from paimon.ports.files import PutOutcome
 
 @frozen
 class RolledBack:
-    """The result of a rollback.
+    """The result of a rollback."""
 
-    Attributes
-    ----------
-    snapshot_id : int
-        The snapshot that is the latest now.
-    snapshots : int
-        Number of deleted snapshots.
-    changelogs : int
-        Number of deleted decoupled changelogs.
-    tags : tuple of str
-        Names of the deleted tags.
-    """
-
+    # the snapshot that is the latest now
     snapshot_id: int
+    # the number of deleted snapshots
     snapshots: int = 0
+    # the number of deleted decoupled changelogs
     changelogs: int = 0
+    # the names of the deleted tags
     tags: tuple[str, ...] = ()
 
 
@@ -66,30 +58,8 @@ def roll_back(
 ) -> RolledBack:
     """Make one state the latest; exactly one of the three parameters selects it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int, optional
-        Id of a snapshot that exists or that a tag protects.
-    tag : str, optional
-        Name of a tag.
-    timestamp_millis : int, optional
-        Time in epoch milliseconds; selects the last snapshot at or before it.
-
-    Returns
-    -------
-    RolledBack
-        What was deleted.
-
-    Raises
-    ------
-    NotFound
-        There is no such snapshot or tag.
-    CorruptTable
-        A tag of this id contains another snapshot than the snapshot file.
-    InvalidRequest
-        The state has values that the current type of their column does not hold.
+    `snapshot_id` may be of an expired snapshot that a tag protects; `timestamp_millis` selects the last snapshot at or
+    before it. Raises `InvalidRequest` if the state has values that the current type of their column does not hold.
     """
     target = _find_target(context, snapshot_id, tag, timestamp_millis)
     check_restored_values(context, target)
@@ -98,24 +68,9 @@ def roll_back(
 
 
 def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
-    """Delete the snapshots, decoupled changelogs and tags after a snapshot.
+    """Delete the snapshots, decoupled changelogs and tags after a snapshot, which becomes the latest; 0 deletes all.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The snapshot that becomes the latest; 0 deletes all.
-
-    Returns
-    -------
-    RolledBack
-        What was deleted.
-
-    Raises
-    ------
-    NotFound
-        The snapshot expired during the call; a later snapshot is the latest.
+    Raises `NotFound` if the snapshot expired during the call; a later snapshot is the latest then.
     """
     paths = context.paths
     forget_last_commit(context)

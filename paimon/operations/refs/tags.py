@@ -51,36 +51,10 @@ def create_tag(
     retained_millis: float | None = None,
     exist_ok: bool = False,
 ) -> Tag:
-    """Create a tag of a snapshot.
+    """Create a tag of a snapshot that exists or that another tag protects; by default of the latest snapshot.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The new tag.
-    snapshot_id : int, optional
-        Id of a snapshot that exists or that another tag protects; by default the latest snapshot.
-    retained_millis : float, optional
-        Time to live; by default `tag.default-time-retained`, and without that unlimited.
-    exist_ok : bool
-        Whether an existing tag is returned unchanged.
-
-    Returns
-    -------
-    Tag
-        The tag.
-
-    Raises
-    ------
-    AlreadyExists
-        There is a tag of this name.
-    NotFound
-        There is no such snapshot (any more).
-    InvalidRequest
-        The name is not allowed.
-    Unsupported
-        The table names callbacks for tags.
+    The time to live is by default `tag.default-time-retained`, and without that unlimited. With `exist_ok`, an existing
+    tag is returned unchanged. Raises `Unsupported` if the table names callbacks for tags.
     """
     path = _tag_path(context.paths, name)
     if context.files.status(path) is not None:
@@ -108,24 +82,7 @@ def create_tag(
 def find_first_reaching(context: TableContext, millis: int | None, watermark: int | None = None) -> Snapshot:
     """Return the first snapshot, existing or tagged, with at least this commit time or watermark.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    millis : int, optional
-        Commit time in epoch milliseconds; None selects by watermark.
-    watermark : int, optional
-        Watermark in epoch milliseconds.
-
-    Returns
-    -------
-    Snapshot
-        The snapshot with the smallest such time or watermark.
-
-    Raises
-    ------
-    NotFound
-        No snapshot has this time or watermark yet.
+    Both are epoch milliseconds. If `millis` is None, `watermark` selects.
     """
     wanted = (millis if millis is not None else watermark) or 0
 
@@ -155,30 +112,9 @@ def replace_tag(
     snapshot_id: int | None = None,
     retained_millis: float | None = None,
 ) -> Tag:
-    """Replace the snapshot and the time to live of a tag.
+    """Replace the snapshot of a tag, by default by the latest one, and its time to live, which starts now.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The tag.
-    snapshot_id : int, optional
-        Id of a snapshot that exists or that a tag protects; by default the latest snapshot.
-    retained_millis : float, optional
-        Time to live from now on; by default `tag.default-time-retained`, and without that unlimited.
-
-    Returns
-    -------
-    Tag
-        The new tag.
-
-    Raises
-    ------
-    NotFound
-        There is no such tag or snapshot.
-    InvalidRequest
-        The time to live is not positive.
+    The snapshot exists, or a tag protects it. The default time to live is `tag.default-time-retained`, else unlimited.
     """
     old = load_tag(context, name)
     tag = _new_tag(context, name, snapshot_id, retained_millis)
@@ -193,29 +129,7 @@ def replace_tag(
 
 @on_same_table
 def rename_tag(context: TableContext, name: str, to: str) -> Tag:
-    """Rename a tag.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The tag.
-    to : str
-        Its new name.
-
-    Returns
-    -------
-    Tag
-        The renamed tag.
-
-    Raises
-    ------
-    NotFound
-        There is no such tag.
-    AlreadyExists
-        There is a tag of the new name.
-    """
+    """Rename a tag."""
     tag = load_tag(context, name)
     source, target = context.paths.tag(name), _tag_path(context.paths, to)
     exists_error = AlreadyExists("tag", to, hint="delete one of the two, or choose another name")
@@ -233,25 +147,7 @@ def rename_tag(context: TableContext, name: str, to: str) -> Tag:
 
 @on_same_table
 def delete_tag(context: TableContext, name: str) -> int:
-    """Delete a tag and the files that only it referenced.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str
-        The tag.
-
-    Returns
-    -------
-    int
-        Number of deleted data and metadata files.
-
-    Raises
-    ------
-    NotFound
-        There is no such tag.
-    """
+    """Delete a tag and the files that only it referenced; return how many data and metadata files were deleted."""
     tag = load_tag(context, name)
     context.files.delete([context.paths.tag(name), *_success_file_paths(context.paths, name)])
     return _delete_unreferenced_files(context, tag.snapshot)

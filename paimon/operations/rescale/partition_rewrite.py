@@ -38,17 +38,7 @@ _BUFFER_SHARE = 4
 def with_bucket_count(context: TableContext, total_buckets: int) -> TableContext:
     """Return the table with another number of buckets, for writers that only write new files.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    total_buckets : int
-        The number of buckets to write.
-
-    Returns
-    -------
-    TableContext
-        Its writers do not compact, and spill rows instead of a second flush.
+    Its writers do not compact, and spill rows to disk so that they flush only once.
     """
     buffered = min(context.options.write_buffer_bytes, max(1, context.engine.memory.bytes // _BUFFER_SHARE))
     options = context.options.with_values(
@@ -66,24 +56,7 @@ def with_bucket_count(context: TableContext, total_buckets: int) -> TableContext
 def rewrite_partitions(
     context: TableContext, partitions: Sequence[PartitionSources], total_buckets: int, commit_user: str
 ) -> Iterator[CommitMessage]:
-    """Rewrite partitions one after another.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    partitions : sequence of PartitionSources
-        What to rewrite.
-    total_buckets : int
-        The new number of buckets.
-    commit_user : str
-        The user of the commit to come.
-
-    Yields
-    ------
-    CommitMessage
-        The messages that add the new files.
-    """
+    """Rewrite partitions one after another to a new number of buckets; the messages add the new files."""
     target = with_bucket_count(context, total_buckets)
     total, done = sum(len(p.buckets) for p in partitions), 0
     for partition in partitions:
@@ -105,35 +78,15 @@ def open_writer(target: TableContext, commit_user: str) -> TableWriter:
 
 
 def write_rows(writer: TableWriter, target: TableContext, rows: pa.Table) -> None:
-    """Write rows of `read_source_rows`.
-
-    Parameters
-    ----------
-    writer : TableWriter
-        The writer of the new files.
-    target : TableContext
-        The table that is written.
-    rows : Table
-        The columns of the table, and the row kinds of a primary-key table.
-    """
+    """Write rows of `read_source_rows`, with their row kinds in a primary-key table."""
     kinds = rows[VALUE_KIND.name].combine_chunks() if target.schema.primary_keys else None
     writer.write(rows.select(list(target.schema.names)), kinds, are_stored=True)
 
 
 def read_source_rows(context: TableContext, source: SourceBucket) -> Iterator[pa.Table]:
-    """Read the rows of one bucket.
+    """Read the rows of one bucket; the schema of `context` is not older than the files.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table, at a schema that is not older than the files.
-    source : SourceBucket
-        The bucket.
-
-    Yields
-    ------
-    Table
-        The columns of the table; in primary-key tables merged rows in key order, with `_VALUE_KIND`, without deletes.
+    In primary-key tables, rows are merged, in key order, with `_VALUE_KIND` and without deletes.
     """
     files = source.files
     split = DataSplit(0, files.partition, files.bucket, files.total_buckets, source.directory, files.files)

@@ -55,26 +55,17 @@ Rewrite = Callable[[TableContext, Sequence[PartitionSources], int, str], Iterabl
 
 @frozen
 class RescaleResult:
-    """What a rescale did, or would do.
+    """What a rescale did, or would do."""
 
-    Parameters
-    ----------
-    snapshot_ids : tuple of int
-        The snapshot of the rescale; empty if all partitions have the number of buckets already, and after a dry run.
-    partitions : int
-        The number of partitions that were rewritten.
-    files_before : int
-        Files that were replaced.
-    files_after : int
-        Files that took their place; 0 after a dry run.
-    rows : int
-        Rows of the new files; after a dry run those of the files before.
-    """
-
+    # empty if all partitions have the number of buckets already, and after a dry run
     snapshot_ids: tuple[int, ...] = ()
+    # the number of partitions that were rewritten
     partitions: int = 0
+    # files that were replaced
     files_before: int = 0
+    # files that took their place; 0 after a dry run
     files_after: int = 0
+    # rows of the new files; after a dry run, of the files before
     rows: int = 0
 
 
@@ -88,33 +79,8 @@ def rescale(
 ) -> RescaleResult:
     """Rewrite partitions to another number of buckets, and set the option `bucket` of the table.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    buckets : int
-        The new number of buckets of each partition.
-    commit_user : str
-        The commit user of the new snapshot.
-    where : Predicate, optional
-        Condition on partition columns: only these partitions are rewritten.
-    rewrite : callable
-        Writes the new files; by default in this process.
-
-    Returns
-    -------
-    RescaleResult
-        The snapshot, and what was rewritten.
-
-    Raises
-    ------
-    InvalidRequest
-        The table has no fixed number of buckets, the number is out of range, or `where` names a column that is not a
-        partition column.
-    Unsupported
-        The table has a feature whose rows this library cannot rewrite.
-    CommitConflict
-        Other writers changed the same partitions, or the snapshot expired, in each attempt. Nothing was changed.
+    `where` selects partitions, and `rewrite` writes the new files, by default in this process. Raises `CommitConflict`,
+    without any change, if other writers changed the same partitions or the snapshot expired in each attempt.
     """
     newest = load_at_newest_schema(context)
     check_rescalable(newest.table, buckets)
@@ -136,31 +102,9 @@ def rescale(
 
 @on_same_table
 def plan_rescale(context: TableContext, buckets: int, where: Predicate | None = None) -> RescaleResult:
-    """Find what `rescale` would do; nothing is written.
+    """Find which partitions and files `rescale` would rewrite, and their rows; nothing is written.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    buckets : int
-        The new number of buckets of each partition.
-    where : Predicate, optional
-        Condition on partition columns: only these partitions would be rewritten.
-
-    Returns
-    -------
-    RescaleResult
-        The partitions that would be rewritten, their files and the rows of these.
-
-    Raises
-    ------
-    InvalidRequest
-        The table has no fixed number of buckets, the number is out of range, or `where` names a column that is not a
-        partition column.
-    Unsupported
-        The table has a feature whose rows this library cannot rewrite.
-    CommitConflict
-        The snapshot expired during the call.
+    Raises `CommitConflict` if the snapshot expired during the call.
     """
     newest = load_at_newest_schema(context)
     check_rescalable(newest.table, buckets)
@@ -187,10 +131,7 @@ def _plan(
 ) -> tuple[Snapshot | None, tuple[PartitionSources, ...]]:
     """Return the newest snapshot and what is rewritten; where a compaction writes changelog, it runs before.
 
-    Raises
-    ------
-    CommitConflict
-        Other writers added rows after the compaction, or the snapshot expired while it was read.
+    Raises `CommitConflict` if other writers added rows after the compaction, or the snapshot expired.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     for is_compacted in (False, True):

@@ -69,19 +69,7 @@ def write_append_changes(context: TableContext, change: SelectedChange) -> Writt
 def open_append_writer(context: TableContext, commit_user: str, concurrent: bool = False) -> TableWriter:
     """Return a writer without inline compaction, which could remove the files whose rows are changed.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and an append table.
-    commit_user : str
-        The user of the commit to come.
-    concurrent : bool
-        Whether the executor encodes the columns of a file at the same time. Not for a writer in a task.
-
-    Returns
-    -------
-    TableWriter
-        The writer.
+    `concurrent` encodes the columns of a file in the executor; a writer in a task must not set it.
     """
     options = context.options.with_values({"write-only": "true"})
     target = context.with_table(evolve(context.table, options=options))
@@ -93,16 +81,7 @@ def write_new_rows(
 ) -> None:
     """Write the new versions of changed rows; without deletion vectors also the unchanged rows of their files.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    writer : TableWriter
-        Takes the rows.
-    matches : BucketMatches
-        The changed rows of one split.
-    assignments : sequence of Assignment
-        The new values; if empty, the rows are deleted.
+    Without `assignments` the rows are deleted.
     """
     change = partial(apply_assignments, context.engine, assignments=assignments) if assignments else None
     for match in matches.files:
@@ -115,21 +94,7 @@ def read_new_rows(
 ) -> Iterator[pa.Table]:
     """Read what replaces the rows found in a file; without deletion vectors also the other live rows of the file.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    split : DataSplit
-        Has the location of the file.
-    match : FileMatch
-        The rows found.
-    change : callable, optional
-        Returns rows found as they are after the change; it gets them in the order of the file. None deletes them.
-
-    Yields
-    ------
-    pyarrow.Table
-        All columns of the table, in the order of the file.
+    All columns are read, in the order of the file. `change` gets the rows found in this order; None deletes them.
     """
     whole_files = not context.options.deletion_vectors_enabled
     if change is None and (match.removes_all_rows or not whole_files):
@@ -160,21 +125,7 @@ def build_removal_message(
 ) -> CommitMessage:
     """Return the message that removes rows by deletion vectors, or whole files with their vectors.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table; without `deletion-vectors.enabled` whole files are removed.
-    place : BucketPlace
-        The bucket.
-    files : sequence of FileMatch
-        The rows to remove.
-    vectors : BucketVectors
-        The deletion vectors of the bucket.
-
-    Returns
-    -------
-    CommitMessage
-        The removed files, and the new deletion vectors.
+    Without `deletion-vectors.enabled` whole files are removed.
     """
     marks = context.options.deletion_vectors_enabled
     removed_files = [match.file for match in files if match.removes_all_rows or not marks]

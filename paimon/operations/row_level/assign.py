@@ -16,22 +16,7 @@ from paimon.ports.engine import Engine
 
 
 def apply_assignments(engine: Engine, batch: pa.RecordBatch, assignments: Sequence[Assignment]) -> pa.Table:
-    """Return the rows of a batch after the assignments.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its evaluator computes scalar SQL expressions.
-    batch : pyarrow.RecordBatch
-        The rows before the change, with all columns of the table.
-    assignments : sequence of Assignment
-        The columns that are set.
-
-    Returns
-    -------
-    pyarrow.Table
-        All columns of the table.
-    """
+    """Return the rows of a batch, which has all columns of the table, after the assignments."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     for assignment in assignments:
         column = assignment.column

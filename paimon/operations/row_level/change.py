@@ -95,17 +95,11 @@ def write_row_id_changes(context: TableContext, change: SelectedChange) -> Writt
 
 @frozen(eq=False)
 class RowChange:
-    """The result of a delete or an update.
+    """The result of a delete or an update."""
 
-    Parameters
-    ----------
-    commit : CommitResult
-        The commit; without snapshots if the table is empty.
-    rows : int
-        The number of deleted or updated rows.
-    """
-
+    # Without snapshots if the table is empty
     commit: CommitResult
+    # The number of deleted or updated rows
     rows: int
 
 
@@ -117,36 +111,10 @@ def delete_rows(
     write: WriteChanges = write_changes,
     read_state: ReadState | None = None,
 ) -> RowChange:
-    """Delete the rows for which the predicate is true.
+    """Delete the rows for which the predicate is true; it applies to the columns as reads show them.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    where : Predicate
-        Over the columns as reads show them.
-    commit_user : str
-        The user of the commit.
-    properties : mapping of str to str, optional
-        Stored in the snapshot.
-    write : callable
-        Writes the changes; by default in this process.
-    read_state : ReadState, optional
-        A snapshot that existed before the condition and values were computed from tables. Rows that another user
-        changed since refuse the commit.
-
-    Returns
-    -------
-    RowChange
-        The commit, and the number of deleted rows.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported
-        The table does not accept deletes, or the predicate does not fit it.
-    CommitConflict
-        Another commit changed the same files, or rows of a table with a primary key, or the snapshot expired during
-        the call; no row was deleted.
+    `read_state` is a snapshot from before the condition was computed from tables; rows that another user changed since
+    are a conflict. CommitConflict, also if the snapshot expired during the call: no row was deleted.
     """
     if context.options.data_evolution_enabled:
         write = write_row_id_deletes
@@ -172,36 +140,9 @@ def update_rows(
 ) -> RowChange:
     """Set columns of the rows for which the predicate is true; each expression sees the row before the change.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    values : mapping of str to Expression
-        The new value of each column.
-    where : Predicate
-        Over the columns as reads show them.
-    commit_user : str
-        The user of the commit.
-    properties : mapping of str to str, optional
-        Stored in the snapshot.
-    write : callable
-        Writes the changes; by default in this process.
-    read_state : ReadState, optional
-        A snapshot that existed before the condition and values were computed from tables. Rows that another user
-        changed since refuse the commit.
-
-    Returns
-    -------
-    RowChange
-        The commit, and the number of updated rows.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported
-        The table does not accept updates, a column cannot be set, or a value does not fit its column.
-    CommitConflict
-        Another commit changed the same files, or rows of a table with a primary key, or the snapshot expired during
-        the call; no row was updated.
+    The predicate applies to the columns as reads show them. `read_state` is a snapshot from before the condition and
+    values were computed from tables; rows that another user changed since are a conflict. CommitConflict, also if the
+    snapshot expired during the call: no row was updated.
     """
     if not values:
         raise InvalidRequest("An update must set at least one column", subject="set", hint="pass set={'column': value}")

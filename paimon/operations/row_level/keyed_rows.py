@@ -46,22 +46,7 @@ def with_hidden_rows(context: TableContext) -> TableContext:
 def read_keyed_changes(
     context: TableContext, split: DataSplit, change: SelectedChange
 ) -> Iterator[tuple[pa.Table, pa.Int8Array]]:
-    """Read the selected rows of a split, as the changes to write.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    split : DataSplit
-        A split of the table with hidden rows.
-    change : SelectedChange
-        What is changed.
-
-    Yields
-    ------
-    tuple of (pyarrow.Table, int8 array)
-        All columns of the rows after the change, and their row kinds.
-    """
+    """Read the selected rows of a split as the changes to write: all columns after the change, and the row kinds."""
     read, assignments = ReadPlan(context.schema.names, change.predicate), change.assignments
     kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
     for batch in read_split(with_hidden_rows(context), split, read):

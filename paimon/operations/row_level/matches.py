@@ -35,17 +35,7 @@ from paimon.operations.table_context import TableContext
 
 @frozen(eq=False)
 class FileMatch:
-    """The rows found in one file.
-
-    Parameters
-    ----------
-    file : DataFileMeta
-        The file.
-    before : DeletionVector
-        The rows that were deleted before.
-    after : DeletionVector
-        These rows and the rows found.
-    """
+    """The rows found in one file."""
 
     file: DataFileMeta
     before: DeletionVector
@@ -93,22 +83,12 @@ def _to_assignments(values: Iterable[Assignment]) -> tuple[Assignment, ...]:
 
 @frozen(eq=False)
 class SelectedChange:
-    """A delete or an update of the rows that a predicate selects.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot to read.
-    predicate : Predicate
-        The rows to change, over stored columns.
-    assignments : tuple of Assignment
-        The new values; if empty, the rows are deleted.
-    commit_user : str
-        The user of the commit to come.
-    """
+    """A delete or an update of the rows that a predicate selects."""
 
     snapshot: Snapshot
+    # Over stored columns
     predicate: Predicate
+    # The new values; if empty, the rows are deleted
     assignments: tuple[Assignment, ...] = field(converter=_to_assignments)
     commit_user: str
 
@@ -139,21 +119,9 @@ class BucketMatches:
 
 
 def find_rows(context: TableContext, snapshot: Snapshot, predicate: Predicate) -> list[BucketMatches]:
-    """Find the rows for which a predicate is true; the executor searches splits concurrently.
+    """Find the rows for which a predicate over stored columns is true; the executor searches splits concurrently.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to search.
-    predicate : Predicate
-        Over stored columns.
-
-    Returns
-    -------
-    list of BucketMatches
-        Only buckets with matching rows.
+    Only buckets with matching rows are returned.
     """
     splits = plan_scan(context, ScanRequest(snapshot, predicate)).splits
     task = partial(find_in_split, context.for_tasks(len(splits)), predicate)
@@ -166,22 +134,7 @@ def find_rows(context: TableContext, snapshot: Snapshot, predicate: Predicate) -
 
 
 def find_in_split(context: TableContext, predicate: Predicate, split: DataSplit) -> Sequence[FileMatch]:
-    """Find the rows of one split for which a predicate is true.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    predicate : Predicate
-        Over stored columns.
-    split : DataSplit
-        The split to search.
-
-    Returns
-    -------
-    sequence of FileMatch
-        Only files with matching rows.
-    """
+    """Find the rows of one split for which a predicate over stored columns is true; skip files without any."""
     bucket = Bucket.of(context, split)
     found = [
         _find_in_file(bucket, predicate, file, deleted)

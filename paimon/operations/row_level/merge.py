@@ -25,15 +25,7 @@ from paimon.operations.write.commit_written import commit_written
 
 @frozen(eq=False)
 class MergeChange:
-    """What a merge did.
-
-    Parameters
-    ----------
-    commit : CommitResult
-        The commit; without snapshots if no row changed.
-    inserted, updated, deleted : int
-        The numbers of rows.
-    """
+    """What a merge did: its commit, without snapshots if no row changed, and the numbers of rows."""
 
     commit: CommitResult
     inserted: int
@@ -52,34 +44,9 @@ def merge_source(
 ) -> MergeChange:
     """Merge a source into a table.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The snapshot whose rows are merged; the source was read at this time or later. None for an empty table.
-    source : MergeSource
-        The rows, and how they are merged.
-    request : MergeRequest
-        The condition and the clauses.
-    commit_user : str
-        The user of the commit.
-    properties : mapping of str to str, optional
-        Stored in the snapshot.
-    state : ReadState, optional
-        The oldest snapshot that was read, if the source was read before `snapshot`.
-
-    Returns
-    -------
-    MergeChange
-        The commit, and the numbers of changed rows.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, MissingExtra
-        The table or a clause is not possible, or two rows of the source match one row of the table.
-    CommitConflict
-        Another user changed rows of the table; nothing was changed.
+    The rows of `snapshot` (None: an empty table) are merged; the source was read at this time or later. `state` is the
+    oldest snapshot that was read, if the source was read before. CommitConflict: another user changed rows, and nothing
+    was changed.
     """
     bound = BoundMerge(context, snapshot, bind_merge(context, source.fields, request), commit_user)
     with check_unexpired(context, snapshot, "run the merge again"):

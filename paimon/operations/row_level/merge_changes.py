@@ -35,21 +35,9 @@ _INSERT_ROWS = 1 << 17
 def compute_insert_rows(
     context: TableContext, matching: Matching, matched: Mask
 ) -> Iterator[tuple[pa.Table, pa.Int8Array | None]]:
-    """Compute the rows to insert for the rows of the source without a match.
+    """Compute the rows to insert for the rows of the source without a match, with row kinds for a primary-key table.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    matched : bool array
-        For each row of the source whether it matches a row of the target.
-
-    Yields
-    ------
-    tuple of (pyarrow.Table, int8 array or None)
-        The columns that a clause sets, and the row kinds for a primary-key table.
+    `matched` has for each row of the source whether it matches. The rows have only the columns that a clause sets.
     """
     for clause, numbers in matching.find_inserts(matched):
         for start in range(0, len(numbers), _INSERT_ROWS):
@@ -60,23 +48,9 @@ def compute_insert_rows(
 def compute_keyed_rows(
     context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges
 ) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
-    """Compute what is written for the changed rows of a primary-key table.
+    """Yield each clause with the rows that it writes to a primary-key table, and their row kinds.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    batch : pyarrow.RecordBatch
-        Rows of the target.
-    changes : RowChanges
-        Those of them that change.
-
-    Yields
-    ------
-    tuple of (MergeClause, pyarrow.Table, int8 array)
-        The clause, the rows to write, and their row kinds.
+    `changes` are those of the rows of `batch`.
     """
     for clause, rows, sources in group_by_clause(matching.merge, changes):
         before = batch.take(pa.array(rows))
@@ -106,47 +80,16 @@ class FileChanges:
 
     @classmethod
     def of(cls, file: DataFileMeta, before: DeletionVector, changes: RowChanges) -> FileChanges:
-        """Return the changes of a file.
-
-        Parameters
-        ----------
-        file : DataFileMeta
-            The file.
-        before : DeletionVector
-            The rows that are deleted before the change.
-        changes : RowChanges
-            The changed rows, by their positions.
-
-        Returns
-        -------
-        FileChanges
-            The changes, and the rows to remove.
-        """
+        """Return the changes of a file, by positions in it; the rows of `before` were deleted earlier."""
         return cls(FileMatch(file, before, before.with_deleted(changes.rows)), changes)
 
 
 def read_merged_rows(
     context: TableContext, matching: Matching, split: DataSplit, file: FileChanges, whole_files: bool
 ) -> Iterator[pa.Table]:
-    """Read a changed file of an append table, and compute the rows to write.
+    """Read a changed file of an append table, and compute the new versions of its rows, in the order of the file.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    split : DataSplit
-        The split of the file.
-    file : FileChanges
-        The file, and its changed rows.
-    whole_files : bool
-        Return the unchanged rows of the file, too.
-
-    Yields
-    ------
-    pyarrow.Table
-        New versions of rows, in the order of the file.
+    With `whole_files` its unchanged rows are included.
     """
     clauses = matching.merge.changing
     updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
@@ -164,23 +107,8 @@ def merge_file(
 ) -> Iterator[tuple[pa.Table, RowChanges]]:
     """Read a file of an append table once: find its changed rows, and compute all rows of the file that replaces it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    split : DataSplit
-        The split of the file.
-    file : DataFileMeta
-        The file.
-    before : DeletionVector
-        The rows that are deleted before the change.
-
-    Yields
-    ------
-    tuple of (pyarrow.Table, RowChanges)
-        The remaining rows of a part of the file, and the changed rows of this part, by their positions in the file.
+    Yield the remaining rows of each part of the file, with the changed rows of the part by their positions in the file.
+    `before` are the rows that are deleted before the change.
     """
     batches = _read_whole_rows(context, split, file)
     yield from context.engine.executor.map(partial(_merge_batch, context, matching, before), batches)
@@ -254,22 +182,7 @@ class SplitChanges:
 
 
 def find_changes_in_split(context: TableContext, matching: Matching, split: DataSplit) -> SplitChanges:
-    """Find the rows of one split of an append table that a MERGE changes.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    split : DataSplit
-        The split to search.
-
-    Returns
-    -------
-    SplitChanges
-        Only files with changed rows.
-    """
+    """Find the rows of one split of an append table that a MERGE changes; files without such rows are left out."""
     bucket = Bucket.of(context, split)
     found = [
         _find_in_file(context, matching, bucket, file, before) for file, before in read_file_vectors(context, split)
@@ -280,37 +193,16 @@ def find_changes_in_split(context: TableContext, matching: Matching, split: Data
 
 @frozen(eq=False)
 class ChangedFiles:
-    """The files of a split with changed rows, and what the source matches in the others.
+    """The files of a split with changed rows, and what the source matches in the others."""
 
-    Parameters
-    ----------
-    files : tuple of (DataFileMeta, DeletionVector)
-        The files with changed rows, and their rows that are deleted before the change.
-    matched : array of int64
-        The rows of the source that match a row of another file.
-    """
-
+    # Each with its rows that are deleted before the change
     files: tuple[tuple[DataFileMeta, DeletionVector], ...]
+    # The rows of the source that match a row of another file
     matched: Integers
 
 
 def find_changed_files(context: TableContext, matching: Matching, split: DataSplit) -> ChangedFiles:
-    """Find the files of one split of an append table that a MERGE changes; each is read up to its first changed row.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    split : DataSplit
-        The split to search.
-
-    Returns
-    -------
-    ChangedFiles
-        The files to rewrite.
-    """
+    """Find the files of one split of an append table that a MERGE changes; each is read up to its first changed row."""
     bucket = Bucket.of(context, split)
     changed, matched = [], [np.empty(0, np.int64)]
     for file, before in read_file_vectors(context, split):

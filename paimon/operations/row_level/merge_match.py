@@ -38,23 +38,15 @@ _MOST_PAIRS = 1 << 18
 
 @frozen(eq=False)
 class RowChanges:
-    """The changed rows of a batch or a file.
+    """The changed rows of a batch or a file."""
 
-    Parameters
-    ----------
-    rows : array of int64
-        Their numbers, ascending.
-    clauses : array of int64
-        For each of them the number of its clause in `Merge.changing`.
-    source_rows : array of int64
-        For each of them the row of the source that matches it; -1 for rows that the source does not match.
-    matched : array of int64
-        The rows of the source that match any row of the target.
-    """
-
+    # Their numbers, ascending
     rows: Integers
+    # For each of them the number of its clause in `Merge.changing`
     clauses: Integers
+    # For each of them the row of the source that matches it; -1 without a match
     source_rows: Integers
+    # The rows of the source that match any row of the target, also an unchanged one
     matched: Integers
 
     @classmethod
@@ -81,15 +73,7 @@ class RowChanges:
 
 @frozen
 class KeyRange:
-    """The rows of the target that a part of the source can match.
-
-    Parameters
-    ----------
-    hashes : HashRange
-        The hashes of their keys.
-    types : tuple of DataType
-        The types of the key columns of the target.
-    """
+    """The rows of the target that a part of the source can match."""
 
     hashes: HashRange
     types: tuple[DataType, ...]
@@ -101,54 +85,29 @@ class KeyRange:
 
 @frozen(eq=False)
 class Matching:
-    """A MERGE together with its source, or with a part of it.
+    """A MERGE together with its source, or with a part of it."""
 
-    Parameters
-    ----------
-    engine : Engine
-        Evaluates scalar SQL expressions.
-    table_name : str
-        The target, for errors.
-    merge : Merge
-        The bound condition and clauses.
-    source : pyarrow.RecordBatch
-        The rows of the source, under canonical names.
-    index : SourceIndex
-        These rows by the columns that must be equal.
-    numbers : array of int64, optional
-        The position of each of these rows in the whole source; None if they are all rows.
-    key_range : KeyRange, optional
-        The rows of the target that belong to this part of the source; None for all rows.
-    is_share : bool
-        Whether the source is one of several shares, so that the numbers of its rows mean nothing to the caller.
-    """
-
+    # Evaluates scalar SQL expressions
     engine: Engine
+    # The target, for errors
     table_name: str
     merge: Merge
+    # Rows of the source, under canonical names
     source: pa.RecordBatch
+    # These rows by the columns that must be equal
     index: SourceIndex
+    # The position of each of these rows in the whole source; None if they are all rows
     numbers: Integers | None = None
+    # The rows of the target that belong to this part of the source; None for all rows
     key_range: KeyRange | None = None
+    # Whether the source is one of several shares, whose row numbers mean nothing to the caller
     is_share: bool = False
 
     def find_changes(self, rows: pa.RecordBatch) -> RowChanges:
-        """Find the changed rows of a batch.
+        """Find the changed rows among live rows of the target.
 
-        Parameters
-        ----------
-        rows : pyarrow.RecordBatch
-            Live rows of the target, with the columns that the condition and the conditions of clauses read.
-
-        Returns
-        -------
-        RowChanges
-            What changes.
-
-        Raises
-        ------
-        InvalidRequest
-            Two rows of the source match one row, or a condition cannot be computed.
+        Raise AmbiguousMerge if two rows of the source match one of them. The rows have the columns that the ON
+        condition and the conditions of clauses read.
         """
         if self.key_range is None:
             return self._find_changes(rows)
@@ -224,23 +183,9 @@ class Matching:
     def build_view(
         self, names: Iterable[str], rows: pa.RecordBatch | None, targets: Integers | None, sources: Integers | None
     ) -> pa.RecordBatch:
-        """Return columns of pairs of rows under canonical names.
+        """Return columns of pairs of rows under canonical names; at least one column.
 
-        Parameters
-        ----------
-        names : iterable of str
-            The canonical names of columns, or of fields in them.
-        rows : pyarrow.RecordBatch, optional
-            Rows of the target; None if there is no such row.
-        targets : array of int64, optional
-            The number of the row of the target for each pair.
-        sources : array of int64, optional
-            The number of the row of the source for each pair; None if there is no such row.
-
-        Returns
-        -------
-        pyarrow.RecordBatch
-            At least one column.
+        `targets` and `sources` have the row numbers of each pair; they are None if the pairs have no such row.
         """
         known = {} if rows is None else {f"{TARGET}.{name}": name for name in rows.schema.names}
         held = {**known, **dict.fromkeys(self.source.schema.names)}
@@ -256,23 +201,9 @@ class Matching:
     def compute_rows(
         self, clause: MergeClause, fields: Sequence[DataField], rows: pa.RecordBatch, sources: Integers | None
     ) -> pa.Table:
-        """Return the new rows of an UPDATE clause.
+        """Return the new rows, with all columns of the target, of an UPDATE clause that applies to all of these rows.
 
-        Parameters
-        ----------
-        clause : MergeClause
-            The clause that applies to all of the rows.
-        fields : sequence of DataField
-            The columns of the target.
-        rows : pyarrow.RecordBatch
-            The rows before the change, with all columns that are not set.
-        sources : array of int64, optional
-            The row of the source for each row.
-
-        Returns
-        -------
-        pyarrow.Table
-            All columns of the target.
+        `rows` have at least the columns that are not set; `sources` is the source row of each of them.
         """
         view = self.build_view(clause.value_columns(), rows, np.arange(rows.num_rows), sources)
         values = dict(self._compute_values(clause, view))
@@ -291,17 +222,9 @@ class Matching:
             yield column.name, convert_array(values, column.type, column.name)
 
     def find_inserts(self, matched: Mask) -> Iterator[tuple[MergeClause, Integers]]:
-        """Yield the INSERT clauses, each with the rows of the source to which it applies.
+        """Yield the INSERT clauses, each with the numbers of the source rows to which it applies.
 
-        Parameters
-        ----------
-        matched : bool array
-            For each row of the source whether it matches a row of the target.
-
-        Yields
-        ------
-        tuple of (MergeClause, array)
-            The clause, and the numbers of the rows.
+        `matched` has for each row of the source whether it matches a row of the target.
         """
         others, clauses = np.flatnonzero(~matched), self.merge.not_matched
         truths: list[Mask | None] = []

@@ -40,23 +40,13 @@ class MergeGroup(Enum):
 
 @frozen(eq=False)
 class WhenClause:
-    """One clause as the caller gave it.
-
-    Parameters
-    ----------
-    group : MergeGroup
-        The rows that it is about.
-    action : MergeAction
-        What it does.
-    condition : str or Predicate, optional
-        The rows to which it applies.
-    values : mapping of str to object, optional
-        The columns that it sets; None for all columns, to those of the source with the same names.
-    """
+    """One clause as the caller gave it."""
 
     group: MergeGroup
     action: MergeAction
+    # None for all rows of the group
     condition: str | Predicate | None = None
+    # New values by column; None sets all columns to those of the source with the same names
     values: Mapping[str, Any] | None = None
 
 
@@ -66,24 +56,17 @@ def _to_clauses(values: Iterable[WhenClause]) -> tuple[WhenClause, ...]:
 
 @frozen(eq=False)
 class MergeRequest:
-    """A MERGE as the caller gave it, without the source.
+    """A MERGE as the caller gave it, without the source."""
 
-    Parameters
-    ----------
-    on : str, sequence of str or Predicate
-        When rows match.
-    target_alias, source_alias : str
-        The names of the sides in text.
-    clauses : tuple of WhenClause
-        In the order given.
-    is_statement : bool
-        Whether the text is a SQL statement: names ignore the case, and -0.0 equals 0.0.
-    """
-
+    # The ON condition
     on: str | Sequence[str] | Predicate
+    # Name of the target in SQL text
     target_alias: str = TARGET
+    # Name of the source in SQL text
     source_alias: str = SOURCE
+    # In the order given; the first one that applies to a row is used
     clauses: tuple[WhenClause, ...] = field(default=(), converter=_to_clauses)
+    # Whether the text is a SQL statement: names ignore the case, and -0.0 equals 0.0
     is_statement: bool = False
 
     def compute_late_inputs(self) -> MergeRequest:
@@ -104,27 +87,7 @@ class MergeRequest:
 
 
 def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> Merge:
-    """Bind a MERGE to a table and the columns of a source.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    source : sequence of DataField
-        The columns of the source.
-    request : MergeRequest
-        What the caller gave.
-
-    Returns
-    -------
-    Merge
-        The bound condition and clauses.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, MissingExtra
-        The table cannot be merged, a column does not exist or cannot be set, or an expression cannot be computed.
-    """
+    """Bind a MERGE to a table and the columns of a source."""
     _check_request(context, request)
     names = request.name_columns(context.schema.fields, source)
     on = parse_on(request.on, names)

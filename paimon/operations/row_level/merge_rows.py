@@ -51,21 +51,10 @@ PreparePart: TypeAlias = Callable[[], tuple[Matching, Predicate | None]]
 
 @frozen(eq=False)
 class BoundMerge:
-    """A MERGE into one snapshot of a table.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The snapshot to read; None for a table without rows.
-    merge : Merge
-        The bound condition and clauses.
-    commit_user : str
-        The user of the commit to come.
-    """
+    """A MERGE into one snapshot of a table."""
 
     context: TableContext
+    # None for a table without rows
     snapshot: Snapshot | None
     merge: Merge
     commit_user: str
@@ -82,18 +71,8 @@ class WrittenMerge:
 def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge:
     """Write the changes of a MERGE.
 
-    Parameters
-    ----------
-    bound : BoundMerge
-        The merge.
-    parts : sequence of callable
-        For each part of the source a function that returns the merge with it, and a condition that is true for each row
-        of the target that can matter. One part is in memory at a time. Each part reads the target.
-
-    Returns
-    -------
-    WrittenMerge
-        The messages, and the numbers of rows.
+    Each function of `parts` returns the merge with a part of the source, and a condition. That is true for each row of
+    the target that can matter to the part. One part is in memory at a time, and each part reads the target.
     """
     context, snapshot = bound.context, bound.snapshot
     if context.options.data_evolution_enabled:

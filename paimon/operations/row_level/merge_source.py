@@ -56,13 +56,7 @@ class MergeSource(Protocol):
         """The columns."""
 
     def write(self, bound: BoundMerge) -> WrittenMerge:
-        """Write the changes of a merge.
-
-        Raises
-        ------
-        InvalidRequest
-            Two rows of the source match one row of the table, or a value does not fit. No file is left behind.
-        """
+        """Write the changes of a merge; if that fails, no file remains."""
 
     def drop(self) -> None:
         """Delete what the source stored; it is not written after this."""
@@ -70,15 +64,7 @@ class MergeSource(Protocol):
 
 @frozen(eq=False)
 class ArrowSource:
-    """A source that this process merges; see `MergeSource`.
-
-    Parameters
-    ----------
-    fields : tuple of DataField
-        The columns.
-    rows : SourceRows
-        The rows, in memory or spilled.
-    """
+    """A source that this process merges; see `MergeSource`."""
 
     fields: tuple[DataField, ...]
     rows: SourceRows
@@ -102,25 +88,8 @@ def _prepare_part(context: TableContext, merge: Merge, read: ReadPart) -> tuple[
 def read_source(context: TableContext, data: Any, request: MergeRequest) -> ArrowSource:
     """Read the rows of a source, and spill them if they are too large for the memory budget.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table; Python values get the types of its columns.
-    data : object
-        Rows in any form that `Table.write` takes.
-    request : MergeRequest
-        Has the columns by which rows match.
-
-    Returns
-    -------
-    ArrowSource
-        The columns and rows; it has to be dropped.
-
-    Raises
-    ------
-    InvalidRequest
-        The data is not a table or has a column twice. Or it needs more than the memory budget, and the condition has no
-        equal columns.
+    The data may have any form that `Table.write` takes. The caller must drop the source. Raise InvalidRequest if the
+    rows must be spilled, but the condition has no equal columns.
     """
     tables: list[pa.Table] = []
     size, has_keys = 0, None
@@ -148,26 +117,8 @@ def store_source(
 ) -> SourceRows:
     """Keep rows of a source, and spill them if they are too large for the memory budget.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    on : MergeOn
-        The condition by which rows match.
-    fields : sequence of DataField
-        The columns of the source.
-    tables : iterable of pyarrow.Table
-        The rows, in canonical Arrow types.
-
-    Returns
-    -------
-    SourceRows
-        They have to be dropped.
-
-    Raises
-    ------
-    InvalidRequest
-        The rows need more than the memory budget, and the condition has no equal columns.
+    The rows are in canonical Arrow types. The caller must drop the result. Raise InvalidRequest if the rows must be
+    spilled, but the condition has no equal columns.
     """
     held: list[pa.Table] = []
     size, given = 0, divide_tables(context.engine, tables)
@@ -183,13 +134,7 @@ def store_source(
 
 
 def _check_unkeyed(context: TableContext, tables: Sequence[pa.Table]) -> None:
-    """Refuse rows that cannot be divided and exceed the memory budget.
-
-    Raises
-    ------
-    InvalidRequest
-        They do.
-    """
+    """Refuse rows that cannot be divided and exceed the memory budget."""
     if sum(t.nbytes for t in tables) > context.engine.memory.bytes:
         raise budget_error(context.engine, "The ON condition has no equal columns, so all rows are compared")
 
@@ -229,13 +174,7 @@ def _store(context: TableContext, on: MergeOn, spill: SourceSpill, tables: Seque
 
 
 def _fit_schema(table: pa.Table, schema: pa.Schema, fields: Sequence[DataField]) -> pa.RecordBatch:
-    """Return a later table of the source with the columns of the first ones.
-
-    Raises
-    ------
-    InvalidRequest
-        It has other columns, or values that do not fit the types of the first tables.
-    """
+    """Return a later table of the source with the columns and types of the first ones, which its values must fit."""
     other = [name for name in table.column_names if name not in schema.names]
     if other:
         raise InvalidRequest(
@@ -261,25 +200,7 @@ def _fit_schema(table: pa.Table, schema: pa.Schema, fields: Sequence[DataField])
 
 
 def describe_source(schema: pa.Schema, fields: Sequence[DataField]) -> tuple[DataField, ...]:
-    """Return the columns of a source; one without a type, as of nulls or empty lists, gets that of the target's column.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        The columns as the caller gave them.
-    fields : sequence of DataField
-        The columns of the target.
-
-    Returns
-    -------
-    tuple of DataField
-        The columns.
-
-    Raises
-    ------
-    InvalidRequest
-        A column occurs twice.
-    """
+    """Return the columns of a source; one without a type, as of nulls or empty lists, gets that of the target."""
     repeated = [name for i, name in enumerate(schema.names) if name in schema.names[:i]]
     if repeated:
         raise InvalidRequest(
@@ -293,20 +214,7 @@ def describe_source(schema: pa.Schema, fields: Sequence[DataField]) -> tuple[Dat
 
 
 def convert_source(rows: pa.Table, fields: Sequence[DataField]) -> pa.RecordBatch:
-    """Return rows of a source in canonical Arrow types.
-
-    Parameters
-    ----------
-    rows : pyarrow.Table
-        The rows as the caller gave them.
-    fields : sequence of DataField
-        The columns, from `describe_source`.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The rows, in their order.
-    """
+    """Return rows of a source, in their order, in canonical Arrow types; `fields` are those of `describe_source`."""
     columns = [
         pa.nulls(rows.num_rows, arrow_type(field.type))
         if pa.types.is_null(column.type)
@@ -326,26 +234,7 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
 def index_source(context: TableContext, merge: Merge, part: SourcePart, *, is_share: bool = False) -> Matching:
     """Index a part of a source by the columns that must be equal to columns of the target.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    merge : Merge
-        The bound condition and clauses.
-    part : SourcePart
-        The rows of the source.
-    is_share : bool
-        Whether these are some of the rows, whose numbers mean nothing to the caller.
-
-    Returns
-    -------
-    Matching
-        The merge and its source.
-
-    Raises
-    ------
-    InvalidRequest
-        A key of the source does not fit the type of its column.
+    With `is_share`, these are some of the rows of the source, whose numbers mean nothing to the caller.
     """
     index = SourceIndex.of(convert_keys(context, merge.on, part.rows), part.rows.num_rows)
     types = tuple(context.schema.field_of(target).type for target, _ in merge.on.pairs)
@@ -357,24 +246,7 @@ def index_source(context: TableContext, merge: Merge, part: SourcePart, *, is_sh
 def convert_keys(context: TableContext, on: MergeOn, source: pa.RecordBatch) -> list[pa.Array]:
     """Return the columns of a source that must be equal to columns of the target, in the types of the target.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    on : MergeOn
-        The condition.
-    source : pyarrow.RecordBatch
-        Rows of the source.
-
-    Returns
-    -------
-    list of pyarrow.Array
-        One for each pair of the condition.
-
-    Raises
-    ------
-    InvalidRequest
-        A key does not fit the type of its column.
+    The result has one array for each pair of the condition. A key that does not fit its type is refused.
     """
     keys = []
     for target, name in on.pairs:
@@ -392,17 +264,11 @@ def convert_keys(context: TableContext, on: MergeOn, source: pa.RecordBatch) -> 
 
 @frozen(eq=False)
 class KeyValues:
-    """The different values of a key column of a source, or the smallest and the largest one of many.
+    """The different values of a key column of a source, or the smallest and the largest one of many."""
 
-    Parameters
-    ----------
-    values : pyarrow.Array
-        The values, without null.
-    is_complete : bool
-        Whether these are all values.
-    """
-
+    # Without null
     values: pa.Array
+    # False if `values` are only the smallest and the largest one
     is_complete: bool
 
     @classmethod
@@ -429,19 +295,7 @@ def _has_bounds(kind: pa.DataType) -> bool:
 def find_target_condition(context: TableContext, merge: Merge, keys: Sequence[KeyValues]) -> Predicate | None:
     """Return a condition that is true for each row of the target that the source can match; None if all can matter.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    merge : Merge
-        The bound condition and clauses.
-    keys : sequence of KeyValues
-        The values of the source for each pair of the condition.
-
-    Returns
-    -------
-    Predicate, optional
-        Over plain names of columns, with internal values.
+    It has plain names of columns and internal values.
     """
     if merge.not_matched_by_source:
         return None

@@ -56,57 +56,26 @@ def read_keyed_target(
 ) -> Iterator[pa.RecordBatch]:
     """Read a split of a primary-key table, also the rows that reads skip before a compaction.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    merge : Merge
-        The bound condition and clauses.
-    condition : Predicate, optional
-        True for each row of the target that can matter.
-    split : DataSplit
-        A split of the table with hidden rows.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        The columns of `list_read_columns`.
+    The batches have the columns of `list_read_columns`. `condition` is true for each row that can matter; None if all
+    can.
     """
     return read_split(with_hidden_rows(context), split, ReadPlan(list_read_columns(context, merge), condition))
 
 
 @frozen(eq=False)
 class LiveRows:
-    """Live rows of a file of an append table.
+    """Live rows of a file of an append table."""
 
-    Parameters
-    ----------
-    rows : pyarrow.RecordBatch
-        The columns of `list_match_columns`.
-    positions : array of int64
-        Their positions in the file, ascending.
-    """
-
+    # The columns of `list_match_columns`
     rows: pa.RecordBatch
+    # Their positions in the file, ascending
     positions: Integers
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, start: int, before: DeletionVector) -> LiveRows:
-        """Return the live rows of a batch.
+        """Return the live rows of a batch, whose first row has position `start` in its file.
 
-        Parameters
-        ----------
-        batch : pyarrow.RecordBatch
-            Rows of a file, one after the other, with the columns of `list_match_columns`.
-        start : int
-            The position of the first of them.
-        before : DeletionVector
-            The rows of the file that are deleted before the change.
-
-        Returns
-        -------
-        LiveRows
-            The others.
+        The batch has consecutive rows. `before` are the rows of the file that are deleted before the change.
         """
         live = np.flatnonzero(~before.mask(start, batch.num_rows))
         return cls(batch if len(live) == batch.num_rows else batch.take(pa.array(live)), live + start)
@@ -124,25 +93,9 @@ def _read_vector(context: TableContext, deleted: DeletionFile | None) -> Deletio
 def read_live_rows(
     context: TableContext, merge: Merge, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> Iterator[LiveRows]:
-    """Read what decides which clause applies to the rows of one file of an append table.
+    """Read the columns that decide which clause applies to the live rows of one file of an append table.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    merge : Merge
-        The bound condition and clauses.
-    bucket : Bucket
-        The bucket of the file.
-    file : DataFileMeta
-        The file.
-    before : DeletionVector
-        The rows that are deleted before the change.
-
-    Yields
-    ------
-    LiveRows
-        In the order of the file.
+    `before` are the rows that are deleted before the change.
     """
     start = 0
     # No row group may be skipped, because the position of a row is the number of rows before it.

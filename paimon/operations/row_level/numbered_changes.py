@@ -43,24 +43,9 @@ from paimon.operations.write.writer import TableWriter
 
 
 def check_numbered_change(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
-    """Check that rows can be changed before a query looks for them.
+    """Check that an append table accepts a change, before a query looks for its rows; return the columns to set.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and an append table.
-    columns : sequence of str, optional
-        The columns to set; None to delete rows.
-
-    Returns
-    -------
-    tuple of DataField
-        The columns to set.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported
-        The table does not accept the change, or a column cannot be set.
+    None deletes rows.
     """
     check_numberable(context.table)
     if columns is not None:
@@ -71,23 +56,14 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
 
 @frozen(eq=False)
 class NumberedChange:
-    """A delete or an update of rows that a query finds by their numbers.
+    """A delete or an update of rows that a query finds by their numbers."""
 
-    Parameters
-    ----------
-    rows : NumberedRows
-        The rows among which the query looks.
-    columns : tuple of DataField
-        The columns that get new values; without columns the rows are deleted.
-    commit_user : str
-        The user of the commit to come.
-    defaults : frozenset of str
-        The columns that get their default; the query has no values for them.
-    """
-
+    # The rows among which the query looks
     rows: NumberedRows
+    # The columns that get new values; if empty, the rows are deleted
     columns: tuple[DataField, ...]
     commit_user: str
+    # The columns that get their default; the query has no values for them
     defaults: frozenset[str] = frozenset()
 
     @property
@@ -110,26 +86,8 @@ def change_numbered_rows(
 ) -> RowChange:
     """Delete or update rows in one commit.
 
-    Parameters
-    ----------
-    change : NumberedChange
-        What changes.
-    write : callable
-        Writes the files; `write_numbered_changes` with the result of the query, or tasks that call it.
-    properties : mapping of str to str, optional
-        Stored in the snapshot.
-
-    Returns
-    -------
-    RowChange
-        The commit, and the number of changed rows.
-
-    Raises
-    ------
-    InvalidRequest
-        A value does not fit its column.
-    CommitConflict
-        Another user changed rows of the table, or the snapshot expired during the call; nothing was changed.
+    `write` calls `write_numbered_changes` with the result of the query, here or in tasks. CommitConflict: another user
+    changed rows, or the snapshot expired during the call; nothing was changed.
     """
     context, snapshot = change.context, change.rows.snapshot
     with check_unexpired(context, snapshot, "run the statement again"):
@@ -150,25 +108,9 @@ def write_numbered_changes(
 ) -> WrittenChanges:
     """Write the files and the deletion vectors of a change.
 
-    Parameters
-    ----------
-    change : NumberedChange
-        What changes.
-    changes : pyarrow.RecordBatchReader
-        The numbers of the rows to change, ascending and all different. The other columns are the new values. If they
-        have a part of the changes, no other part has rows of the same files or deletion vectors.
-    concurrent : bool
-        Whether the executor encodes the columns of a file at the same time. Not in a task.
-
-    Returns
-    -------
-    WrittenChanges
-        What to commit.
-
-    Raises
-    ------
-    InvalidRequest
-        A value does not fit its column.
+    `changes` has the numbers of the rows, ascending and all different, and then the new values. If they are a part of
+    the changes, no other part has rows of the same files or deletion vectors. `concurrent` encodes columns in the
+    executor; a task must not set it.
     """
     job = _Job.start(change, changes, concurrent)
     with undo_on_failure(job.undo):
@@ -182,17 +124,8 @@ def write_new_versions(
 ) -> tuple[Sequence[BucketMatches], Sequence[CommitMessage]]:
     """Write the new versions of rows, and leave it to the caller to remove the old ones.
 
-    Parameters
-    ----------
-    change, changes : NumberedChange, pyarrow.RecordBatchReader
-        As in `write_numbered_changes`; other parts may have rows of the same deletion vectors.
-
-    Returns
-    -------
-    sequence of BucketMatches
-        The rows to remove.
-    sequence of CommitMessage
-        The new files.
+    The arguments are those of `write_numbered_changes`, except that other parts may have rows of the same deletion
+    vectors.
     """
     job = _Job.start(change, changes)
     with undo_on_failure(job.undo):
@@ -201,20 +134,7 @@ def write_new_versions(
 
 
 def check_value_types(columns: Sequence[DataField], schema: pa.Schema) -> None:
-    """Refuse types of new values that do not fit, also if no row changes.
-
-    Parameters
-    ----------
-    columns : sequence of DataField
-        The columns that get the values.
-    schema : pyarrow.Schema
-        The number of a row, and its new values.
-
-    Raises
-    ------
-    InvalidRequest
-        A type is of another kind than its column.
-    """
+    """Refuse types of new values that do not fit, also if no row changes."""
     for column, given in zip(columns, schema.types[1:], strict=True):
         fit_values(pa.nulls(0, given), column)
 
@@ -231,22 +151,7 @@ class _Job:
 
     @classmethod
     def start(cls, change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False) -> _Job:
-        """Open a writer for a change.
-
-        Parameters
-        ----------
-        change : NumberedChange
-            The change.
-        changes : pyarrow.RecordBatchReader
-            New values, with the numbers of their rows.
-        concurrent : bool
-            Encode the columns of new files at the same time.
-
-        Returns
-        -------
-        _Job
-            The job, with an open writer.
-        """
+        """Open a writer for a change."""
         check_value_types(change.computed, changes.schema)
         return cls(change, open_append_writer(change.context, change.commit_user, concurrent), _Stream(changes))
 
@@ -331,10 +236,7 @@ class _Stream:
     def take_before(self, end: int) -> pa.Table:
         """Return the changes of rows whose number is below `end`.
 
-        Raises
-        ------
-        InvalidRequest
-            The query engine did not return the rows in the order of their numbers.
+        Raise InvalidRequest if the query engine did not return the rows in the order of their numbers.
         """
         parts: list[pa.RecordBatch] = []
         while self._load():

@@ -36,19 +36,7 @@ _Rows: TypeAlias = tuple[pa.RecordBatch, npt.NDArray[np.int64]]
 
 @frozen(eq=False)
 class NumberedFile:
-    """A file and the numbers of its rows.
-
-    Parameters
-    ----------
-    split : DataSplit
-        Has the location of the file.
-    file : DataFileMeta
-        The file.
-    deleted : DeletionFile, optional
-        Its deleted rows.
-    first : int
-        The number of its first row.
-    """
+    """A file and the numbers of its rows."""
 
     split: DataSplit
     file: DataFileMeta
@@ -67,26 +55,15 @@ def _to_tuple(values: Iterable[NumberedFile]) -> tuple[NumberedFile, ...]:
 
 @frozen(eq=False)
 class NumberedRows:
-    """The live rows of an append table at one snapshot, with their numbers.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The snapshot; None for an empty table.
-    read : ReadPlan
-        The columns, without the number, and the condition.
-    number_name : str
-        The name of the column with the number.
-    files : tuple of NumberedFile
-        The files in which the condition can be true, in the order of their numbers.
-    """
+    """The live rows of an append table at one snapshot, with their numbers."""
 
     context: TableContext
+    # None for an empty table
     snapshot: Snapshot | None
+    # The columns, without the number, and the condition
     read: ReadPlan
     number_name: str
+    # The files in which the condition can be true, in the order of their numbers
     files: tuple[NumberedFile, ...] = field(converter=_to_tuple)
 
     @property
@@ -135,25 +112,9 @@ def plan_numbered_rows(
     predicate: Predicate | None,
     number_name: str,
 ) -> NumberedRows:
-    """Plan a read of rows with their numbers; no data file is read.
+    """Plan a read of rows with their numbers from an append table; no data file is read.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and an append table.
-    snapshot : Snapshot, optional
-        The snapshot to read; None for an empty table.
-    columns : sequence of str
-        The columns to read.
-    predicate : Predicate, optional
-        Only rows for which it is true are read; over the columns as reads show them.
-    number_name : str
-        The name of the column with the number.
-
-    Returns
-    -------
-    NumberedRows
-        The rows.
+    `predicate` applies to the columns as reads show them. A snapshot of None is an empty table.
     """
     bound = None if predicate is None else bind_predicate(predicate, context.table, context.schema.fields)
     files: list[NumberedFile] = []

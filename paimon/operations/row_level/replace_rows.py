@@ -16,19 +16,8 @@ from paimon.domain.columns.buffers import combine_column
 def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Table) -> pa.RecordBatch:
     """Return a batch with new versions of some rows.
 
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-        All rows.
-    rows : array of int64
-        The numbers of the rows to replace, ascending and all different.
-    new : pyarrow.Table
-        For each of them the new row, in the columns and types of the batch.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        As many rows as in `batch`.
+    `rows` are their numbers, ascending and all different. `new` has a row for each, in the columns and types of the
+    batch.
     """
     if not len(rows):
         return batch
@@ -42,20 +31,7 @@ def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Tab
 
 
 def filter_rows(batch: pa.RecordBatch, remaining: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return the rows of a batch for which a mask is true; without a copy if these are all rows.
-
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-        The rows.
-    remaining : array of bool
-        One value for each row.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The rows, in their order.
-    """
+    """Return the rows of a batch for which a mask is true; without a copy if these are all rows."""
     return batch if remaining.all() else batch.filter(pa.array(remaining))
 
 

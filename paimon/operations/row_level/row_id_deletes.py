@@ -63,28 +63,9 @@ def write_row_id_deletes(context: TableContext, change: SelectedChange) -> Writt
 
 
 def delete_row_ids(context: TableContext, updates: RowIdUpdates, ids: Iterable[int] | RowIds) -> list[CommitMessage]:
-    """Write the deletion vectors of rows that are named by their ids.
+    """Write the deletion vectors of rows that are named by their ids; return one message for each changed bucket.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    updates : RowIdUpdates
-        The rows of the table.
-    ids : iterable of int, or array of int64
-        The ids, in any order; an id may be repeated, or that of a deleted row.
-
-    Returns
-    -------
-    list of CommitMessage
-        One for each bucket with a deleted row.
-
-    Raises
-    ------
-    InvalidRequest
-        A row is not in the table.
-    Unsupported
-        The table has no deletion vectors.
+    The ids may have any order, and may be repeated or be those of deleted rows.
     """
     check_deletable(context.table)
     return _delete_ids(context, updates, np.unique(ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)))[

@@ -36,28 +36,8 @@ def update_by_function(
 ) -> list[CommitMessage]:
     """Write files with what a function returns for the selected rows.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    updates : RowIdUpdates
-        The rows of the table.
-    predicate : Predicate, optional
-        The rows to change, over stored columns; None for all.
-    columns : sequence of str
-        The columns that the function gets, before `_ROW_ID`.
-    compute : callable
-        Returns the new columns.
-
-    Returns
-    -------
-    list of CommitMessage
-        One for each group of files with a selected row.
-
-    Raises
-    ------
-    InvalidRequest
-        The function returns more or fewer rows than it got, or a column does not fit.
+    The predicate applies to stored columns; None selects all rows. `compute` gets `columns` and then `_ROW_ID`, and
+    must return as many rows as it gets.
     """
     if updates.snapshot is None:
         return []

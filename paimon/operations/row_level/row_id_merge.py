@@ -57,23 +57,9 @@ class _Output:
 def write_row_id_merge(
     context: TableContext, updates: RowIdUpdates, parts: Sequence[OpenMatching], commit_user: str
 ) -> tuple[list[CommitMessage], Counter[MergeAction]]:
-    """Write the changes of a MERGE.
+    """Write the changes of a MERGE; return the messages, and the number of rows of each action.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    updates : RowIdUpdates
-        The rows of the table.
-    parts : sequence of callable
-        For each part of the source a function that returns the merge with it.
-    commit_user : str
-        The user of the commit to come.
-
-    Returns
-    -------
-    tuple of (list of CommitMessage, Counter)
-        The messages, and the number of rows of each action.
+    Each function of `parts` returns the merge with a part of the source.
     """
     opened: list[OpenMatching] = [cache(parts[0])] if len(parts) == 1 else list(parts)
     matched = [np.zeros(part().source.num_rows, np.bool_) for part in opened]

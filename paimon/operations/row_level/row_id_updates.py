@@ -53,26 +53,15 @@ RowIds = npt.NDArray[np.int64]
 
 @frozen(eq=False)
 class RowGroup:
-    """The files of the same rows.
-
-    Parameters
-    ----------
-    split : DataSplit
-        Has the location of the files.
-    files : tuple of DataFileMeta
-        The files.
-    first : int
-        The id of the first row.
-    rows : int
-        The number of rows, also deleted ones.
-    vector : DeletionFile, optional
-        Where the deleted rows are recorded.
-    """
+    """The files that have columns of the same rows, whose ids are consecutive."""
 
     split: DataSplit
     files: tuple[DataFileMeta, ...]
+    # Id of the first row
     first: int
+    # The number of rows, also deleted ones
     rows: int
+    # Where the deleted rows are recorded; None if there are none
     vector: DeletionFile | None = None
 
     @classmethod
@@ -103,19 +92,9 @@ class RowGroup:
 
 
 class RowIdUpdates:
-    """The rows of one snapshot, which can be updated by their ids.
+    """The rows of one snapshot (by default the newest), which can be updated by their ids.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The snapshot; by default the latest.
-
-    Raises
-    ------
-    InvalidRequest
-        The table has no data evolution.
+    The table must have data evolution; others are refused.
     """
 
     def __init__(self, context: TableContext, snapshot: Snapshot | None = None) -> None:
@@ -153,26 +132,10 @@ class RowIdUpdates:
         return starts, starts + np.array([group.rows for group in self.groups], np.int64)
 
     def update(self, data: Any, columns: Sequence[str] | None = None, read: Iterable[str] = ()) -> list[CommitMessage]:
-        """Write files with new values of columns.
+        """Write files with new values of columns; return one message for each group of rows with a change.
 
-        Parameters
-        ----------
-        data : object
-            Rows in any form that `Table.write` takes, with the column `_ROW_ID`.
-        columns : sequence of str, optional
-            The columns to set; by default all columns of `data`.
-        read : iterable of str
-            The columns, or paths in them, from which the new values and the choice of rows were computed.
-
-        Returns
-        -------
-        list of CommitMessage
-            One for each group of rows with a change.
-
-        Raises
-        ------
-        InvalidRequest
-            A column is missing or does not fit, or row ids are repeated or not in the table.
+        The data has any form that `Table.write` takes, and a column `_ROW_ID` of distinct ids of the table. `read`
+        names the columns, or paths in them, from which the new values and the choice of rows were computed.
         """
         fields = self._context.schema.fields
         tables = list(to_arrow_tables(data, (ROW_ID, *fields)))
@@ -212,25 +175,7 @@ class RowIdUpdates:
         return RowGroupBase(group.first, columns, self.read_vector(group).cardinality)
 
     def find_groups(self, ids: RowIds, also_deleted: bool = False) -> list[tuple[RowGroup, slice]]:
-        """Return the groups of rows, each with the part of the ids that it has.
-
-        Parameters
-        ----------
-        ids : array of int64
-            Ids of rows, in ascending order.
-        also_deleted : bool
-            Accept ids of deleted rows.
-
-        Returns
-        -------
-        list of tuple of (RowGroup, slice)
-            In the order of the ids.
-
-        Raises
-        ------
-        RowIdNotFound
-            A row is not in the table, or deleted.
-        """
+        """Return the groups of rows, each with the part of the ids that it has; the ids must be in ascending order."""
         starts, ends = self._ranges
         places = np.searchsorted(starts, ids, side="right") - 1
         self._check_known(ids[(places < 0) | (ids >= ends[places])] if len(ends) else ids)
@@ -316,13 +261,7 @@ class RowIdUpdates:
 
 
 def _sort_by_id(rows: pa.Table) -> tuple[RowIds, pa.Table]:
-    """Return the ids in ascending order, and the other columns in this order.
-
-    Raises
-    ------
-    InvalidRequest
-        An id is repeated.
-    """
+    """Return the ids in ascending order, and the other columns in this order."""
     ids = np.asarray(combine_column(rows[ROW_ID.name]), np.int64)
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
@@ -337,46 +276,13 @@ def _sort_by_id(rows: pa.Table) -> tuple[RowIds, pa.Table]:
 def read_groups(
     updates: RowIdUpdates, groups: Sequence[RowGroup], columns: Sequence[DataField]
 ) -> pa.RecordBatchReader:
-    """Return a reader of columns of several groups.
-
-    Parameters
-    ----------
-    updates : RowIdUpdates
-        Reads the groups.
-    groups : sequence of RowGroup
-        The rows, in this order.
-    columns : sequence of DataField
-        The columns.
-
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        It reads files while it is consumed.
-    """
+    """Return a reader of columns of several groups, in their order; it reads files while it is consumed."""
     batches = chain.from_iterable(updates.read_live_rows(group, columns) for group in groups)
     return pa.RecordBatchReader.from_batches(arrow_schema(columns), batches)
 
 
 def select_shard(groups: Sequence[RowGroup], shard: int, shards: int) -> Sequence[RowGroup]:
-    """Return one of several disjoint parts of all groups, of about the same number of groups.
-
-    Parameters
-    ----------
-    groups : sequence of RowGroup
-        All groups.
-    shard, shards : int
-        The number of the part, from 0, and the number of parts.
-
-    Returns
-    -------
-    sequence of RowGroup
-        Consecutive groups.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no such part.
-    """
+    """Return one of several disjoint parts of all groups, of about the same number of groups."""
     if not 0 <= shard < shards:
         raise InvalidRequest(f"There is no part {shard} of {shards}.", subject="shard", hint=f"give 0 to {shards - 1}")
     return groups[len(groups) * shard // shards : len(groups) * (shard + 1) // shards]

@@ -38,32 +38,10 @@ def upsert_by_keys(
     columns: Sequence[str] | None,
     updates: RowIdUpdates,
 ) -> list[CommitMessage]:
-    """Write the files of an upsert.
+    """Write the files of an upsert: the updates, and the new rows.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit.
-    data : object
-        Rows in any form that `Table.write` takes.
-    keys : sequence of str
-        The columns that identify a row, in addition to the partition columns.
-    columns : sequence of str, optional
-        The columns that are set in rows of the table; by default all columns of `data`.
-    updates : RowIdUpdates
-        The rows of the table.
-
-    Returns
-    -------
-    list of CommitMessage
-        The updates, and the new rows.
-
-    Raises
-    ------
-    InvalidRequest
-        A key is not a column of the table and of the rows, or the rows do not fit.
+    The data has any form that `Table.write` takes. `keys` identify a row together with the partition columns. `columns`
+    are set in rows of the table; None sets all columns of the data.
     """
     schema = context.schema
     tables = list(to_arrow_tables(data, schema.fields))

@@ -30,20 +30,13 @@ _HASH, _NUMBER = "\0hash", "\0number"
 
 @frozen(eq=False)
 class SourcePart:
-    """Rows of a source that are merged together.
+    """Rows of a source that are merged together."""
 
-    Parameters
-    ----------
-    rows : pyarrow.RecordBatch
-        The rows, in canonical Arrow types.
-    numbers : array of int64, optional
-        The position of each row in the source; None if they are all rows in their order.
-    hashes : HashRange, optional
-        Only rows of the target whose key has such a hash can match; None for all.
-    """
-
+    # In canonical Arrow types
     rows: pa.RecordBatch
+    # The position of each row in the source; None if they are all rows in their order
     numbers: np.ndarray[tuple[int], np.dtype[np.int64]] | None = None
+    # Only rows of the target whose key has such a hash can match; None for all
     hashes: HashRange | None = None
 
 
@@ -56,23 +49,15 @@ def _to_pieces(values: Sequence[str]) -> tuple[str, ...]:
 
 @frozen(eq=False)
 class SourceRows:
-    """The rows of a source.
+    """The rows of a source, in memory or spilled."""
 
-    Parameters
-    ----------
-    rows : pyarrow.RecordBatch, optional
-        All rows; None if they are spilled.
-    engine : Engine
-        Its temp store has the pieces; its budget is the limit of a part.
-    pieces : tuple of str
-        The handles of the pieces.
-    bytes : int
-        What all spilled rows need in memory.
-    """
-
+    # All rows; None if they are spilled
     rows: pa.RecordBatch | None
+    # Its temporary store has the pieces; its memory budget limits a part
     engine: Engine
+    # Handles in the temporary store
     pieces: tuple[str, ...] = field(default=(), converter=_to_pieces)
+    # What all spilled rows need in memory
     bytes: int = 0
 
     def parts(self) -> list[ReadPart]:
@@ -85,10 +70,7 @@ class SourceRows:
     def _read_part(self, hashes: HashRange) -> SourcePart:
         """Return the rows in a range of hashes.
 
-        Raises
-        ------
-        InvalidRequest
-            The rows of one key need more than the memory budget.
+        Raise InvalidRequest if the rows of one key need more than the memory budget.
         """
         slices = []
         for handle in self.pieces:
@@ -149,35 +131,19 @@ def store_piece(temp: TempStore, batches: Sequence[pa.RecordBatch]) -> str:
 
 @define(eq=False)
 class SourceSpill:
-    """A state machine: it stores the rows of a source in pieces.
-
-    Parameters
-    ----------
-    temp : TempStore
-        Where the pieces are stored.
-    keys : tuple of str
-        The columns that must be equal to columns of the target.
-    types : tuple of DataType
-        The types of those columns of the target.
-    """
+    """A state machine: it stores the rows of a source in pieces."""
 
     temp: TempStore
+    # The columns that must be equal to columns of the target
     keys: tuple[str, ...]
+    # The types of those columns of the target
     types: tuple[DataType, ...]
     pieces: list[str] = field(factory=list)
     bytes: int = 0
     rows: int = 0
 
     def add(self, rows: pa.RecordBatch, keys: Sequence[pa.Array]) -> None:
-        """Store rows as one piece.
-
-        Parameters
-        ----------
-        rows : pyarrow.RecordBatch
-            The rows, in canonical Arrow types.
-        keys : sequence of pyarrow.Array
-            The key columns, in the types of the target.
-        """
+        """Store rows, in canonical Arrow types, as one piece; `keys` are the key columns in the types of the target."""
         hashes = hash_keys(keys, self.types)
         order = np.argsort(hashes, kind="stable")
         columns = [column.take(pa.array(order)) for column in rows.columns]

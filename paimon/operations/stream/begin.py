@@ -10,26 +10,9 @@ from paimon.operations.table_context import TableContext
 
 
 def find_progressed_start(context: TableContext, start: Start, progress: Progress) -> StreamStart | None:
-    """Return where a stream begins; None if a state is requested and the table has none yet.
+    """Return the recorded progress of the consumer, or else the requested start.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    start : Start
-        Where to start, unless the consumer has progressed further.
-    progress : Progress
-        The record of the consumer.
-
-    Returns
-    -------
-    StreamStart or None
-        The state, if any, and the first snapshot whose changes are read.
-
-    Raises
-    ------
-    NotFound
-        The start has expired.
+    Returns None if a state is requested and the table has none yet. Raises `NotFound` if the start has expired.
     """
     resumed = None if context.options.consumer_ignore_progress else progress.resume()
     if resumed is None:
@@ -40,19 +23,7 @@ def find_progressed_start(context: TableContext, start: Start, progress: Progres
 def protect_start(context: TableContext, found: StreamStart, progress: Progress) -> None:
     """Protect the files that are needed from a start on, if the stream has a consumer.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    found : StreamStart
-        The start.
-    progress : Progress
-        The record of the consumer.
-
-    Raises
-    ------
-    NotFound
-        The start expired meanwhile.
+    Raises `NotFound` if the start expired meanwhile.
     """
     if found.state is not None:
         progress.protect_state(found.state.id)

@@ -17,21 +17,9 @@ _REFRESH_MILLIS = 60_000
 
 
 class Progress:
-    """The record of one consumer: a state machine over its file.
+    """The recorded progress of one consumer; without a name nothing is recorded.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    name : str, optional
-        The consumer id; without it nothing is recorded.
-    holds_before : bool
-        Whether the state before the next snapshot is protected, too.
-
-    Raises
-    ------
-    InvalidRequest
-        The name cannot be part of a path.
+    With `holds_before`, the state before the next snapshot is protected, too.
     """
 
     def __init__(self, context: TableContext, name: str | None, holds_before: bool) -> None:

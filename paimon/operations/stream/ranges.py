@@ -30,20 +30,9 @@ from paimon.operations.table_context import TableContext
 
 
 class StreamRanges:
-    """A stream whose position the caller keeps; None is the position of a stream that has not begun.
+    """A stream whose position the caller stores; None is the position of a stream that has not begun.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table, at the schema that the caller reads.
-    start : Start
-        Where a new stream starts, unless its consumer has progressed further.
-    columns : tuple of str
-        The columns that are read.
-    progress : Progress
-        The record of its consumer.
-    predicate : Predicate, optional
-        Skips files, not rows.
+    A new stream starts at `start`, unless its consumer has progressed further. The predicate skips files, not rows.
     """
 
     def __init__(
@@ -70,26 +59,10 @@ class StreamRanges:
         self._through = 0 if latest is None else latest.id
 
     def advance(self, position: StreamPosition | None, limits: BatchLimits) -> StreamPosition | None:
-        """Return the end of the next batch.
+        """Return the end of the next batch; the unchanged position if there is nothing to read.
 
-        Parameters
-        ----------
-        position : StreamPosition, optional
-            The start of the batch.
-        limits : BatchLimits
-            How much the batch takes.
-
-        Returns
-        -------
-        StreamPosition or None
-            The unchanged position if there is nothing to read.
-
-        Raises
-        ------
-        NotFound
-            The next snapshot has expired, or the history was rewritten.
-        InvalidRequest
-            The columns of the table changed, and everything before is read.
+        Raises `NotFound` if the next snapshot has expired or the history was rewritten. Raises `InvalidRequest` if the
+        columns of the table changed and everything before is read.
         """
         check_same_table(self._context)
         start = position or self._begin()
@@ -120,24 +93,9 @@ class StreamRanges:
         return reached
 
     def plan_range(self, start: StreamPosition | None, end: StreamPosition | None) -> list[FollowedSplit]:
-        """Return the splits between two positions, in the order of their snapshots.
+        """Return the splits between two positions, in snapshot order; `advance` returned the end position.
 
-        Parameters
-        ----------
-        start, end : StreamPosition, optional
-            The positions, of which `advance` returned the end.
-
-        Returns
-        -------
-        list of FollowedSplit
-            What to read.
-
-        Raises
-        ------
-        NotFound
-            A snapshot has expired.
-        InvalidRequest
-            The splits of a snapshot that was read in part have changed.
+        Raises `InvalidRequest` if the splits of a partly read snapshot have changed.
         """
         found: list[FollowedSplit] = []
         if end is None:

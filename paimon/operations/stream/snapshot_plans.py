@@ -25,15 +25,7 @@ from paimon.operations.table_context import TableContext
 
 
 class SnapshotPlans:
-    """The plans of a stream.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    predicate : Predicate, optional
-        Skips files, not rows.
-    """
+    """Plan the snapshots of a stream; the predicate skips files, not rows."""
 
     def __init__(self, context: TableContext, predicate: Predicate | None) -> None:
         self._context = context
@@ -69,18 +61,7 @@ class SnapshotPlans:
         return delay is not None and snapshot.time_millis > self._context.engine.clock.now_millis() - delay
 
     def check_history(self, last: tuple[int, str]) -> None:
-        """Check that a snapshot that was read is still the same one.
-
-        Parameters
-        ----------
-        last : tuple of int and str
-            Its id and its delta manifest list.
-
-        Raises
-        ------
-        NotFound
-            It was replaced by another one.
-        """
+        """Raise `NotFound` if a snapshot that was read, given by id and delta manifest list, was replaced."""
         now = find_snapshot(self._context, last[0])
         if now is not None and now.delta_manifest_list != last[1]:
             hint = (

@@ -24,27 +24,18 @@ from paimon.operations.table_context import TableContext
 
 @frozen
 class StreamStart:
-    """The start of a stream scan.
+    """The start of a stream scan."""
 
-    Parameters
-    ----------
-    next_id : int
-        The snapshot whose changes are read first.
-    state : Snapshot, optional
-        The state to read before these changes.
-    """
-
+    # the snapshot whose changes are read first
     next_id: int
+    # the state to read before these changes; None for changes only
     state: Snapshot | None = None
 
 
 def find_stream_start(context: TableContext, start: Start) -> StreamStart | None:
     """Return where to start; None if a state is requested and the table has none yet.
 
-    Raises
-    ------
-    NotFound
-        The snapshot has expired, or does not exist and is not the next one.
+    Raises `NotFound` if the snapshot has expired, or does not exist and is not the next one.
     """
     latest = latest_snapshot(context)
     if start.kind is StartKind.CHANGES_OF:
@@ -65,26 +56,9 @@ _STATES = (StartKind.STATE, StartKind.COMPACTED_STATE, StartKind.STATE_OF)
 
 
 def check_start(context: TableContext, next_id: int, latest: Snapshot | None) -> int:
-    """Check that the changes of a snapshot exist or come next.
+    """Check that the changes of snapshot `next_id` exist or come next, and return the id; `latest` is None if empty.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    next_id : int
-        The snapshot whose changes are read first.
-    latest : Snapshot, optional
-        The latest snapshot; None for an empty table.
-
-    Returns
-    -------
-    int
-        The unchanged id.
-
-    Raises
-    ------
-    NotFound
-        The changes have expired, or the id is larger than that of the next snapshot.
+    Raises `NotFound` if the changes have expired, or the id is larger than that of the next snapshot.
     """
     last = 0 if latest is None else latest.id
     if next_id > last + 1:

@@ -31,28 +31,15 @@ _SLEEP_MILLIS = 200
 
 @frozen(eq=False)
 class StreamRequest:
-    """What a stream scan returns.
+    """What a stream scan returns."""
 
-    Parameters
-    ----------
-    start : Start
-        Where to start, unless the consumer has progressed further.
-    predicate : Predicate, optional
-        Skips files, not rows.
-    until : int, optional
-        The last snapshot to return.
-    idle_millis : int, optional
-        End after this time without a new snapshot; 0 ends the scan when all existing snapshots are read.
-
-    Raises
-    ------
-    InvalidRequest
-        `until` is not an integer.
-    """
-
+    # ignored if the consumer has progressed further
     start: Start
+    # skips files, not rows
     predicate: Predicate | None = None
+    # the last snapshot to return; None for no end
     until: int | None = None
+    # end after this time without a new snapshot; 0 ends when all existing snapshots are read
     idle_millis: int | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -64,30 +51,18 @@ class StreamRequest:
 
 @frozen(eq=False)
 class SnapshotChanges:
-    """The splits to read of one snapshot.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot.
-    splits : tuple of DataSplit
-        The files to read.
-    is_state : bool
-        True for the rows of the state, False for the changes.
-    """
+    """The splits to read of one snapshot."""
 
     snapshot: Snapshot
     splits: tuple[DataSplit, ...]
+    # the splits are the complete state, not the changes
     is_state: bool = False
 
 
 class StreamScan:
-    """Iterate over the snapshots of a table: a state machine.
+    """Iterate over the snapshots of a table.
 
-    Attributes
-    ----------
-    next_id : int, optional
-        The snapshot whose changes come next; None before the start.
+    `next_id` is the snapshot whose changes come next; None before the start.
     """
 
     def __init__(self, context: TableContext, wanted: StreamRequest, progress: Progress) -> None:
@@ -101,14 +76,9 @@ class StreamScan:
         self.next_id: int | None = None
 
     def begin(self) -> bool:
-        """Find the start, and protect the files that are needed from there on.
+        """Find the start, and protect the files needed from there on; return False if the table has no state yet.
 
-        Returns False if the table has no state yet.
-
-        Raises
-        ------
-        NotFound, InvalidRequest
-            The start has expired, or is after the last snapshot to return.
+        Raises `NotFound` if the start has expired, and `InvalidRequest` if it is after the last snapshot to return.
         """
         found = find_progressed_start(self._context, self._wanted.start, self._progress)
         if found is None:
@@ -125,24 +95,10 @@ class StreamScan:
         return True
 
     def snapshot_changes(self, closed: Callable[[], bool], idle: Callable[[], None]) -> Iterator[SnapshotChanges]:
-        """Yield the snapshots as they are published.
+        """Yield the snapshots in ascending order as they are published, until `closed` returns True.
 
-        Parameters
-        ----------
-        closed : callable
-            Returns True when the scan must end; called often during a pause.
-        idle : callable
-            Called before each pause.
-
-        Yields
-        ------
-        SnapshotChanges
-            In ascending order of snapshot ids.
-
-        Raises
-        ------
-        NotFound
-            The next snapshot has expired, or the history was rewritten.
+        `closed` is called often during a pause, `idle` before each pause. Raises `NotFound` if the next snapshot has
+        expired, or the history was rewritten.
         """
         since = self._context.engine.clock.now_millis()
         while not closed():

@@ -35,36 +35,11 @@ _OPEN_FILES_SHARE = 4
 class BucketState:
     """The state of one bucket: its directory, next sequence number, finished files and open files.
 
-    Attributes
-    ----------
-    address : Address
-        Partition and bucket.
-    directory : str
-        Path of the bucket.
-    next_sequence : int
-        The first free sequence number.
-    files, changelog : list of DataFileMeta
-        Finished files that no commit message contains yet.
-    compacted : CompactIncrement
-        Compaction results that no commit message contains yet.
-    index : IndexChange
-        Hash index files that no commit message contains yet.
-    index_base : HashIndexBase, optional
-        The hash index files that the rows were assigned by.
-    key_index : ReadState, optional
-        The snapshot of the key index that placed the rows.
-    known : ReadState, optional
-        The snapshot whose rows have smaller numbers than `next_sequence`.
-    numbered_after : ReadState, optional
-        The snapshot after whose rows the first row is numbered that no commit message contains.
-    rolling : RollingFiles, optional
-        The open files; None if no file is open.
-    idle : bool
-        Whether the last commit messages contained nothing of this bucket.
-    idle_triggers : int
-        How often in sequence compaction found nothing to do.
-    excluded_names : frozenset of str
-        Names of files of an append bucket that compaction does not consider again.
+    `files`, `changelog`, `compacted` and `index` hold what no commit message contains yet. `index_base` and `key_index`
+    are the indexes that routed these rows. `known` is the snapshot whose rows have numbers below `next_sequence`, and
+    `numbered_after` is `known` as it was for the first of these rows. `idle` means that the last commit messages
+    contained nothing of the bucket; `idle_triggers` counts compactions in sequence that had nothing to do. Append
+    compaction does not consider the files of `excluded_names` again.
     """
 
     def __init__(self, address: Address, directory: str, next_sequence: int) -> None:
@@ -107,16 +82,8 @@ class BucketState:
 class Buckets:
     """All buckets of a writer, by number.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    total_of : callable
-        Returns the number of buckets of a partition, as new files record it.
-    committed : CommittedFiles, optional
-        The files in the table; None for writers that ignore them.
-    layout : FileLayout, optional
-        The layout of data files; by default that of level 0 of the table.
+    `total_of` returns the number of buckets of a partition, as new files record it. `committed` is None for writers
+    that ignore the files in the table. Data files have the layout of level 0 unless `layout` is given.
     """
 
     def __init__(
@@ -138,22 +105,8 @@ class Buckets:
     def assign_numbers(self, addresses: Sequence[Address], codes: Codes) -> Codes:
         """Return the bucket number of each row, and restore the state of buckets that are new to the writer.
 
-        Parameters
-        ----------
-        addresses : sequence of Address
-            Distinct addresses.
-        codes : int64 array
-            For each row the position of its address in `addresses`.
-
-        Returns
-        -------
-        int64 array
-            For each row the position of its bucket in `states`.
-
-        Raises
-        ------
-        InvalidRequest
-            A partition has another number of buckets than the table's option says.
+        `codes` has for each row the position of its address. Raise InvalidRequest if a partition has another number of
+        buckets than the option of the table.
         """
         new = [a for a in addresses if a not in self._numbers]
         if new:
@@ -297,12 +250,9 @@ class Buckets:
             self._numbers = {s.address: number for number, s in enumerate(self.states)}
 
     def _restore_state(self, address: Address, restored: BucketStates) -> BucketState:
-        """Return the new state of a bucket.
+        """Return the state of a new bucket.
 
-        Raises
-        ------
-        InvalidRequest
-            The partition has another number of buckets than the table's option says.
+        Raise InvalidRequest if its partition has another number of buckets than the option of the table.
         """
         table, options = self._context.table, self._context.options
         fields = table.schema.partition_fields

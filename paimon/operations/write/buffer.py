@@ -23,13 +23,7 @@ _LONG_CHUNK_ROWS = 16_384
 
 
 class WriteBuffer:
-    """A queue of tables with the bucket number of each row.
-
-    Parameters
-    ----------
-    limit_bytes : int
-        The size from which the buffer is full.
-    """
+    """A queue of tables with the bucket number of each row; it is full from `limit_bytes` on."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
@@ -59,20 +53,10 @@ class WriteBuffer:
         self._bytes = 0
 
     def drain(self, limit_bytes: int = LARGEST_LONG, accepts_chunks: bool = False) -> tuple[pa.Table, Codes] | None:
-        """Remove and return the oldest rows.
+        """Remove and return the oldest rows with their bucket numbers; None if the buffer is empty.
 
-        Parameters
-        ----------
-        limit_bytes : int
-            About how many bytes to return; by default all rows.
-        accepts_chunks : bool
-            Whether rows of one bucket can stay in chunks, which saves their copy.
-
-        Returns
-        -------
-        tuple of Table and int64 array, or None
-            One table, without chunks unless they are accepted, and the bucket number of each row; None if the buffer is
-            empty.
+        About `limit_bytes` are returned, by default all. The table has no chunks unless `accepts_chunks`, which saves
+        the copy of rows of one bucket.
         """
         if not self._held:
             return None

@@ -28,15 +28,7 @@ from paimon.operations.write.row_visibility import collect_written_level_0
 
 @frozen
 class CommitOutcome:
-    """The status of a commit.
-
-    Attributes
-    ----------
-    status : CommitStatus
-        Committed, not committed or unknown.
-    snapshot_ids : tuple of int
-        The snapshots of the commit, oldest first.
-    """
+    """The status of a commit, and its snapshots, oldest first."""
 
     status: CommitStatus
     snapshot_ids: tuple[int, ...] = ()
@@ -56,29 +48,8 @@ def find_outcome(
 ) -> CommitOutcome:
     """Find the status of a commit by its user and identifier. Nothing is changed.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit.
-    identifier : int
-        The commit identifier; batch commits share one.
-    snapshot_id : int, optional
-        The snapshot that the commit tried to publish, from `CommitUncertain`. Necessary if the user made several batch
-        commits.
-    identity : str, optional
-        The uuid of that snapshot.
-
-    Returns
-    -------
-    CommitOutcome
-        The status, and the snapshots of the commit.
-
-    Raises
-    ------
-    InvalidRequest
-        The user made several batch commits, and `snapshot_id` is missing.
+    `snapshot_id` and `identity` (its uuid), from `CommitUncertain`, identify the snapshot that the commit tried to
+    publish. Without them, a user with several batch commits is refused, because these share one identifier.
     """
     check_same_table(context)
     if snapshot_id is not None and identity is not None:
@@ -103,23 +74,8 @@ def find_outcome(
 def resolve_commit(context: TableContext, error: CommitUncertain | CommitOverwritten) -> CommitResult:
     """Find out the status of the commit that the error reports, and repeat it unless it is committed.
 
-    Returns
-    -------
-    CommitResult
-        With `already_committed` if the first attempt took place.
-
-    Raises
-    ------
-    InvalidRequest
-        The error does not contain the request of the commit, or the commit cannot be repeated (see `commit`).
-    CommitUncertain
-        The status is still unknown; nothing was changed.
-    NotFound
-        The commit must be repeated, but its files were deleted: write the rows again.
-    CommitConflict
-        The commit cannot be repeated: see `commit`.
-    StorageError
-        The storage failed during the repetition; try again.
+    The result has `already_committed` if the first attempt was published. CommitUncertain: the status is still unknown,
+    and nothing was changed. NotFound: the files to commit were deleted, so the rows must be written again.
     """
     request = error.request
     if not isinstance(request, CommitRequest):
@@ -171,13 +127,7 @@ def _find_status_at(context: TableContext, snapshot_id: int, identity: str) -> C
 
 
 def _drop_lost_compaction(context: TableContext, message: CommitMessage) -> CommitMessage:
-    """Return the message without its compaction if the files of the compaction were deleted.
-
-    Raises
-    ------
-    NotFound
-        A file with rows was deleted.
-    """
+    """Return the message without its compaction if the files of the compaction were deleted."""
     rows = evolve(message, compact=CompactIncrement())
     for path in list_prepared_paths(context.table, [rows]):
         if context.files.status(path) is None:

@@ -50,26 +50,7 @@ _GAP_BITS, _MOST_GAP_BITS = 16, 40
 def commit_written(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
     """Commit what writers prepared, and return once reads show it.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : CommitRequest
-        Commit messages, commit user and commit identifier.
-    safe : SafeSnapshot, optional
-        The last snapshot that a long-lived committer checked in strict mode.
-
-    Returns
-    -------
-    CommitResult
-        The ids of the new snapshots, or the fact that the commit was already committed.
-
-    Raises
-    ------
-    CommitNotVisible
-        The rows are committed, but their compaction failed too often.
-    CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, CorruptTable, Unsupported
-        See `commit`.
+    After CommitNotVisible the rows are committed, but their compaction failed too often.
     """
     if not request.renumbers or not _orders_by_number(context.table):
         return _commit_once(context, evolve(request, renumbers=False), safe)
@@ -136,15 +117,7 @@ def _commit_once(context: TableContext, request: CommitRequest, safe: SafeSnapsh
 def repeat_commit(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
     """Repeat the steps after an earlier commit that may be missing: call callbacks, and make reads show its rows.
 
-    Returns
-    -------
-    tuple of str
-        The errors of callbacks.
-
-    Raises
-    ------
-    CommitNotVisible
-        The rows are committed, but their compaction failed too often.
+    After CommitNotVisible the rows are committed, but their compaction failed too often.
     """
     show_rows(context, request)
     return call_callbacks_again(context, request)
@@ -155,22 +128,8 @@ def show_rows(context: TableContext, request: CommitRequest, hidden: HiddenFiles
 
     The process of the commit may have died between its two snapshots. The compaction is published with the batch
     identifier: with the commit identifier, the identifiers of the user might not be in ascending order any more.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : CommitRequest
-        The earlier commit.
-    hidden : mapping of Address to names, optional
-        The level-0 files that the commit added; by default they are read from its snapshots.
-
-    Raises
-    ------
-    CommitNotVisible
-        The compaction failed too often.
-    CommitOverwritten, InvalidRequest, Unsupported
-        See `commit`; another attempt would fail, too.
+    Without `hidden`, the level-0 files are read from the snapshots of the commit. CommitNotVisible: the compaction
+    failed too often.
     """
     if not must_show_rows(context.table):
         return

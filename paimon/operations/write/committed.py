@@ -44,17 +44,8 @@ class PreparedMessages:
 class CommittedFiles:
     """Follow the table from snapshot to snapshot: a state machine.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    keeps_files : bool
-        If False, only sequence numbers and numbers of buckets are read, from the first snapshot.
-
-    Attributes
-    ----------
-    snapshot : Snapshot, optional
-        The newest snapshot that was read; None before the first read and for an empty table.
+    `snapshot` is the newest one that was read; None before the first read and for an empty table. Without
+    `keeps_files`, only sequence numbers and numbers of buckets are read, from the first snapshot.
     """
 
     def __init__(self, context: TableContext, keeps_files: bool) -> None:
@@ -66,13 +57,7 @@ class CommittedFiles:
         self.snapshot: Snapshot | None = None
 
     def restore(self, addresses: Sequence[Address]) -> BucketStates:
-        """Return the state of buckets that are new to the writer, and track their files from now on.
-
-        Raises
-        ------
-        CorruptTable
-            A manifest is damaged or missing.
-        """
+        """Return the state of buckets that are new to the writer, and track their files from now on."""
         found = self._find_files(addresses)
         if self._keeps_files:
             self._files |= {a: {f.file_name: f for f in found.files.get(a, ())} for a in addresses}
@@ -86,12 +71,9 @@ class CommittedFiles:
         return True
 
     def advance(self) -> None:
-        """Continue to the newest snapshot.
+        """Read the snapshots up to the newest one.
 
-        Raises
-        ------
-        CorruptTable
-            A manifest is damaged or missing although its snapshot exists.
+        Raise CorruptTable only if a manifest is damaged or missing although its snapshot exists; expiry is no error.
         """
         if self._restorer is None:
             return

@@ -51,29 +51,19 @@ from paimon.operations.write.writer import TableWriter
 
 @frozen
 class PartitionWork:
-    """What to compact in one partition.
+    """What to compact in one partition."""
 
-    Parameters
-    ----------
-    partition : bytes
-        The partition values as a binary row.
-    total_buckets : int
-        The number of real buckets of the partition, now or after the compaction.
-    directory : str
-        The directory of the postponed bucket.
-    files : tuple of DataFileMeta
-        The postponed files, oldest first.
-    buckets : tuple of int
-        The real buckets that have files.
-    is_full : bool
-        Whether each bucket becomes one sorted run; by default the options of the table select the files.
-    """
-
+    # Serialized BinaryRow
     partition: bytes
+    # The number of real buckets, now or after the compaction
     total_buckets: int
+    # The directory of the postponed bucket
     directory: str
+    # The postponed files, oldest first
     files: tuple[DataFileMeta, ...]
+    # The real buckets that have files
     buckets: tuple[int, ...]
+    # Whether each bucket becomes one sorted run; otherwise the options of the table select the files
     is_full: bool
 
     @property
@@ -89,59 +79,15 @@ CompactPartitions: TypeAlias = Callable[[TableContext, str, Sequence[PartitionWo
 def compact_table(
     context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
 ) -> CompactResult:
-    """Compact a table of any kind once.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The commit user of the new snapshot.
-    full : bool
-        Write everything into one sorted run for each bucket.
-    where : Predicate, optional
-        Condition on partition columns: only these partitions are compacted.
-
-    Returns
-    -------
-    CompactResult
-        The snapshot, and how many files were replaced.
-
-    See Also
-    --------
-    compact : Tables whose rows are in their buckets already.
-    compact_postponed : Tables with postponed buckets.
-    """
+    """Compact a table of any kind once; `full` merges each bucket into one sorted run, `where` selects partitions."""
     run = compact_postponed if context.options.bucket == POSTPONED else compact
     return run(context, commit_user, full, where)
 
 
 def plan_table_compaction(context: TableContext, full: bool = False, where: Predicate | None = None) -> CompactResult:
-    """Find what `compact_table` would do; nothing is written.
+    """Find the buckets, files and rows that `compact_table` would replace; nothing is written.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    full : bool
-        Whether everything would be written into one sorted run for each bucket.
-    where : Predicate, optional
-        Condition on partition columns: only these partitions would be compacted.
-
-    Returns
-    -------
-    CompactResult
-        The buckets that would change, their files and the rows of these. The postponed bucket of a partition counts as
-        one bucket, because its rows have no other bucket yet.
-
-    Raises
-    ------
-    Unsupported
-        The table needs a kind of compaction that this library lacks.
-    InvalidRequest
-        `where` names a column that is not a partition column.
-    CommitConflict
-        The snapshot expired during the call.
+    The postponed bucket of a partition counts as one bucket, because its rows have no other bucket yet.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
@@ -165,32 +111,8 @@ def compact_postponed(
 ) -> CompactResult:
     """Move the postponed rows to real buckets, and compact the real buckets, in one commit.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The commit user of the new snapshot.
-    full : bool
-        Write everything into one sorted run for each bucket. By default the options of the table select the files.
-    where : Predicate, optional
-        Condition on partition columns: only these partitions are compacted.
-    run : callable, optional
-        Moves the rows, and compacts; by default `compact_partitions`, which keeps to the memory budget.
-
-    Returns
-    -------
-    CompactResult
-        The snapshot, and how many files were replaced.
-
-    Raises
-    ------
-    Unsupported
-        The table needs a kind of compaction that this library lacks.
-    InvalidRequest
-        `where` names a column that is not a partition column, or the table has a newer schema than this handle.
-    CommitConflict
-        Another compaction, or an overwrite, replaced the same files, or the snapshot expired during the compaction.
+    `full` merges each bucket into one sorted run; otherwise the options of the table select the files. `where` selects
+    partitions. CommitConflict: another commit replaced the same files, or the snapshot expired during the compaction.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
@@ -211,28 +133,9 @@ def compact_postponed(
 def plan_partitions(
     context: TableContext, snapshot: Snapshot, predicate: Predicate | None, full: bool
 ) -> list[PartitionWork]:
-    """Return the work in each partition that has files.
+    """Return the work in each partition that has files, as picklable tasks.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to compact.
-    predicate : Predicate, optional
-        Selects partitions; None for all.
-    full : bool
-        Whether each bucket becomes one sorted run.
-
-    Returns
-    -------
-    list of PartitionWork
-        Picklable tasks.
-
-    Raises
-    ------
-    InvalidRequest
-        A postponed file has a newer schema than the table of the context, which lacks columns of the file.
+    Raise InvalidRequest if a postponed file has a newer schema than the context, which lacks columns of the file.
     """
     partitions: dict[bytes, list[BucketFiles]] = {}
     for bucket in find_buckets(context, snapshot, predicate):
@@ -250,22 +153,7 @@ def plan_partitions(
 def compact_partitions(
     context: TableContext, commit_user: str, partitions: Sequence[PartitionWork]
 ) -> Iterator[CommitMessage]:
-    """Move the postponed rows of partitions to their real buckets, and compact these, one partition after another.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit to come.
-    partitions : sequence of PartitionWork
-        What to do.
-
-    Yields
-    ------
-    CommitMessage
-        One message for each real bucket that changed.
-    """
+    """Move the postponed rows of partitions to their real buckets, and compact these, one partition after another."""
     for done, work in enumerate(partitions, 1):
         rows = read_postponed_rows(context, work, work.files)
         yield from compact_buckets(context, commit_user, work, work.requested_buckets, rows)
@@ -277,23 +165,7 @@ def compact_buckets(
 ) -> list[CommitMessage]:
     """Write rows to real buckets of one partition, and compact these.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit to come.
-    work : PartitionWork
-        The partition.
-    buckets : iterable of int
-        The real buckets to compact whether they get rows or not.
-    rows : iterable of RecordBatch
-        The rows with their `_VALUE_KIND`, oldest first.
-
-    Returns
-    -------
-    list of CommitMessage
-        One message for each real bucket that changed.
+    `rows` have their `_VALUE_KIND` and are ordered oldest first. The `buckets` are compacted even if they get no rows.
     """
     table = to_bucketed_table(context.table, work.total_buckets, write_only=False)
     writer = TableWriter(context.with_table(table), commit_user)
@@ -310,22 +182,7 @@ def compact_buckets(
 def read_postponed_rows(
     context: TableContext, work: PartitionWork, files: Iterable[DataFileMeta]
 ) -> Iterator[pa.RecordBatch]:
-    """Read postponed files of one partition.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    work : PartitionWork
-        The partition.
-    files : iterable of DataFileMeta
-        Some of its postponed files.
-
-    Yields
-    ------
-    RecordBatch
-        The columns of the table and `_VALUE_KIND`, in the order of the files.
-    """
+    """Read postponed files of one partition, in their order: the columns of the table and `_VALUE_KIND`."""
     split = DataSplit(0, work.partition, POSTPONED, POSTPONED, work.directory, work.files)
     bucket = Bucket.of(context, split)
     for file in files:

@@ -31,16 +31,7 @@ from paimon.operations.write.route import Address
 class InlineCompaction:
     """Run the compactions of one writer: a state machine.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    buckets : Buckets
-        The buckets of the writer.
-    committed : CommittedFiles, optional
-        The files in the table; None for writers that overwrite, which compact only their own files.
-    total_buckets : int
-        The number of buckets of each partition.
+    `committed` is None for writers that overwrite, which compact only their own files.
     """
 
     def __init__(
@@ -64,10 +55,7 @@ class InlineCompaction:
     def request(self, address: Address, full: bool) -> None:
         """Request the compaction of a bucket at the next `run`, also if no option requires it.
 
-        Raises
-        ------
-        Unsupported
-            This table cannot be compacted.
+        Raise Unsupported if this table cannot be compacted.
         """
         self._check_compactable()
         self._buckets.get_state(address)
@@ -85,15 +73,7 @@ class InlineCompaction:
     def run(self, commit_identifier: int | None) -> None:
         """Compact the buckets that are requested or due.
 
-        Parameters
-        ----------
-        commit_identifier : int, optional
-            The identifier of the next commit; None if it is not known.
-
-        Raises
-        ------
-        CorruptTable
-            A file to compact is damaged, or is missing although the table references it.
+        `commit_identifier` is that of the next commit; None if it is not known.
         """
         try:
             self._check_compactable()

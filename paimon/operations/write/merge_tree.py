@@ -39,20 +39,8 @@ _MIN_PART_BYTES = 16 * 1024 * 1024
 class MergeTreeWriter:
     """Buffer the rows of all buckets, spill them in sorted runs, and merge them into files: a state machine.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its temporary store receives spilled rows.
-    buckets : Buckets
-        The buckets of the writer.
-    spec : MergeSpec
-        The merge of the table.
-    limit_bytes : int
-        The memory for buffered rows.
-    spill_bytes : int
-        How much may be spilled before files are written; 0 disables spilling.
-    input_changelog : bool
-        Whether the rows are also written as changelog files, sorted but not merged.
+    Rows are spilled to the temporary store of the engine until `spill_bytes` (0: never), then files are written.
+    `input_changelog` also writes the rows as changelog files, sorted but not merged.
     """
 
     def __init__(

@@ -30,12 +30,7 @@ _DELTA_COMMITS = "full-compaction.delta-commits"
 class CompactionRequests:
     """The buckets that a writer must compact at its next flush: a caller requested it, or a full compaction is due.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        Its options define after how many commits all changed buckets get a full compaction.
-    committed : CommittedFiles, optional
-        The files in the table; None for writers that overwrite.
+    `committed` is None for writers that overwrite.
     """
 
     def __init__(self, table: TableDefinition, committed: CommittedFiles | None) -> None:
@@ -51,24 +46,10 @@ class CompactionRequests:
         self._requested[address] = full or self._requested.get(address, False)
 
     def take(self, buckets: Buckets, commit_identifier: int | None) -> Mapping[Address, bool]:
-        """Return and clear the requests.
+        """Return and clear the requests; True means a full compaction.
 
-        Parameters
-        ----------
-        buckets : Buckets
-            The buckets of the writer.
-        commit_identifier : int, optional
-            The identifier of the next commit; None if it is not known.
-
-        Returns
-        -------
-        mapping of Address to bool
-            True means a full compaction.
-
-        Raises
-        ------
-        InvalidRequest
-            The commit identifier is not known, and only some commits contain full compactions.
+        Raise InvalidRequest if the identifier of the next commit is not known, and only some commits do full
+        compactions.
         """
         if self._every is not None:
             self.changed = {a for a in self.changed if not self._is_fully_compacted(a)}
@@ -87,19 +68,7 @@ class CompactionRequests:
 
 
 class InlinePlanner:
-    """Plan the compaction of single buckets.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    buckets : Buckets
-        The buckets of the writer.
-    committed : CommittedFiles, optional
-        The files in the table; None for writers that overwrite.
-    total_buckets : int
-        The number of buckets of each partition.
-    """
+    """Plan the compaction of single buckets; `committed` is None for writers that overwrite."""
 
     def __init__(
         self, context: TableContext, buckets: Buckets, committed: CommittedFiles | None, total_buckets: int
@@ -159,14 +128,7 @@ class InlinePlanner:
 def exclude_results(state: BucketState, files: Collection[DataFileMeta], rules: WindowRules) -> None:
     """Exclude the results of an append compaction from later windows, except a last file that is still small.
 
-    Parameters
-    ----------
-    state : BucketState
-        The bucket whose set of excluded names grows.
-    files : collection of DataFileMeta
-        The files that the compaction wrote, in order.
-    rules : WindowRules
-        Which files are small.
+    `files` are in the order in which the compaction wrote them.
     """
     *done, last = files or (None,)
     names = {f.file_name for f in done if f is not None}
@@ -178,10 +140,7 @@ def exclude_results(state: BucketState, files: Collection[DataFileMeta], rules: 
 def contains_full_compactions(commit_identifier: int | None, every: int) -> bool:
     """Return whether a commit contains full compactions, as each `every`-th commit and each batch commit does.
 
-    Raises
-    ------
-    InvalidRequest
-        The commit identifier is not known, and only some commits contain full compactions.
+    Raise InvalidRequest if the commit identifier is not known, unless each commit contains full compactions.
     """
     if commit_identifier is None and every > 1:
         raise InvalidRequest(

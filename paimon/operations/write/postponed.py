@@ -33,15 +33,7 @@ _WRITER_ID_MASK = 2**31 - 1
 
 
 class PostponedWriter:
-    """Append rows with their kinds to the postponed files of their partitions: a state machine.
-
-    Parameters
-    ----------
-    buckets : Buckets
-        The postponed buckets of the writer.
-    limit_bytes : int
-        The memory for buffered rows.
-    """
+    """Append rows with their kinds to the postponed files of their partitions: a state machine."""
 
     def __init__(self, buckets: Buckets, limit_bytes: int) -> None:
         self._rows = AppendWriter(buckets, limit_bytes)
@@ -49,10 +41,7 @@ class PostponedWriter:
     def add(self, rows: pa.Table, codes: Codes) -> None:
         """Buffer rows, which have a `_VALUE_KIND` column, with the bucket number of each row.
 
-        Raises
-        ------
-        InvalidRequest
-            The merge engine does not accept a row of this kind.
+        Raise InvalidRequest if the merge engine does not accept rows of a kind.
         """
         numbers = pa.array(np.full(rows.num_rows, POSTPONED_SEQUENCE_NUMBER, np.int64))
         self._rows.add(rows.append_column(SEQUENCE_NUMBER.name, numbers), codes)
@@ -67,15 +56,7 @@ class PostponedWriter:
 
 
 class PartitionBucketCounts:
-    """The number of buckets of partitions: that of their files, or the first one by the options; caches them.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    committed : CommittedFiles
-        Reads the files in the table.
-    """
+    """The number of buckets of partitions: that of their files, or the first one by the options; caches them."""
 
     def __init__(self, context: TableContext, committed: CommittedFiles) -> None:
         self._options = context.options
@@ -88,13 +69,7 @@ class PartitionBucketCounts:
         return self._known
 
     def plan(self, sizes: Mapping[bytes, tuple[int, int]]) -> None:
-        """Set the number of buckets of partitions that are not known yet.
-
-        Parameters
-        ----------
-        sizes : mapping of bytes to (int, int)
-            By partition: the rows to write, and their bytes.
-        """
+        """Set the number of buckets of new partitions, from the rows and bytes to write to each."""
         new = [partition for partition in sizes if partition not in self._known]
         if new:
             found = self._committed.restore([Address(partition, 0) for partition in new]).total_buckets
@@ -111,14 +86,7 @@ class PartitionBucketCounts:
 class WaitingRows:
     """Rows that wait until the number of buckets of their partitions is known: the first ones decide it.
 
-    Parameters
-    ----------
-    routing : Routing
-        Names the partition columns.
-    counts : PartitionBucketCounts
-        Gets the number of buckets of new partitions.
-    limit_bytes : int
-        The memory for waiting rows. Rows beyond do not count.
+    Rows beyond `limit_bytes` do not count.
     """
 
     def __init__(self, routing: Routing, counts: PartitionBucketCounts, limit_bytes: int) -> None:

@@ -27,27 +27,9 @@ def prepare_rows(
 ) -> pa.Table:
     """Convert rows to the types of a table, check them, and add their row kinds.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table to write.
-    data : Arrow table or batch
-        Columns of the table by name, in types that can be cast to the table's types without loss.
-    kinds : str or int8 array, optional
-        Row kinds: the name of a text column of `data` that is not stored, or the numbers of the kinds. By default the
-        kinds in the column of `rowkind.field`, or inserts.
-    are_stored : bool
-        Whether the rows are in the table already, so that a merge may refuse them.
-
-    Returns
-    -------
-    Table
-        The rows to write, in the table's types; in primary-key tables with a `_VALUE_KIND` column.
-
-    Raises
-    ------
-    InvalidRequest
-        The rows do not fit the table.
+    Columns are found by name, and cast only without loss. `kinds` has the numbers of the kinds, or names a text column
+    that is not stored; by default `rowkind.field` or inserts apply. `are_stored` marks rows that are in the table
+    already, so that a merge may refuse them. Primary-key tables get a `_VALUE_KIND` column.
     """
     rows = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     if isinstance(kinds, str):

@@ -21,28 +21,10 @@ from paimon.operations.table_context import TableContext
 
 
 def check_other_partitions(context: TableContext, index: KeyIndex, is_replaced: Callable[[bytes], bool]) -> ReadState:
-    """Check that the keys of new rows are in no partition that is left.
+    """Refuse new rows whose keys are in partitions that the overwrite leaves.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    index : KeyIndex
-        Has the keys of the new rows, and no others.
-    is_replaced : callable
-        Returns whether the overwrite replaces a partition, given as serialized row.
-
-    Returns
-    -------
-    ReadState
-        The snapshot whose keys were read; the commit checks later ones.
-
-    Raises
-    ------
-    InvalidRequest
-        A key is in a partition that is left.
-    SnapshotExpired
-        The snapshot expired while its keys were read.
+    `index` has the keys of the new rows only. Return the snapshot that was read; the commit checks later ones. Raise
+    SnapshotExpired if it expired during the read.
     """
     snapshot = latest_snapshot(context)
     if snapshot is None:

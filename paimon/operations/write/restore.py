@@ -30,34 +30,20 @@ _MAX_PRUNED_READS = 4
 
 @frozen(hash=False)
 class BucketStates:
-    """The state of some buckets.
+    """The state of some buckets."""
 
-    Parameters
-    ----------
-    next_sequence : mapping of Address to int
-        The first free sequence number of each bucket.
-    total_buckets : mapping of bytes to int
-        The number of buckets of each partition; partitions without files are missing.
-    files : mapping of Address to DataFileMeta
-        The live files of each bucket, if they were requested.
-    """
-
+    # The first free sequence number of each bucket
     next_sequence: Mapping[Address, int] = field(factory=dict)
+    # The number of buckets of each partition; partitions without files are missing
     total_buckets: Mapping[bytes, int] = field(factory=dict)
+    # The live files of each bucket; empty unless they were requested
     files: Mapping[Address, tuple[DataFileMeta, ...]] = field(factory=dict)
 
 
 class BucketStateReader:
-    """Read the state of buckets from one snapshot on demand. A state machine that only caches.
+    """Read the state of buckets from one snapshot on demand; `keeps_files` requests the files, too.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot, optional
-        The snapshot to read; None for an empty table.
-    keeps_files : bool
-        Whether the files of the buckets are requested.
+    A state machine that only caches. None is an empty table.
     """
 
     def __init__(self, context: TableContext, snapshot: Snapshot | None, keeps_files: bool) -> None:

@@ -53,17 +53,7 @@ class Router(Protocol):
 
 @frozen
 class Routing:
-    """The columns and the function that define the partition and the bucket of a row.
-
-    Parameters
-    ----------
-    partition_fields, bucket_fields : tuple of DataField
-        The columns of the partition and of the bucket key.
-    buckets : int
-        The number of buckets of each partition.
-    function : str
-        The value of `bucket-function.type`.
-    """
+    """The columns and the function that define the partition and the bucket of a row."""
 
     partition_fields: tuple[DataField, ...]
     bucket_fields: tuple[DataField, ...]
@@ -72,35 +62,12 @@ class Routing:
 
     @classmethod
     def of(cls, schema: TableSchema, total_buckets: int, function: str) -> Routing:
-        """Return the routing of a table.
-
-        Parameters
-        ----------
-        schema : TableSchema
-            Names the partition columns and the bucket key.
-        total_buckets : int
-            The number of buckets of each partition; below 1, all rows belong to bucket 0.
-        function : str
-            The value of `bucket-function.type`.
-
-        Returns
-        -------
-        Routing
-            Without bucket columns if `total_buckets` is below 1.
-        """
+        """Return the routing of a table; if `total_buckets` is below 1, all rows belong to bucket 0."""
         keys = tuple(schema.field_of(name) for name in schema.bucket_keys) if total_buckets > 0 else ()
         return cls(schema.partition_fields, keys, max(1, total_buckets), function)
 
     def route(self, table: pa.Table) -> tuple[list[Address], Codes]:
-        """Compute the addresses of rows.
-
-        Returns
-        -------
-        list of Address
-            The distinct addresses.
-        int64 array
-            For each row the position of its address in the list.
-        """
+        """Return the distinct addresses of rows, and for each row the position of its address."""
         partitions, codes = encode_partitions(table, self.partition_fields)
         if self.bucket_fields:
             codes = codes * self.buckets + self.compute_buckets(table, self.buckets)
@@ -115,22 +82,7 @@ class Routing:
 
 
 def encode_partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[bytes], Codes]:
-    """Find the partition of each row.
-
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    fields : sequence of DataField
-        The partition columns.
-
-    Returns
-    -------
-    list of bytes
-        The distinct partitions, each as serialized row.
-    int64 array
-        For each row the position of its partition.
-    """
+    """Return the distinct partitions of rows, serialized, and for each row the position of its partition."""
     codes = np.zeros(table.num_rows, np.int64)
     columns = [combine_column(table[f.name]) for f in fields]
     if not columns:
@@ -160,15 +112,7 @@ class PostponedRouting:
 
 @frozen(eq=False)
 class PartitionRouting:
-    """Routes rows to buckets where partitions have different numbers of buckets.
-
-    Parameters
-    ----------
-    routing : Routing
-        Names the columns and the bucket function.
-    read_counts : callable
-        Returns the number of buckets of partitions.
-    """
+    """Routes rows to buckets where partitions have different numbers of buckets."""
 
     routing: Routing
     read_counts: ReadBucketCounts
@@ -194,27 +138,8 @@ def assign_task_ids(
 ) -> pa.Int32Array:
     """Assign each row to the task that writes its bucket; the result is equal in every process.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        Defines partitions and buckets.
-    rows : Table
-        Has at least the partition columns and the bucket key.
-    tasks : int
-        The number of tasks.
-    counts : mapping of bytes to int, optional
-        The number of buckets of each partition, if it is not that of the table; a partition without one has the number
-        of a new partition of a postponed table.
-
-    Returns
-    -------
-    int32 array
-        For each row a number from 0 to `tasks - 1`.
-
-    Raises
-    ------
-    InvalidRequest
-        A partition column or a column of the bucket key is missing.
+    `rows` have at least the partition columns and the bucket key. `counts` has the number of buckets of each partition
+    of a postponed table; a partition that is missing gets the number of a new one.
     """
     schema, options = table.schema, table.options
     routing = Routing.of(schema, options.bucket if counts is None else 1, options.bucket_function)
@@ -233,27 +158,7 @@ def find_tasks(addresses: Sequence[Address], tasks: int) -> npt.NDArray[np.int32
 
 
 def select_columns(rows: pa.Table, fields: Sequence[DataField], table_name: str) -> pa.Table:
-    """Return the columns that select the partition and the bucket, conformed to the schema.
-
-    Parameters
-    ----------
-    rows : Table
-        The rows.
-    fields : sequence of DataField
-        The columns; one may be named twice.
-    table_name : str
-        The table, for errors.
-
-    Returns
-    -------
-    Table
-        Each column once.
-
-    Raises
-    ------
-    InvalidRequest
-        A column is missing.
-    """
+    """Return the columns that select the partition and the bucket, each once, conformed to the schema."""
     named = {f.name: f for f in fields}
     missing = [name for name in named if name not in rows.column_names]
     if missing:

@@ -27,23 +27,9 @@ _BUCKETS = 1 << 31
 
 
 def find_addresses(table: pa.Table, fields: Sequence[DataField], buckets: Codes) -> tuple[list[Address], Codes]:
-    """Return the addresses of rows that another process routed.
+    """Return the distinct addresses of rows that another process routed, and for each row the position of its address.
 
-    Parameters
-    ----------
-    table : Table
-        The routed rows, with the values of the partition in which they are written.
-    fields : sequence of DataField
-        The partition columns.
-    buckets : int64 array
-        The bucket of each row.
-
-    Returns
-    -------
-    list of Address
-        The distinct addresses.
-    int64 array
-        For each row the position of its address in the list.
+    The rows have the values of the partition in which they are written.
     """
     return _to_addresses(*encode_partitions(table, fields), buckets)
 
@@ -55,15 +41,7 @@ def _to_addresses(partitions: Sequence[bytes], codes: Codes, buckets: Codes) -> 
 
 
 class CrossPartitionRouting:
-    """Route rows to the places of their keys.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    index : KeyIndex
-        Knows the places of keys.
-    """
+    """Route rows to the places of their keys."""
 
     def __init__(self, context: TableContext, index: KeyIndex) -> None:
         self._partition_fields = context.schema.partition_fields
@@ -71,21 +49,10 @@ class CrossPartitionRouting:
         self._index = index
 
     def route(self, table: pa.Table) -> tuple[pa.Table, list[Address], Codes]:
-        """Compute what is written of some rows, and where.
+        """Compute the rows to write, their distinct addresses, and for each row the position of its address.
 
-        Parameters
-        ----------
-        table : Table
-            Rows of the table with their row kinds.
-
-        Returns
-        -------
-        Table
-            The rows to write, with the values of the partition in which they are written.
-        list of Address
-            The distinct addresses.
-        int64 array
-            For each row to write the position of its address in the list.
+        The returned rows have the values of the partition in which they are written. Their number can differ from that
+        of the input, which has row kinds.
         """
         partitions, codes = encode_partitions(table, self._partition_fields)
         columns = [combine_column(table[f.name]) for f in self._key_fields]

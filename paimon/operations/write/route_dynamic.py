@@ -32,15 +32,7 @@ from paimon.operations.write.route import (
 
 
 class DynamicRouting:
-    """Route rows to the buckets that an assigner chooses.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    assigner : BucketAssigner
-        Knows the buckets of the keys.
-    """
+    """Route rows to the buckets that an assigner chooses."""
 
     def __init__(self, context: TableContext, assigner: BucketAssigner) -> None:
         self._partition_fields = context.schema.partition_fields
@@ -56,18 +48,7 @@ class DynamicRouting:
         return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
 
     def assign_task_ids(self, table: pa.Table) -> pa.Int32Array:
-        """Assign each row to the parallel task that writes its bucket.
-
-        Parameters
-        ----------
-        table : Table
-            Conformed rows.
-
-        Returns
-        -------
-        int32 array
-            For each row a number below `dynamic-bucket.assigner-parallelism`.
-        """
+        """Assign each conformed row to a parallel task, numbered below `dynamic-bucket.assigner-parallelism`."""
         partitions, codes = encode_partitions(table, self._partition_fields)
         tasks = _map_partitions(partitions, codes, self._hash_keys(table), self._assigner.find_tasks)
         return from_numpy(tasks.astype(np.int32))
@@ -97,16 +78,8 @@ def _map_partitions(
 class TaskRouter:
     """Route rows to parallel tasks so that each bucket has one task; each process may have its own router.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    tasks : int
-        The number of tasks.
-    ignore_previous : bool
-        For overwrites: existing keys have no bucket.
-    counts : mapping of bytes to int, optional
-        For postponed tables: the number of buckets of each partition; see `assign_task_ids`.
+    With `ignore_previous`, for overwrites, existing keys have no bucket. `counts` is for postponed tables, as in
+    `assign_task_ids`.
     """
 
     def __init__(
@@ -127,23 +100,7 @@ class TaskRouter:
             self._dynamic = DynamicRouting(context, assigner)
 
     def assign_task_ids(self, rows: pa.Table) -> pa.Int32Array:
-        """Assign each row to a task.
-
-        Parameters
-        ----------
-        rows : Table
-            Has at least the partition columns and the key.
-
-        Returns
-        -------
-        int32 array
-            For each row a number from 0 to `tasks - 1`.
-
-        Raises
-        ------
-        InvalidRequest
-            A partition column or a column of the key is missing.
-        """
+        """Assign each row to a task; rows have at least the partition columns and the key."""
         if self._dynamic is None:
             return assign_task_ids(self._table, rows, self._tasks, self._counts)
         schema = self._table.schema

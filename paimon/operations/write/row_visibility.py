@@ -63,21 +63,9 @@ def collect_written_level_0(messages: Iterable[CommitMessage]) -> HiddenFiles:
 class RowVisibilityPlanner:
     """Plan compactions until reads show the rows of one commit: a state machine.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    request : CommitRequest
-        The commit; its own compactions are tried first.
-    hidden : mapping of Address to names
-        The files whose rows must become visible.
-    published : Snapshot, optional
-        The snapshot of the rows, if this process published it.
-
-    Attributes
-    ----------
-    planned_on : int, optional
-        The id of the newest snapshot at the last plan; None before the first.
+    The compactions of the request are tried first. `hidden` has the files whose rows must become visible; `published`
+    is the snapshot of the rows, if this process published it. `planned_on` is the id of the newest snapshot at the last
+    plan.
     """
 
     def __init__(
@@ -106,22 +94,9 @@ class RowVisibilityPlanner:
     def plan_next(self, messages: Sequence[CommitMessage], lost: PaimonError | None) -> Sequence[CommitMessage]:
         """Return the messages whose compactions are published next; see `CompactionPlans`.
 
-        Parameters
-        ----------
-        messages : sequence of CommitMessage
-            The messages of the last plan.
-        lost : PaimonError, optional
-            Why the last plan was not published; None for the first plan.
-
-        Returns
-        -------
-        sequence of CommitMessage
-            Empty if no row is hidden any more, or if this table cannot be compacted.
-
-        Raises
-        ------
-        CommitNotVisible
-            The retry policy allows no other attempt.
+        There are none if no row is hidden any more, or if the table cannot be compacted. `lost` is the reason why the
+        last plan was not published; None for the first plan. Raise CommitNotVisible if the retry policy allows no other
+        attempt.
         """
         if lost is None and self._covers(messages, self._hidden):
             return messages
@@ -247,20 +222,9 @@ class RowVisibilityPlanner:
 def discard_compactions(
     context: TableContext, messages: Iterable[CommitMessage], commit_user: str, written: int
 ) -> None:
-    """Delete the compaction results of messages whose rows were just published.
+    """Delete the compaction results of messages whose rows were just published as snapshot `written`; keep the rows.
 
     The table is read first. If that fails, the files stay, and no error is raised, because the rows are committed.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    messages : iterable of CommitMessage
-        The messages; their written rows are kept.
-    commit_user : str
-        The user of the commit.
-    written : int
-        The id of the snapshot with the rows.
     """
     compactions = [evolve(m, data=DataIncrement()) for m in messages]
 

@@ -36,27 +36,11 @@ _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 
 
 def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
-    """Yield the data as Arrow tables whose columns have plain types.
+    """Yield the data, in its order, as Arrow tables whose columns have plain types.
 
-    Parameters
-    ----------
-    data : object
-        An Arrow table, batch or reader, a pandas or polars frame, a dict of columns, a list of row dicts, an
-        object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, or an iterable of those.
-    fields : tuple of DataField
-        The table's columns, whose types Python values get.
-    extra : tuple of str
-        Names of further text columns (row kinds).
-
-    Returns
-    -------
-    iterator of Table
-        In the order of the data; row dicts of an iterable come last, as one table.
-
-    Raises
-    ------
-    InvalidRequest
-        The data is not tabular, or its columns have different lengths or mixed types.
+    The data is an Arrow table, batch or reader, a pandas or polars frame, a dict of columns, or a list of row dicts. It
+    can also be an object with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of all those. Row dicts of an
+    iterable come last, as one table. `extra` names further text columns (row kinds).
     """
     return map(to_plain_table, _convert_data(data, fields, extra))
 

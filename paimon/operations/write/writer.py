@@ -70,28 +70,11 @@ class RowWriter(Protocol):
 class TableWriter:
     """Write one table for one job.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commits to come; postponed files have it in their names.
-    ignore_previous : bool
-        For overwrites: sequence numbers start at 0, and partitions may have had another number of buckets.
-    replaced : mapping of str to object, optional
-        For overwrites: the partition values to replace (``{}`` the whole table); None for the partitions written.
-    streaming : bool
-        Whether more commits follow the first one; `postpone.batch-write-fixed-bucket` does not apply to such writers.
-    level : int
-        The level of the new files of a primary-key table. Above 0, the partitions must be replaced as a whole, and
-        the rows must be flushed once only, because the files of a level do not overlap.
-    concurrent : bool
-        Whether the executor encodes the columns of append files at the same time. Not for a writer in a task.
-
-    Raises
-    ------
-    Unsupported
-        This kind of table cannot be written yet (external paths).
+    Overwrites set `ignore_previous`: sequence numbers start at 0, and the number of buckets may differ. Their
+    `replaced` is a partition spec ({} is the whole table); None replaces the partitions that are written. A `level`
+    above 0 requires that partitions are replaced as a whole and rows are flushed once, because files of a level do not
+    overlap. `streaming` means that more commits follow. `concurrent` encodes columns of append files in the executor; a
+    task must not set it.
     """
 
     def __init__(
@@ -180,22 +163,9 @@ class TableWriter:
     def write(
         self, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None, are_stored: bool = False
     ) -> None:
-        """Buffer rows, and write files when the buffer is full.
+        """Buffer rows, and write files when the buffer is full; see `prepare_rows`.
 
-        Parameters
-        ----------
-        data : Arrow table or batch
-            Columns of the table by name, in types that can be cast to the table's types without loss.
-        kinds : str or int8 array, optional
-            Row kinds: the name of a text column of `data` that is not stored, or the numbers of the kinds. By default
-            the kinds in the column of `rowkind.field`, or inserts.
-        are_stored : bool
-            Whether the rows are in the table already, so that a merge may refuse them.
-
-        Raises
-        ------
-        InvalidRequest
-            The rows do not fit the table; none of them was accepted.
+        Raise InvalidRequest if a row does not fit the table; then none of the rows is accepted.
         """
         rows = prepare_rows(self._table, data, kinds, are_stored)
         for piece in cut_into_slices(rows, self._limit):
@@ -212,21 +182,8 @@ class TableWriter:
     def write_routed(self, rows: pa.Table, addresses: list[Address], codes: Codes, base: ReadState | None) -> None:
         """Buffer rows of a cross-partition table that the key index of another process routed.
 
-        Parameters
-        ----------
-        rows : Table
-            The rows from `CrossPartitionRouting.route`.
-        addresses : list of Address
-            The distinct addresses.
-        codes : int64 array
-            For each row the position of its address in the list.
-        base : ReadState, optional
-            The snapshot from which the key index was built; None for overwrites.
-
-        Raises
-        ------
-        InvalidRequest
-            The table is no cross-partition table.
+        The arguments are the result of `CrossPartitionRouting.route`. `base` is the snapshot from which that key index
+        was built; None for overwrites.
         """
         if self._key_index is None:
             raise InvalidRequest(
@@ -248,19 +205,8 @@ class TableWriter:
     def compact(self, partition: bytes, bucket: int, full: bool) -> None:
         """Compact a bucket at the next `prepare_commit`, including the rows that were written before.
 
-        Parameters
-        ----------
-        partition : bytes
-            The partition as a serialized BinaryRow.
-        bucket : int
-            The bucket number.
-        full : bool
-            Whether all sorted runs are merged into one.
-
-        Raises
-        ------
-        InvalidRequest
-            A full compaction is requested, but writers of this table do not compact.
+        `full` merges all sorted runs into one. Raise InvalidRequest for a full compaction if writers of this table do
+        not compact.
         """
         if self._compaction is not None:
             self._compaction.request(Address(partition, bucket), full)
@@ -280,17 +226,9 @@ class TableWriter:
         self._rows.flush()
 
     def prepare_commit(self, identifier: int | None = BATCH_COMMIT_IDENTIFIER) -> list[CommitMessage]:
-        """Write all buffered rows, and compact.
+        """Write all buffered rows, and compact; return one message for each bucket that changed since the last call.
 
-        Parameters
-        ----------
-        identifier : int, optional
-            The identifier of the next commit, which `full-compaction.delta-commits` counts; None if it is not known.
-
-        Returns
-        -------
-        list of CommitMessage
-            One message for each bucket that changed since the last call.
+        `full-compaction.delta-commits` counts by `identifier`, that of the next commit; None if it is not known.
         """
         self.flush()
         if self._key_index is not None and self._leaves_partitions:

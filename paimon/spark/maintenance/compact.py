@@ -73,22 +73,7 @@ def compact(
 
 
 def compact_buckets(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
-    """Compact a table as `compact` does, without the maintenance that follows a commit.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    full, where : bool, str or Predicate
-        As in `compact`.
-    running : SparkSession
-        The session.
-
-    Returns
-    -------
-    CompactResult
-        As `compact` returns it.
-    """
+    """Compact a table as `compact` does, without the maintenance that follows a commit."""
     predicate = None if where is None else condition_of(where)
     user = commit_user_of(table.context, None)
     if table.definition.options.bucket == POSTPONED:

@@ -36,21 +36,9 @@ class SparkPostponedCompaction:
     def __call__(
         self, context: TableContext, commit_user: str, partitions: Sequence[PartitionWork]
     ) -> Iterator[CommitMessage]:
-        """Move the postponed rows of partitions to their real buckets, and compact these.
+        """Move postponed rows to their real buckets, and compact these buckets.
 
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        commit_user : str
-            The user of the commit to come.
-        partitions : sequence of PartitionWork
-            What to do.
-
-        Yields
-        ------
-        CommitMessage
-            The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+        Yields the messages of all tasks. If Spark fails, yields those of the successful tasks, then raises the error.
         """
         if not partitions:
             return
@@ -116,30 +104,15 @@ class _Read:
 
 @frozen(eq=False)
 class _Write:
-    """The task that writes and compacts its buckets of each partition.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit to come.
-    partitions : sequence of PartitionWork
-        All partitions, without their postponed files.
-    requested : sequence of sequence of int
-        For each partition the buckets to compact whether they get rows or not.
-    starts : sequence of int
-        For each partition the number of its first postponed file.
-    tasks : int
-        The number of tasks.
-    finished : Accumulator, optional
-        Counts the tasks that have finished.
-    """
+    """The task that writes and compacts its buckets of each partition."""
 
     context: TableContext
     commit_user: str
+    # All partitions, without their postponed files
     partitions: Sequence[PartitionWork]
+    # For each partition, the buckets to compact even if they receive no rows
     requested: Sequence[Sequence[int]]
+    # For each partition, the number of its first postponed file among the files of all partitions
     starts: Sequence[int]
     tasks: int
     finished: FinishedTasks

@@ -95,23 +95,9 @@ class SparkRewrite:
     def __call__(
         self, context: TableContext, partitions: Sequence[PartitionSources], total_buckets: int, commit_user: str
     ) -> Iterator[CommitMessage]:
-        """Rewrite partitions.
+        """Rewrite partitions with `total_buckets` buckets each.
 
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        partitions : sequence of PartitionSources
-            What to rewrite.
-        total_buckets : int
-            The new number of buckets.
-        commit_user : str
-            The user of the commit to come.
-
-        Yields
-        ------
-        CommitMessage
-            The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+        Yields the messages of all tasks. If Spark fails, yields those of the successful tasks, then raises the error.
         """
         sources = [source for partition in partitions for source in partition.buckets]
         if not sources:

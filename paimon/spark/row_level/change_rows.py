@@ -42,13 +42,7 @@ class SparkRowChanges:
         self._spark = spark
 
     def __call__(self, context: TableContext, change: SelectedChange) -> WrittenChanges:
-        """Write the changes.
-
-        Raises
-        ------
-        InvalidRequest, StorageError, Unsupported
-            A task failed in all its attempts, or the table lies in the memory of this process.
-        """
+        """Write the changes with Spark tasks; refuse a table in the memory of this process."""
         check_shared_location(context.table.location)
         job = _Job(context, change, count_rows(self._spark))
         prepared = collect_prepared(self._spark)

@@ -57,23 +57,9 @@ class ChangedRowOutput:
     def send(
         self, rows: pa.Table, kinds: pa.Int8Array, position: int, *, comes_last: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows in the form that Spark shuffles.
+        """Yield rows in the form that Spark shuffles: one record for each receiving task.
 
-        Parameters
-        ----------
-        rows : pyarrow.Table
-            Columns of the table.
-        kinds : int8 array
-            Their row kinds.
-        position : int
-            The number of this call, ascending.
-        comes_last : bool
-            Whether the rows are newer than those that other tasks send without this flag.
-
-        Yields
-        ------
-        RecordBatch
-            One row for each task that gets some of the rows.
+        `position` numbers the calls in ascending order. Rows with `comes_last` are newer than all rows sent without it.
         """
         context, tasks = self.sender.context, self.sender.routing.tasks
         rows = conform_to_fields(rows, context.schema.fields, f"table {context.table.table_name}")
@@ -84,40 +70,16 @@ class ChangedRowOutput:
 
 @frozen(eq=False)
 class KeyedWrite:
-    """The write of changed rows of one primary-key table.
-
-    Parameters
-    ----------
-    sender : ChangedRowSender
-        Sends the rows.
-    commit_user : str
-        The user of the commit to come.
-    placing : CrossPartitionWrite, optional
-        For cross-partition tables: finds the places of keys.
-    """
+    """The write of changed rows of one primary-key table."""
 
     sender: ChangedRowSender
     commit_user: str
+    # Assigns rows to partitions and buckets; None unless the table is cross-partition
     placing: CrossPartitionWrite | None
 
     @classmethod
     def start(cls, context: TableContext, commit_user: str, tasks: int) -> KeyedWrite:
-        """Return a write with so many tasks.
-
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        commit_user : str
-            The user of the commit to come.
-        tasks : int
-            The number of tasks.
-
-        Returns
-        -------
-        KeyedWrite
-            For a cross-partition table it knows the keys of the newest snapshot.
-        """
+        """Return a write with so many tasks. For a cross-partition table, it uses the keys of the newest snapshot."""
         routing = RowRouting.of(context, tasks)
         placing = None
         if context.table.bucket_mode is BucketMode.CROSS_PARTITION:
@@ -125,24 +87,9 @@ class KeyedWrite:
         return cls(ChangedRowSender(context, routing), commit_user, placing)
 
     def run(self, sent: DataFrame, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
-        """Write the rows that tasks sent.
+        """Write rows that `ChangedRowOutput.send` yielded. `prepared` collects the messages of successful tasks.
 
-        Parameters
-        ----------
-        sent : DataFrame
-            What `ChangedRowOutput.send` yielded.
-        prepared : Accumulator
-            Collects the messages of successful tasks.
-
-        Yields
-        ------
-        CommitMessage
-            The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
-
-        Raises
-        ------
-        CorruptTable, StorageError
-            A task failed in all its attempts.
+        Yields the messages of all tasks. If Spark fails, yields those in `prepared`, then raises the error.
         """
         if self.placing is None:
             write = _WriteChanges(self.sender.routing.context, self.commit_user)

@@ -43,45 +43,16 @@ from paimon.spark.types import to_batch_schema
 
 @frozen(eq=False)
 class FrameSource:
-    """A source in Spark; see `paimon.operations.row_level.merge_source.MergeSource`.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows.
-    fields : tuple of DataField
-        The columns.
-    tasks : int, optional
-        The number of tasks that merge; Spark's default parallelism by default.
-    """
+    """A source in Spark; see `paimon.operations.row_level.merge_source.MergeSource`."""
 
     frame: DataFrame
     fields: tuple[DataField, ...]
+    # Number of tasks that merge; None means Spark's default parallelism
     tasks: int | None = None
 
     @classmethod
     def of(cls, context: TableContext, data: Any, tasks: int | None = None) -> FrameSource:
-        """Return a data frame as a source.
-
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        data : DataFrame
-            The rows.
-        tasks : int, optional
-            The number of tasks that merge.
-
-        Returns
-        -------
-        FrameSource
-            Nothing was read.
-
-        Raises
-        ------
-        InvalidRequest
-            The data is no data frame of Spark, or has a column twice.
-        """
+        """Return a data frame as a source, without reading it; refuse other data and repeated columns."""
         if not isinstance(data, DataFrame):
             message = f"The source of a merge on Spark must be a data frame, not {type(data).__name__!r}"
             raise InvalidRequest(message, subject="source", hint="use spark.createDataFrame, or Table.merge")
@@ -89,13 +60,10 @@ class FrameSource:
         return cls(data, describe_source(to_batch_schema(data.schema), context.schema.fields), tasks)
 
     def write(self, bound: BoundMerge) -> WrittenMerge:
-        """Write the changes of a merge with tasks.
+        """Write the changes of a merge with Spark tasks.
 
-        Raises
-        ------
-        InvalidRequest, StorageError, Unsupported
-            Two rows of the source match one row of the table, a value does not fit, a task failed in all its attempts,
-            or the table lies in the memory of this process.
+        Raises `InvalidRequest` if two source rows match one row of the table. Refuses a table in the memory of this
+        process.
         """
         context, merge, commit_user = bound.context, bound.merge, bound.commit_user
         if context.options.data_evolution_enabled:

@@ -66,21 +66,9 @@ _MESSAGES, _CHANGES, _INSERTS = b"messages", b"changes", b"inserts"
 def merge_append_rows(
     run: MergeRun, units: Sequence[WorkUnit], held: Mapping[BucketKey, BucketVectors]
 ) -> Iterator[CommitMessage]:
-    """Write the changes of a MERGE into an append table.
+    """Write the changes of a MERGE into an append table; `held` has its deletion vectors before the change.
 
-    Parameters
-    ----------
-    run : MergeRun
-        The merge.
-    units : sequence of WorkUnit
-        The splits of the target.
-    held : mapping of (bytes, int) to BucketVectors
-        The deletion vectors before the change.
-
-    Yields
-    ------
-    CommitMessage
-        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+    Yields the messages of all tasks. If Spark fails, yields those of the successful tasks, then raises the error.
     """
     spark, job, commit_user = run.spark, run.job, run.commit_user
     context, writers, sent = job.context, run.spark.sparkContext.defaultParallelism, run.source
@@ -271,15 +259,8 @@ class _WriteFiles:
     def write(self, batches: Iterator[pa.RecordBatch]) -> _Written:
         """Write the changes of the units that this task received, and the rows inserted into its buckets.
 
-        Parameters
-        ----------
-        batches : iterator of RecordBatch
-            The units, their changes, and inserted rows or messages.
-
-        Returns
-        -------
-        _Written
-            What the task wrote.
+        The batches contain units, their changes, and inserted rows or the commit messages of rows that are already
+        written.
         """
         writer = open_append_writer(self.job.context, self.commit_user)
         written = _Written([], [])

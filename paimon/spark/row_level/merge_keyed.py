@@ -37,19 +37,9 @@ from paimon.spark.tasks.work_units import WorkUnit
 def merge_keyed_rows(run: MergeRun, units: Sequence[WorkUnit], condition: Predicate | None) -> Iterator[CommitMessage]:
     """Write the changes of a MERGE into a primary-key table.
 
-    Parameters
-    ----------
-    run : MergeRun
-        The merge.
-    units : sequence of WorkUnit
-        The splits of the target.
-    condition : Predicate, optional
-        True for each row of the target that can matter.
+    `condition` is true for each target row that can matter to the merge.
 
-    Yields
-    ------
-    CommitMessage
-        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+    Yields the messages of all tasks. If Spark fails, yields those of the successful tasks, then raises the error.
     """
     job, sent = run.job, run.source
     if units and job.follows_buckets:

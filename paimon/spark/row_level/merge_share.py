@@ -28,20 +28,12 @@ from paimon.spark.tasks.shuffle import ReceivedRows, receive_rows
 
 @frozen(eq=False)
 class SharePart:
-    """A part of the source of one task, and the rows of the target among which it finds matches.
-
-    Parameters
-    ----------
-    matching : Matching
-        The merge and the rows of the source.
-    target : iterable of ReceivedRows
-        Rows of the target, also rows that belong to other parts.
-    matched : bool array
-        For each row of the source whether it matched a row of the target so far; the task changes it.
-    """
+    """A part of the source of one task, and the target rows among which it finds matches."""
 
     matching: Matching
+    # May include rows that match other parts
     target: Iterable[ReceivedRows]
+    # For each source row, whether it matched a target row so far; `find_changes` updates it
     matched: Mask
 
     def find_changes(self, batch: pa.RecordBatch) -> RowChanges:
@@ -53,44 +45,19 @@ class SharePart:
 
 @frozen(eq=False)
 class MergeShare:
-    """What one task merges.
-
-    Parameters
-    ----------
-    number : int
-        The number of the task.
-    job : MergeJob
-        The merge.
-    source : SourceRows
-        The rows of the source that the task received, in memory or spilled.
-    target : iterator of ReceivedRows
-        Rows of the target.
-    counts : Counter
-        How many rows each action changed so far; the task changes it.
-    """
+    """The share of a MERGE that one task computes."""
 
     number: int
     job: MergeJob
+    # Received source rows, in memory or spilled
     source: SourceRows
     target: Iterator[ReceivedRows]
+    # Changed rows by action so far; the task updates it
     counts: Counter[MergeAction] = field(factory=Counter)
 
     @classmethod
     def receive(cls, job: MergeJob, batches: Iterable[pa.RecordBatch]) -> MergeShare | None:
-        """Receive the rows of the source, which come first.
-
-        Parameters
-        ----------
-        job : MergeJob
-            The merge.
-        batches : iterable of RecordBatch
-            What the tasks of the source and of the target sent to this task.
-
-        Returns
-        -------
-        MergeShare, optional
-            None if nothing was sent.
-        """
+        """Receive the source rows, which arrive before the target rows; None if nothing was sent to this task."""
         received = receive_rows(batches)
         first = next(received, None)
         if first is None:
@@ -101,12 +68,9 @@ class MergeShare:
         return cls(first.task, job, source, chain(target, received))
 
     def parts(self) -> Iterator[SharePart]:
-        """Yield the parts, one after another; only one of them is needed at a time.
+        """Yield the parts one after another; only the current one is in memory.
 
-        Raises
-        ------
-        InvalidRequest
-            A part does not fit the memory budget.
+        Raises `InvalidRequest` if a part does not fit the memory budget. Deletes the spilled rows at the end.
         """
         reads, engine = self.source.parts(), self.job.context.engine
         target = self.target if len(reads) == 1 else SpilledTarget(engine)

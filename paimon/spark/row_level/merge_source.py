@@ -46,43 +46,18 @@ _SUMMARY = "row_count BIGINT NOT NULL, complete ARRAY<BOOLEAN> NOT NULL, keys AR
 
 @frozen(eq=False)
 class MergeJob:
-    """A MERGE as its tasks get it.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    merge : Merge
-        The bound condition and clauses.
-    fields : tuple of DataField
-        The columns of the source.
-    tasks : int
-        The number of tasks that merge; 1 if no column of the source must be equal to one of the target.
-    follows_buckets : bool
-        Whether the keys decide the bucket, so that a task reads its buckets itself, and only the source is shuffled.
-    """
+    """A MERGE as its tasks receive it."""
 
     context: TableContext
     merge: Merge
     fields: tuple[DataField, ...]
+    # Number of tasks that merge; 1 if the condition has no equality between source and target columns
     tasks: int
+    # Whether the keys decide the bucket: a task reads its buckets itself, only the source is shuffled
     follows_buckets: bool = False
 
     def find_tasks(self, keys: Sequence[pa.Array], row_count: int) -> npt.NDArray[np.int32]:
-        """Return for each row the number of the task that merges the rows with its key.
-
-        Parameters
-        ----------
-        keys : sequence of pyarrow.Array
-            The key columns, in the types of the target.
-        row_count : int
-            The number of rows.
-
-        Returns
-        -------
-        int32 array
-            Equal numbers for keys that are equal.
-        """
+        """Return for each row the task that merges its key. `keys` are columns in the types of the target."""
         if not keys or self.tasks == 1:
             return np.zeros(row_count, np.int32)
         if self.follows_buckets:
@@ -123,21 +98,9 @@ def can_follow_buckets(context: TableContext, merge: Merge) -> bool:
 
 
 def send_units(run: MergeRun, units: Sequence[WorkUnit], tasks: Sequence[int]) -> DataFrame:
-    """Return units as sent rows, before all rows that other tasks send under the numbers of the units.
+    """Return units as sent rows for `receive_unit`; there is at least one unit.
 
-    Parameters
-    ----------
-    run : MergeRun
-        The merge.
-    units : sequence of WorkUnit
-        At least one unit.
-    tasks : sequence of int
-        For each unit the number of the task that gets it.
-
-    Returns
-    -------
-    DataFrame
-        Rows that `receive_unit` understands.
+    The number of a unit is its sender number. A unit arrives before all rows that tasks send under this number.
     """
     batches: list[pa.RecordBatch] = []
     for number, (unit, task) in enumerate(zip(units, tasks, strict=True)):
@@ -165,27 +128,16 @@ def find_bucket_tasks(units: Sequence[WorkUnit], tasks: int) -> list[int]:
 
 @frozen(eq=False)
 class MergeRun:
-    """One run of a MERGE in Spark.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    job : MergeJob
-        The merge.
-    source : DataFrame
-        The rows of the source, as `send_source` returned them.
-    commit_user : str
-        The user of the commit to come.
-    counts, prepared : Accumulator
-        The numbers of changed rows, and the messages of successful tasks.
-    """
+    """One run of a MERGE in Spark."""
 
     spark: SparkSession
     job: MergeJob
+    # Rows in the form that `send_source` returns
     source: DataFrame
     commit_user: str
+    # Changed rows by unit of work and action
     counts: Accumulator[Counts]
+    # Encoded messages of successful tasks
     prepared: Accumulator[tuple[bytes, ...]]
 
 
@@ -239,24 +191,9 @@ class SourceSummary(NamedTuple):
 
 
 def summarize_source(sent: DataFrame, job: MergeJob) -> SourceSummary:
-    """Count the rows of a source, and find the values of its keys.
+    """Run a job that counts the rows of `send_source`, and finds the values of each key column.
 
-    Parameters
-    ----------
-    sent : DataFrame
-        What `send_source` returned.
-    job : MergeJob
-        The merge.
-
-    Returns
-    -------
-    SourceSummary
-        Where keys have many values, the smallest and the largest one.
-
-    Raises
-    ------
-    InvalidRequest, StorageError, Unsupported
-        A task failed in all its attempts.
+    If a key column has many values, the summary has only the smallest and the largest one.
     """
     try:
         rows = sent.mapInArrow(_Summarize(job), _SUMMARY).collect()

@@ -43,20 +43,7 @@ from paimon.spark.types import complete_types, to_batch_schema, to_spark_batch, 
 
 
 def read_numbered_rows(spark: SparkSession, rows: NumberedRows) -> DataFrame:
-    """Return rows and their numbers as a frame, with one partition for each split.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    rows : NumberedRows
-        The rows.
-
-    Returns
-    -------
-    DataFrame
-        Tasks read the files when an action runs.
-    """
+    """Return rows and their numbers as a lazy frame, with one partition for each split."""
     schema = to_spark_schema(rows.arrow_schema)
     if not rows.files:
         return spark.createDataFrame([], schema)
@@ -66,26 +53,9 @@ def read_numbered_rows(spark: SparkSession, rows: NumberedRows) -> DataFrame:
 
 
 def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChanges:
-    """Write the files and the deletion vectors of a change with tasks.
+    """Write the files and the deletion vectors of a change with tasks, and return what to commit.
 
-    Parameters
-    ----------
-    found : DataFrame
-        The number of each row to change, and its new values.
-    change : NumberedChange
-        What changes.
-
-    Returns
-    -------
-    WrittenChanges
-        What to commit.
-
-    Raises
-    ------
-    InvalidRequest
-        A value does not fit its column.
-    StorageError
-        A task failed in all its attempts.
+    The first column of `found` has the number of each row to change, the others its new values.
     """
     spark, context, snapshot = found.sparkSession, change.context, change.rows.snapshot
     found = complete_types(found, [None, *(arrow_type(column.type) for column in change.computed)])

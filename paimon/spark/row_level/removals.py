@@ -31,23 +31,9 @@ _MESSAGES, _FILE, _POSITIONS = "messages", "file", "positions"
 def send_removals(
     found: Sequence[BucketMatches], written: Sequence[CommitMessage], tasks: int, source: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what a task found and wrote, in the form that Spark shuffles.
+    """Yield the rows to remove and the messages of new files, in the form that Spark shuffles to `RemoveRows`.
 
-    Parameters
-    ----------
-    found : sequence of BucketMatches
-        The rows to remove, for each split.
-    written : sequence of CommitMessage
-        The new files.
-    tasks : int
-        The number of tasks that remove rows.
-    source : int
-        The number of the sender.
-
-    Yields
-    ------
-    RecordBatch
-        Rows for `RemoveRows`.
+    `found` has one item for each split. `tasks` counts the receiving tasks; `source` is the number of the sender.
     """
     messages = pa.table({_MESSAGES: pa.array([encode(written)], pa.binary())})
     yield from send_rows(messages, np.array([source % tasks], np.int32), source, 0)
@@ -70,17 +56,10 @@ def send_removals(
 
 @frozen(eq=False)
 class RemoveRows:
-    """The task that removes the rows of its partitions, and returns all messages that it received or made.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    held : mapping of (bytes, int) to BucketVectors
-        The deletion vectors before the change.
-    """
+    """The task that removes the rows of its partitions, and returns all messages that it received or created."""
 
     context: TableContext
+    # Deletion vectors before the change
     held: Mapping[BucketKey, BucketVectors]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:

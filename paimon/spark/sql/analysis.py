@@ -43,26 +43,9 @@ _LOGGER = "SQLQueryContextLogger"
 
 
 def analyze_query(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the data frame of a query, which Spark has analyzed and not run.
+    """Analyze a query in DuckDB's dialect over named frames, without running it, and return its lazy data frame.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    sql : str
-        A query in DuckDB's dialect.
-    frames : mapping of str to DataFrame
-        What the query reads, by name.
-
-    Returns
-    -------
-    DataFrame
-        A lazy frame, which stays valid.
-
-    Raises
-    ------
-    InvalidRequest
-        The query names an unknown column or function, or is not valid on Spark.
+    The frame stays valid although the temporary views of the sources are dropped here.
     """
     names = {own: f"paimon_query_{next(_NUMBERS)}" for own in frames}
     translated = translate_query(sql, names)

@@ -40,13 +40,7 @@ _ROWS = "rows"
 
 @frozen(eq=False)
 class SparkQueries:
-    """Queries in a Spark session; see `paimon.ports.queries.QueryEngine`.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    """
+    """Queries in a Spark session; see `paimon.ports.queries.QueryEngine`."""
 
     reads_files = False
     spark: SparkSession
@@ -59,34 +53,16 @@ class SparkQueries:
         return QuerySource(schema, partial(read_frame, data, schema), data)
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
-        """Run one query; its rows come to this process, one partition of Spark after the other.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
-        """
+        """Run one query; its rows come to this process, one partition of Spark after the other."""
         frame = self.to_frame(sql, sources)
         return read_frame(frame, to_result_schema(frame), in_one_piece=not sources and is_constant(sql))
 
     def describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
-        """Return the columns of a query; Spark analyzes it over frames without rows.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
-        """
+        """Return the columns of a query; Spark analyzes it over frames without rows."""
         return to_result_schema(self._analyze_without_rows(sql, sources))
 
     def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
-        """Return Spark's logical and physical plan; no row is read.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
-        """
+        """Return Spark's logical and physical plan; no row is read."""
         scans = {own: source for own, source in sources.items() if isinstance(source.origin, ScanOrigin | DataFrame)}
         others = {own: self._make_empty_frame(source) for own, source in sources.items() if own not in scans}
         frames = {own: self._open_source(source) for own, source in scans.items()}
@@ -99,20 +75,7 @@ class SparkQueries:
     def to_frame(self, sql: str, sources: Mapping[str, QuerySource]) -> DataFrame:
         """Return the lazy data frame of a query.
 
-        Parameters
-        ----------
-        sql, sources : str, mapping of str to QuerySource
-            As in `run`.
-
-        Returns
-        -------
-        DataFrame
-            Tasks read the tables when an action runs. Metadata tables and Arrow data are read now.
-
-        Raises
-        ------
-        InvalidRequest
-            The query names an unknown column or function.
+        Metadata tables and Arrow data are read now, and other tables by tasks when an action runs.
         """
         return analyze_query(self.spark, sql, {own: self._open_source(source) for own, source in sources.items()})
 
@@ -151,21 +114,10 @@ def _to_nullable(field: pa.Field) -> pa.Field:
 
 
 def read_frame(frame: DataFrame, schema: pa.Schema, in_one_piece: bool = False) -> pa.RecordBatchReader:
-    """Return a reader of the rows of a data frame, in their order.
+    """Return a reader of the rows of a data frame, in their order; Spark runs when the reader is consumed.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows.
-    schema : pyarrow.Schema
-        The columns of the result.
-    in_one_piece : bool
-        Read all rows at once, which is faster for few of them; otherwise one partition after the other.
-
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        Spark runs when it is consumed.
+    The driver receives one partition after the other. `in_one_piece` collects all rows, which is faster for few of
+    them.
     """
     can_collect = in_one_piece and not has_null_parts(frame.schema)
     batches = _collect_batches(frame) if can_collect else _stream_batches(frame)

@@ -23,19 +23,9 @@ _INTERNAL = ("INTERNAL_ERROR", "FAILED_READ_FILE", "TASK_WRITE_FAILED", "STREAM_
 
 
 def to_query_error(error: BaseException, list_functions: Callable[[], Iterable[str]] = tuple) -> PaimonError:
-    """Return the error of a query.
+    """Convert an error that Spark raised; it becomes `InvalidRequest` where the query is at fault.
 
-    Parameters
-    ----------
-    error : BaseException
-        What Spark raised.
-    list_functions : callable
-        Returns the names of all functions, for the hint of an unknown one.
-
-    Returns
-    -------
-    PaimonError
-        InvalidRequest where the query is at fault.
+    `list_functions` returns the names of all functions, for the hint about an unknown one.
     """
     text = str(error)
     found = _CONDITION.search(text)

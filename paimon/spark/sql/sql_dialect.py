@@ -40,26 +40,9 @@ class PaimonSparkDialect(Spark):
 
 
 def translate_query(sql: str, views: Mapping[str, str]) -> str:
-    """Return a query in Spark's dialect.
+    """Translate a query from DuckDB's dialect to Spark's; `views` maps the names of its sources to Spark views.
 
-    Parameters
-    ----------
-    sql : str
-        A query in DuckDB's dialect.
-    views : mapping of str to str
-        The views to read, by the names of the sources in the query.
-
-    Returns
-    -------
-    str
-        The query for `SparkSession.sql`.
-
-    Raises
-    ------
-    InvalidRequest
-        The query reads something else than its sources.
-    Unsupported
-        A part of the query has no form in Spark.
+    Raises `Unsupported` if a part of the query has no form in Spark.
     """
     tree = parse_for_spark(sql)
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -69,13 +52,7 @@ def translate_query(sql: str, views: Mapping[str, str]) -> str:
 
 
 def parse_for_spark(sql: str) -> exp.Expression:
-    """Parse a query of DuckDB's dialect, and write its parts as Spark has them.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not a query.
-    """
+    """Parse a query of DuckDB's dialect, and write its parts as Spark has them."""
     try:
         tree: exp.Expression = sqlglot.parse_one(sql, dialect=_READ)
     except SqlglotError as error:
@@ -222,13 +199,7 @@ def _adapt_select(node: exp.Select) -> exp.Expression:
 
 
 def _adapt_pivot(node: exp.Pivot) -> exp.Expression:
-    """Return a PIVOT or UNPIVOT after a table as it is; Spark has no other form.
-
-    Raises
-    ------
-    Unsupported
-        It has the form of DuckDB's statements.
-    """
+    """Return a PIVOT or UNPIVOT after a table unchanged; refuse DuckDB's statement form, which Spark does not have."""
     if node.this is None:
         return node
     word, hint = ("UNPIVOT", "value FOR name") if node.args.get("unpivot") else ("PIVOT", "sum(value) FOR column")
@@ -236,13 +207,7 @@ def _adapt_pivot(node: exp.Pivot) -> exp.Expression:
 
 
 def _adapt_equality(node: exp.EQ) -> exp.Expression:
-    """Write ``x = ANY (SELECT …)`` with IN, which Spark has.
-
-    Raises
-    ------
-    Unsupported
-        The values are those of a list.
-    """
+    """Write ``x = ANY (SELECT …)`` with IN, which Spark has; refuse ANY over a list."""
     if not isinstance(node.expression, exp.Any):
         return node
     query = node.expression.this.unnest()

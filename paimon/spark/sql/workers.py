@@ -40,13 +40,7 @@ from paimon.table_write import WriteResult
 
 @frozen(eq=False)
 class SparkWorkers:
-    """The tasks of a Spark session; see `paimon.sql.session.Workers`.
-
-    Parameters
-    ----------
-    queries : SparkQueries
-        Evaluates the queries of statements.
-    """
+    """The tasks of a Spark session; see `paimon.sql.session.Workers`."""
 
     queries: SparkQueries
 
@@ -62,28 +56,8 @@ class SparkWorkers:
     ) -> WriteResult:
         """Write the rows of a query with tasks; the rows of VALUES are written by this process.
 
-        Parameters
-        ----------
-        table : Table
-            Where the rows go.
-        sql, sources : str, mapping of str to QuerySource
-            As in `run`.
-        overwrite : bool
-            Replace partitions by the rows.
-        partition : mapping of str to object or None
-            The partitions to replace, as in `Table.overwrite`.
-        read_state : ReadState, optional
-            The oldest snapshot of the table that the query reads.
-
-        Returns
-        -------
-        WriteResult
-            As `Table.write` returns it.
-
-        Raises
-        ------
-        InvalidRequest
-            A value cannot be computed, or does not fit the table. Nothing was committed.
+        The parameters are those of `Workers.write_query`. Nothing is committed if a value cannot be computed or does
+        not fit.
         """
         if not sources and is_constant(sql):
             assign = StoreAssignment(table.table_schema.fields, QUERY_ZONE)
@@ -101,19 +75,9 @@ class SparkWorkers:
             ).execute()
 
     def change_rows(self, change: NumberedChange, sql: str, sources: Mapping[str, QuerySource]) -> WrittenChanges:
-        """Write changed rows of a table without a key with tasks.
+        """Write changed rows of a table without a primary key with tasks, and return what to commit.
 
-        Parameters
-        ----------
-        change : NumberedChange
-            What changes.
-        sql, sources : str, mapping of str to QuerySource
-            The query for the number of each row, and its new values.
-
-        Returns
-        -------
-        WrittenChanges
-            What to commit.
+        The query returns the number of each row to change, then its new values.
         """
         with _translate_errors():
             return write_changed_rows(self.queries.to_frame(sql, sources), change)
@@ -139,71 +103,24 @@ class _TaskTable(Table):
     def update(
         self, set: Mapping[str, Any], where: str | Predicate, *, properties: Mapping[str, str] | None = None
     ) -> WriteResult:
-        """Set columns of rows with tasks.
-
-        Parameters
-        ----------
-        set, where, properties : mapping, str or Predicate, mapping
-            As in `Table.update`.
-
-        Returns
-        -------
-        WriteResult
-            As `Table.update` returns it.
-        """
+        """Set columns of rows with tasks."""
         with _translate_errors():
             return update(self.original, set, where, spark=self.spark, properties=properties)
 
     def compact(
         self, full: bool = False, where: str | Predicate | None = None, *, dry_run: bool = False
     ) -> CompactResult:
-        """Compact the table with tasks.
-
-        Parameters
-        ----------
-        full : bool
-            Whether all sorted runs of a bucket are merged.
-        where : str or Predicate, optional
-            Selects partitions.
-        dry_run : bool
-            Write nothing.
-
-        Returns
-        -------
-        CompactResult
-            The snapshot of the compaction, if there was anything to do, and counts of buckets, files and rows.
-        """
+        """Compact the table with tasks; otherwise as `Table.compact`."""
         return compact(self.original, full, where, dry_run=dry_run, spark=self.spark)
 
     def rescale(self, buckets: int, where: str | Predicate | None = None, *, dry_run: bool = False) -> RescaleResult:
-        """Rewrite partitions with tasks.
-
-        Parameters
-        ----------
-        buckets : int
-            The new number of buckets of each partition.
-        where : str or Predicate, optional
-            Selects partitions.
-        dry_run : bool
-            Write nothing.
-
-        Returns
-        -------
-        RescaleResult
-            The snapshot, and how many partitions, files and rows were rewritten.
-        """
+        """Rewrite partitions with tasks, each with `buckets` buckets; otherwise as `Table.rescale`."""
         return rescale(self.original, buckets, where, dry_run=dry_run, spark=self.spark)
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise an error that a query caused as the error of the query.
-
-    Raises
-    ------
-    InvalidRequest
-        A value cannot be computed.
-    """
+    """Raise the error of a Spark task as an error of its query; `InvalidRequest` if a value cannot be computed."""
     try:
         with mute_error_log():
             yield

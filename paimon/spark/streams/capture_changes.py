@@ -155,26 +155,14 @@ def _refuse_arguments(given: Mapping[str, object], kind: str) -> None:
 
 @frozen(eq=False)
 class _TableCommit:
-    """The commit of one table in a batch of events.
-
-    Parameters
-    ----------
-    commit_user : str
-        The user.
-    identifier : int
-        The identifier.
-    properties : mapping of str to str
-        The properties of the snapshot.
-    sink : StreamSink, optional
-        The table as the target of a batch of a stream.
-    is_committed : bool
-        Whether the table has the batch already.
-    """
+    """The commit of one table in a batch of events."""
 
     commit_user: str
     identifier: int
     properties: Mapping[str, str] = field(factory=dict)
+    # None outside of a stream
     sink: StreamSink | None = None
+    # Whether the table already has the batch, so its rows are not written again
     is_committed: bool = False
 
     def publish(self, table: Table, messages: list[CommitMessage]) -> WriteResult:
@@ -187,19 +175,10 @@ class _TableCommit:
 
 @frozen(eq=False)
 class _CallCommits:
-    """The commits of one call for a batch frame.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    commit_user : str, optional
-        The user; by default a new one, or that of the running stream.
-    commit_identifier : int, optional
-        The identifier.
-    """
+    """The commits of one call for a batch frame."""
 
     spark: SparkSession
+    # None means a new user, or that of the running stream
     commit_user: str | None
     commit_identifier: int | None
 
@@ -217,15 +196,7 @@ class _CallCommits:
 
 @frozen(eq=False)
 class _StreamCommits:
-    """The commits of one batch of a stream.
-
-    Parameters
-    ----------
-    checkpoint : str
-        The checkpoint of the query.
-    number : int
-        The batch.
-    """
+    """The commits of one batch of a stream."""
 
     checkpoint: str
     number: int
@@ -255,50 +226,22 @@ class _StreamCommits:
 
 @frozen(eq=False)
 class _Capture:
-    """What a call of `cdc` does with each batch of events.
-
-    Parameters
-    ----------
-    table : Table, str, mapping, or callable
-        The argument of `cdc`.
-    event_format : EventFormat
-        How to read the events.
-    dead_letters : Table or str, optional
-        The dead-letter table.
-    merge_schema : bool
-        Whether to add columns.
-    tasks : int, optional
-        Number of writing tasks.
-    opened : tuple of TableSchema
-        The schemas of the tables at the call, unless the argument is callable.
-    """
+    """The arguments of a call of `cdc`, which writes each batch of events with them."""
 
     table: SparkTargets
     event_format: EventFormat
     dead_letters: Table | str | None
+    # Whether to add columns that the events have and the table lacks
     merge_schema: bool
+    # Number of writing tasks
     tasks: int | None
+    # Schemas of the tables at the time of the call; empty if `table` is callable
     opened: tuple[TableSchema, ...] = ()
 
     def write(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> CdcResult:
-        """Write a batch of events.
+        """Write a batch of events, and commit it to each table.
 
-        Parameters
-        ----------
-        frame : DataFrame
-            The events.
-        commits : _CallCommits or _StreamCommits
-            The commit of each table.
-
-        Returns
-        -------
-        CdcResult
-            The commits and the numbers of events.
-
-        Raises
-        ------
-        InvalidRequest
-            An event cannot be read and there is no dead-letter table.
+        Raises `InvalidRequest` if an event cannot be read and there is no dead-letter table.
         """
         targets, letters = self._prepare(frame, commits)
         tables = [(table, commits.open(table)) for table in targets.tables]
@@ -373,23 +316,15 @@ class _CommitEvents:
 
 @frozen(eq=False)
 class _WriteRows:
-    """Writes the converted rows of each table.
+    """Write the converted rows of each table."""
 
-    Parameters
-    ----------
-    converted : DataFrame
-        The rows of all tables.
-    present : frozenset of int
-        The numbers of the tables that have rows.
-    tasks : int, optional
-        Number of writing tasks.
-    wanted : tuple of mapping of str to DataType
-        By table the columns that it gets with its rows; empty if none are added.
-    """
-
+    # Rows of all tables; the column `target` has the number of the table
     converted: DataFrame
+    # Numbers of the tables that have rows
     present: frozenset[int]
+    # Number of writing tasks
     tasks: int | None
+    # For each table, the columns to add with its rows; empty if no table gets columns
     wanted: tuple[Mapping[str, DataType], ...]
 
     def __call__(self, number: int, table: Table, commit: _TableCommit) -> WriteResult:

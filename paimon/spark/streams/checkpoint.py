@@ -57,39 +57,18 @@ def _name_user(query_id: str) -> str:
 
 @frozen(eq=False)
 class Checkpoint:
-    """The checkpoint of a stream into one table.
-
-    Parameters
-    ----------
-    location : str
-        The directory or URL.
-    files : FileIO
-        Reads and writes it.
-    record : str
-        The file that records the table. With a file of its own, a table may join a stream that runs already.
-    """
+    """The checkpoint of a stream into one table."""
 
     location: str
     files: FileIO
+    # The file that names the table; a file of its own lets a table join a stream that already runs
     record: str = _RECORD
 
     @classmethod
     def of(cls, path: str, table: Table, is_one_of_several: bool = False) -> Checkpoint:
-        """Return the checkpoint at a path, which is read with the storage options of a table in the same storage.
+        """Return the checkpoint at a path. It uses the storage options of the table if both are in the same storage.
 
-        Parameters
-        ----------
-        path : str
-            The path or URL.
-        table : Table
-            The table of the stream.
-        is_one_of_several : bool
-            Whether the stream writes to several tables.
-
-        Returns
-        -------
-        Checkpoint
-            The checkpoint.
+        With `is_one_of_several`, the stream writes to several tables, and each has its own record file.
         """
         location = location_of(path)
         _, storage, _, _ = find_recipe(table.engine)
@@ -103,12 +82,7 @@ class Checkpoint:
     def find_user(self) -> str:
         """Return the commit user of the stream.
 
-        Raises
-        ------
-        InvalidRequest
-            The directory is not the checkpoint of a query that was started.
-        CorruptTable
-            The file with the id of the query cannot be read.
+        Raises `InvalidRequest` if the directory is not the checkpoint of a query that has started.
         """
         path = f"{self.location}/metadata"
         try:
@@ -123,10 +97,7 @@ class Checkpoint:
     def find_batch(self, number: int) -> StreamBatch:
         """Return a batch with the time and the hash of its plan.
 
-        Raises
-        ------
-        Unsupported
-            The checkpoint does not have the plan, so that no replay of the batch could be recognized.
+        Raises `Unsupported` if the checkpoint lacks the plan, because a replay of the batch could not be detected.
         """
         path = f"{self.location}/offsets/{number}"
         try:
@@ -140,17 +111,10 @@ class Checkpoint:
         return StreamBatch(number, _parse_plan_time(plan), plan_hash=hashlib.sha256(plan).hexdigest())
 
     def find_first_batch(self, table: Table) -> int | None:
-        """Check that a table is the one that the checkpoint records, and return its first batch.
+        """Return the number of the table's first batch; None if the checkpoint does not record the table yet.
 
-        Returns
-        -------
-        int or None
-            None if the checkpoint does not record the table yet.
-
-        Raises
-        ------
-        InvalidRequest
-            It is another table, was created again, or has another primary key.
+        Raises `InvalidRequest` if the record names another table, or the table was recreated or has another primary
+        key.
         """
         path = f"{self.location}/{self.record}"
         try:
@@ -161,24 +125,9 @@ class Checkpoint:
         return recorded.first_batch
 
     def bind(self, table: Table, number: int) -> int:
-        """Record the table at its first batch; later, check that it is still the same table.
+        """Record the table before batch `number`, its first one, is committed; later, check that it is the same table.
 
-        Parameters
-        ----------
-        table : Table
-            The table.
-        number : int
-            The batch that is about to be committed.
-
-        Returns
-        -------
-        int
-            The first batch of the table.
-
-        Raises
-        ------
-        InvalidRequest
-            It is another table, was created again, or has another primary key, or the stream began with another target.
+        Raises `InvalidRequest` as `find_first_batch`, and if the stream began with another target.
         """
         first = self.find_first_batch(table)
         if first is not None:
@@ -207,46 +156,21 @@ class Checkpoint:
 
 @frozen
 class CommitName:
-    """What identifies the commits of one call of `write` or `cdc` to one table.
+    """What identifies the commits of one call of `write` or `cdc` to one table."""
 
-    Parameters
-    ----------
-    user : str, optional
-        The commit user; None for a new one.
-    properties : mapping of str to str
-        The properties of the snapshots.
-    """
-
+    # None means a new commit user
     user: str | None
+    # Properties of the snapshots
     properties: Mapping[str, str] = field(factory=dict)
 
     @classmethod
     def of(
         cls, spark: SparkSession, table: Table, commit_user: str | None, commit_identifier: int | None
     ) -> CommitName:
-        """Return what identifies the commits of a call, whose commit user may be that of a running stream.
+        """Return the identity of the commits of a call; inside `foreachBatch` it can be that of the running stream.
 
-        Parameters
-        ----------
-        spark : SparkSession
-            The session of the rows.
-        table : Table
-            The table.
-        commit_user, commit_identifier : str, int, optional
-            What the caller gave.
-
-        Returns
-        -------
-        CommitName
-            Inside `foreachBatch`, a call with an identifier and no user commits as the stream, so that a repeated batch
-            is recognized.
-
-        Raises
-        ------
-        InvalidRequest
-            There is no user for the identifier, or the batch may be in the table already.
-        Unsupported
-            The checkpoint of the stream cannot be found, or it does not have the plan of the batch.
+        This applies to a call with an identifier and no user: a repeated batch is then detected. It is refused if the
+        stream is unknown, the batch may already be committed, or the checkpoint lacks the plan of the batch.
         """
         if commit_user is not None or commit_identifier is None:
             return cls(commit_user)
@@ -282,51 +206,19 @@ def _find_running_checkpoint(spark: SparkSession, query_id: str) -> str:
 
 @frozen(eq=False)
 class StreamSink:
-    """A table as the target of one batch of a stream.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    commit_user : str
-        The commit user of the stream.
-    checkpoint : Checkpoint
-        The checkpoint of the stream.
-    batch : StreamBatch
-        The batch as Spark numbers it.
-    """
+    """A table as the target of one batch of a stream."""
 
     table: Table
     commit_user: str
     checkpoint: Checkpoint
+    # Numbered by Spark, not by the batches of this table
     batch: StreamBatch
 
     @classmethod
     def open(cls, table: Table, path: str, number: int, is_one_of_several: bool = False) -> StreamSink:
-        """Open a target of the stream with this checkpoint, whose query has started.
+        """Open a table as target of the stream with this checkpoint, whose query has started.
 
-        Parameters
-        ----------
-        table : Table
-            The target.
-        path : str
-            The path or URL of the checkpoint.
-        number : int
-            The batch.
-        is_one_of_several : bool
-            Whether the stream writes to several tables.
-
-        Returns
-        -------
-        StreamSink
-            The target.
-
-        Raises
-        ------
-        InvalidRequest
-            The directory is not the checkpoint of a query that was started.
-        Unsupported
-            The checkpoint does not have the plan of the batch.
+        With `is_one_of_several`, the stream writes to several tables. Raises `Unsupported` as `Checkpoint.find_batch`.
         """
         checkpoint = Checkpoint.of(path, table, is_one_of_several)
         return cls(table, checkpoint.find_user(), checkpoint, checkpoint.find_batch(number))
@@ -334,11 +226,8 @@ class StreamSink:
     def is_committed(self) -> bool:
         """Return whether the table has the batch; the first batch records the table in the checkpoint.
 
-        Raises
-        ------
-        InvalidRequest
-            The checkpoint and the table do not belong together, the table has the batch with another plan, or the
-            snapshots do not reach back to the batch.
+        Raises `InvalidRequest` if the table does not belong to the checkpoint, has the batch with another plan, or its
+        snapshots do not reach back to the batch.
         """
         is_first_attempt = self.checkpoint.find_first_batch(self.table) is None
         number = self.batch.number
@@ -351,24 +240,9 @@ class StreamSink:
         return self.batch.number - (self.checkpoint.find_first_batch(self.table) or 0)
 
     def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> WriteResult:
-        """Commit the batch; an empty one makes a snapshot too, which shows that the batch is committed.
+        """Commit the batch; an empty one creates a snapshot too, which shows that the batch is committed.
 
-        Parameters
-        ----------
-        builder : BatchWriteBuilder
-            The builder of the tasks' writers.
-        messages : sequence of CommitMessage
-            What they prepared.
-
-        Returns
-        -------
-        WriteResult
-            What the batch added.
-
-        Raises
-        ------
-        InvalidRequest, CommitConflict, CommitOverwritten, Unsupported
-            The commit was refused; see `commit_messages`.
+        `builder` made the writers of the tasks. Errors are those of `commit_messages`.
         """
         commit, identifier = evolve(builder.new_commit(), ignore_empty=False), self.find_identifier()
         return commit_messages(commit, messages, self.batch.properties, identifier)

@@ -54,16 +54,9 @@ class StreamPartition(InputPartition):
 
 
 class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
-    """Reader of a stream; errors wait for the first call, because Spark loses those of its creation.
+    """Reader of a stream. Errors of its creation are raised by the first call, because Spark would lose them.
 
-    Parameters
-    ----------
-    options : SourceOptions
-        The options of the read.
-    schema : StructType
-        The columns.
-    schema_id : int, optional
-        The schema of the table that has these columns; None if the user chose them.
+    `schema_id` is the table schema with these columns; None if the user chose the columns.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType, schema_id: int | None) -> None:
@@ -103,12 +96,8 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, with the Arrow types that Spark requires.
 
-        Raises
-        ------
-        NotFound
-            The snapshot of a split expired while it was read.
-        InvalidRequest
-            There are rows of kind -U or -D, and no column for row kinds.
+        Raises `NotFound` if the snapshot expired during the read. Without a column for row kinds, -U and -D rows are
+        refused.
         """
         schema = to_batch_schema(self._schema)
         if not isinstance(partition, StreamPartition):

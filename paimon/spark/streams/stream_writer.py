@@ -39,10 +39,7 @@ class PaimonStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Commit the messages of all tasks on the driver, unless the table has the batch.
 
-        Raises
-        ------
-        InvalidRequest, Unsupported
-            The stream and the table do not belong together, or the batch was planned again. The new files are deleted.
+        The new files are deleted if the stream and the table do not belong together, or the batch was planned again.
         """
         prepared = decode_messages(messages)
         try:

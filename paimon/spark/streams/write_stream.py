@@ -148,29 +148,15 @@ def _find_default_checkpoint(frame: DataFrame, query_name: str | None) -> str:
 
 @frozen(eq=False)
 class _CommitBatch:
-    """The function that Spark calls on the driver for each batch.
-
-    Parameters
-    ----------
-    table : Table or str
-        The argument of `write_stream`.
-    options : mapping of str to object, optional
-        Dynamic table options.
-    checkpoint : str
-        The checkpoint of the query.
-    replaces : bool
-        Whether each batch replaces the whole table.
-    kind_column : str, optional
-        Column with row kinds.
-    tasks : int, optional
-        Number of writing tasks.
-    """
+    """The function that Spark calls on the driver for each batch."""
 
     table: Table | str
     options: Mapping[str, object] | None
     checkpoint: str
+    # Whether each batch replaces the whole table
     replaces: bool
     kind_column: str | None
+    # Number of writing tasks
     tasks: int | None
     __name__: str = field(default="commit_batch", init=False)
 

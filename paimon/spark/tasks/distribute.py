@@ -23,19 +23,9 @@ _MESSAGE, _REPORT, _TABLE, _COUNT = b"M", b"R", b"T", b"C"
 
 
 def distribute_table(table: Table, spark: SparkSession) -> Table:
-    """Return the table with an executor that runs each task as a Spark task.
+    """Return the table with an executor that runs its compactions, checks and deletions as Spark tasks.
 
-    Parameters
-    ----------
-    table : Table
-        A table on storage that the executors reach.
-    spark : SparkSession
-        The session.
-
-    Returns
-    -------
-    Table
-        The same table; its compactions, checks and deletions use Spark.
+    The storage of the table must be accessible from the executors.
     """
     executor = spark_executor(spark, encode_result, decode_result)
     return table.with_engine(evolve(table.engine, executor=executor))
@@ -56,13 +46,7 @@ def encode_result(result: TaskResult) -> bytes:
 
 
 def decode_result(data: bytes) -> TaskResult:
-    """Return the result that a task encoded.
-
-    Raises
-    ------
-    CorruptTable
-        The bytes have an unknown type.
-    """
+    """Return the result that a task encoded; raise `CorruptTable` for bytes of an unknown type."""
     kind, content = data[:1], data[1:]
     if kind == _MESSAGE:
         (message,) = decode(content)

@@ -34,27 +34,10 @@ _SCHEMA = StructType([StructField(_MESSAGES, BinaryType(), False)])
 def run_message_tasks(
     frame: DataFrame | DistributedTasks, write: WriteTask, prepared: Accumulator[tuple[bytes, ...]] | None = None
 ) -> Iterator[CommitMessage]:
-    """Run one task for each partition of a frame.
+    """Run `write` once for each partition of a frame; it returns the encoded messages of one task.
 
-    Parameters
-    ----------
-    frame : DataFrame or DistributedTasks
-        The rows to write, in the partitions of the tasks; or the tasks themselves.
-    write : callable
-        Writes the rows of one partition, or runs one task, and returns the encoded messages.
-    prepared : Accumulator, optional
-        From `collect_prepared`: the messages that earlier stages of the job added to it.
-
-    Yields
-    ------
-    CommitMessage
-        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised. Spark
-        Connect does not return the latter, so their files become orphan files.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported, StorageError
-        A task failed in all its attempts.
+    Yields the messages of all tasks. If Spark fails, yields those in `prepared` (earlier stages and successful tasks),
+    then raises the error. Spark Connect does not return these, so their files become orphan files.
     """
     if prepared is None and not is_remote(frame.sparkSession):
         prepared = collect_prepared(frame.sparkSession)
@@ -99,12 +82,9 @@ class MessageAccumulator(AccumulatorParam):
 
 
 class TaskAccumulator(AccumulatorParam):
-    """Accumulator of the numbers of finished tasks. The driver reports each; a task that ran twice counts once.
+    """Accumulator of the numbers of finished tasks; a task that ran twice counts once.
 
-    Parameters
-    ----------
-    report : callable, optional
-        Called on the driver with the count of finished tasks. It does not travel to the tasks.
+    `report` is called on the driver with the count of finished tasks. It is not pickled for the tasks.
     """
 
     def __init__(self, report: Callable[[int], None] | None = None) -> None:
@@ -129,23 +109,9 @@ FinishedTasks: TypeAlias = Accumulator[frozenset[int]] | None
 
 
 def watch_tasks(spark: SparkSession, observer: Observer, activity: str, total: int) -> FinishedTasks:
-    """Return an accumulator by which tasks of one stage report, while it runs, that they have finished.
+    """Return an accumulator for `report_finished_task`, which reports the progress of one stage while it runs.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    observer : Observer
-        Receives the progress.
-    activity : str
-        The name of the activity.
-    total : int
-        The number of tasks.
-
-    Returns
-    -------
-    Accumulator or None
-        The argument of `report_finished_task`. None with Spark Connect, which has no accumulators.
+    None with Spark Connect, which has no accumulators.
     """
     if is_remote(spark):
         return None

@@ -34,25 +34,9 @@ _SENT_BYTES = 16 * 1024 * 1024
 def route_rows(
     frame: DataFrame, builder: BatchWriteBuilder, tasks: int, read: RowReader, *, ordered: bool
 ) -> DataFrame:
-    """Return the rows in the partitions of the tasks that write them, for `write_routed_rows`.
+    """Shuffle rows, encoded by `send_rows`, to the tasks that write them with `write_routed_rows`.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows.
-    builder : BatchWriteBuilder
-        The builder of the write.
-    tasks : int
-        The number of writers.
-    read : callable
-        Returns the rows of the frame's batches.
-    ordered : bool
-        Keep the order of the rows of each source task.
-
-    Returns
-    -------
-    DataFrame
-        Sent rows; see `paimon.spark.tasks.shuffle`.
+    `read` decodes the batches that Spark passes to a task. `ordered` keeps the order of rows within each source task.
     """
     send = _SendRows(builder, tasks, read_task_bucket_counts(builder.context), read)
     sent = frame.mapInArrow(send, ROWS_SCHEMA)
@@ -60,22 +44,7 @@ def route_rows(
 
 
 def write_routed_rows(builder: BatchWriteBuilder, kind_column: str | None, batches: Iterator[pa.RecordBatch]) -> bytes:
-    """Write the rows that one task received.
-
-    Parameters
-    ----------
-    builder : BatchWriteBuilder
-        Makes the writer of the table.
-    kind_column : str or None
-        Column with row kinds.
-    batches : iterator of pyarrow.RecordBatch
-        Sent rows.
-
-    Returns
-    -------
-    bytes
-        The encoded commit messages.
-    """
+    """Write the rows that one task received, and return its encoded commit messages."""
     with builder.new_write() as writer:
         for received in receive_rows(batches):
             writer.write(received.rows, kind_column)
@@ -103,20 +72,7 @@ class _SendRows:
 
 
 def gather_rows(parts: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
-    """Join adjacent parts of the same schema.
-
-    Parameters
-    ----------
-    parts : iterable of Table
-        The rows in their order.
-    size_bytes : int
-        A part with so many bytes gets no further rows.
-
-    Yields
-    ------
-    Table
-        The same rows in the same order.
-    """
+    """Concatenate adjacent tables of the same schema, in order, until a table has at least `size_bytes` bytes."""
     gathered: list[pa.Table] = []
     held_bytes = 0
     for part in parts:

@@ -27,21 +27,9 @@ from paimon.operations.write.route_dynamic import TaskRouter
 
 
 def choose_tasks(spark: SparkSession, table: TableDefinition, tasks: int | None = None) -> int:
-    """Return the number of tasks that write a table.
+    """Return the number of tasks that write a table: `tasks` if given, else the option of dynamic-bucket tables.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    table : TableDefinition
-        The table.
-    tasks : int, optional
-        The number that the caller gave.
-
-    Returns
-    -------
-    int
-        Without it, for dynamic buckets that of the option, otherwise Spark's default parallelism.
+    Without either, it is Spark's default parallelism.
     """
     is_dynamic = table.bucket_mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
     chosen = table.options.dynamic_bucket_assigner_parallelism if is_dynamic else None
@@ -53,18 +41,6 @@ def list_task_options(table: TableDefinition, tasks: int) -> dict[str, str]:
 
     Tasks that write dynamic buckets share those of each partition. Partitions of postponed tables get a bucket for each
     task. If rows are not routed, several tasks share a bucket, and each would compact it, so compaction is disabled.
-
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    tasks : int
-        The number of tasks.
-
-    Returns
-    -------
-    dict of str to str
-        Dynamic options.
     """
     if table.bucket_mode is BucketMode.DYNAMIC:
         return {"dynamic-bucket.assigner-parallelism": str(tasks)}
@@ -96,20 +72,12 @@ def read_task_bucket_counts(context: TableContext) -> Mapping[bytes, int] | None
 
 @frozen(eq=False)
 class RowRouting:
-    """Which task writes a row; a picklable value, from which each task opens a router.
+    """Which task writes a row; a picklable value, from which each task opens a router."""
 
-    Parameters
-    ----------
-    context : TableContext
-        The table as tasks write it.
-    tasks : int
-        The number of tasks.
-    counts : mapping of bytes to int, optional
-        For postponed tables: the number of buckets of each partition.
-    """
-
+    # The table with the options of the writing tasks
     context: TableContext
     tasks: int
+    # Number of buckets by partition, for postponed tables only
     counts: Mapping[bytes, int] | None = None
 
     @classmethod
@@ -141,19 +109,7 @@ class RowRouter:
 def check_writers(table: TableDefinition, messages: Sequence[CommitMessage]) -> None:
     """Check that each bucket of a primary-key table was written by one task.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    messages : sequence of CommitMessage
-        What the tasks prepared.
-
-    Raises
-    ------
-    HashIndexConflict
-        The tasks read different hash indexes, because another commit was published between their reads.
-    InvalidRequest
-        Two tasks wrote one bucket.
+    Raises `HashIndexConflict`, after which the caller retries: another commit changed the hash index between the tasks.
     """
     if not table.schema.primary_keys:
         return
@@ -169,11 +125,6 @@ def check_one_writer_per_bucket(messages: Sequence[CommitMessage]) -> None:
     """Check that no two tasks wrote the same bucket, because their sequence numbers would be equal.
 
     Postponed rows have no sequence numbers, so any number of tasks may write them.
-
-    Raises
-    ------
-    InvalidRequest
-        Two tasks wrote one bucket.
     """
     seen: set[tuple[bytes, int]] = set()
     for message in (m for m in messages if m.bucket != POSTPONED):

@@ -50,23 +50,10 @@ class ReceivedRows(NamedTuple):
 
 
 def send_rows(rows: pa.Table, tasks: npt.NDArray[np.int32], source: int, position: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows in the form that Spark shuffles.
+    """Yield rows in the form that Spark shuffles: one record in `ROWS_SCHEMA` for each receiving task.
 
-    Parameters
-    ----------
-    rows : Table
-        The rows; the metadata of its schema is sent, too.
-    tasks : int32 array
-        For each row the number of the task that gets it.
-    source : int
-        The number of the sender.
-    position : int
-        The number of this call of the sender, ascending.
-
-    Yields
-    ------
-    RecordBatch
-        One row for each task, in `ROWS_SCHEMA`.
+    `tasks` has the receiver of each row. `source` is the number of the sender, and `position` that of its call,
+    ascending. The schema metadata of `rows` is sent too.
     """
     present = np.unique(tasks).tolist()
     for task in present:
@@ -99,18 +86,7 @@ def shuffle_rows(frame: DataFrame, tasks: int) -> DataFrame:
 
 
 def receive_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ReceivedRows]:
-    """Yield the rows that one task received.
-
-    Parameters
-    ----------
-    batches : iterable of RecordBatch
-        Batches of a frame from `shuffle_rows`.
-
-    Yields
-    ------
-    ReceivedRows
-        In ascending order of sources.
-    """
+    """Yield the rows that one task received from `shuffle_rows`, in ascending order of source and position."""
     for batch in batches:
         for task, source, position, rows in zip(*batch.columns, strict=True):
             yield ReceivedRows(task.as_py(), source.as_py(), decode_rows(rows.as_buffer()), position.as_py())

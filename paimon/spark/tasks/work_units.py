@@ -25,17 +25,11 @@ def _to_splits(values: Iterable[DataSplit]) -> tuple[DataSplit, ...]:
 
 @frozen(eq=False)
 class WorkUnit:
-    """Splits of one bucket that one task changes.
+    """Splits of one bucket that one task changes."""
 
-    Parameters
-    ----------
-    splits : tuple of DataSplit
-        One or more splits.
-    vectors : BucketVectors
-        The deletion vectors of the bucket, if the unit is the whole bucket.
-    """
-
+    # At least one split
     splits: tuple[DataSplit, ...] = field(converter=_to_splits)
+    # Deletion vectors of the bucket; empty if the unit is only a part of the bucket
     vectors: BucketVectors
 
     @property
@@ -50,23 +44,9 @@ def plan_units(
     predicate: Predicate | None,
     held: Mapping[BucketKey, BucketVectors] | None = None,
 ) -> list[WorkUnit]:
-    """Plan the units that can have rows for which a predicate is true.
+    """Plan the units that can have rows for which a predicate over stored columns is true, in the order of the plan.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to read.
-    predicate : Predicate, optional
-        Over stored columns.
-    held : mapping of (bytes, int) to BucketVectors, optional
-        The deletion vectors of append tables.
-
-    Returns
-    -------
-    list of WorkUnit
-        In the order of the plan.
+    `held` has the current deletion vectors of an append table.
     """
     splits = plan_scan(context, ScanRequest(snapshot, predicate)).splits
     groups: dict[object, list[DataSplit]] = {}

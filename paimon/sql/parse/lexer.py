@@ -36,37 +36,15 @@ _UNCLOSED = {"'": "the text is not closed", '"': "the name is not closed", "`": 
 
 @frozen
 class SqlToken(Token):
-    """A token with the position after it.
-
-    Parameters
-    ----------
-    end : int
-        The position after the token. A hint ``/*+ … */`` has the kind ``hint``, and its text is between the signs.
-    """
+    """A token with the position after it. A hint ``/*+ … */`` has the kind ``hint``; its text has no delimiters."""
 
     end: int = 0
 
 
 def syntax_error(text: str, position: int, reason: str, hint: str | None = None, first_line: int = 1) -> InvalidRequest:
-    """Build the error of a wrong text: the line, and a caret below the position.
+    """Build the error of an invalid statement, for the caller to raise: the line, and a caret below the position.
 
-    Parameters
-    ----------
-    text : str
-        The statement.
-    position : int
-        Where it goes wrong.
-    reason : str
-        What was expected.
-    hint : str, optional
-        What the user can do.
-    first_line : int
-        The number of the first line of `text` in its script.
-
-    Returns
-    -------
-    InvalidRequest
-        For the caller to raise.
+    `reason` names what was expected. `first_line` is the line number in the script at which `text` begins.
     """
     reason, hint = mask_quoted(reason, text), None if hint is None else mask_quoted(hint, text)
     text = mask_statement(text)
@@ -83,10 +61,7 @@ def syntax_error(text: str, position: int, reason: str, hint: str | None = None,
 def tokenize(text: str, first_line: int = 1) -> tuple[SqlToken, ...]:
     """Split a script into tokens without comments; the last token is of kind ``end``.
 
-    Raises
-    ------
-    InvalidRequest
-        A text, a name or a comment has no end, or the script is too long.
+    Refuses unclosed strings, names and comments, and scripts above a size limit.
     """
     if len(text) > LONGEST_SCRIPT:
         raise InvalidRequest(
@@ -137,15 +112,12 @@ def _unquote(kind: str, raw: str) -> str:
 class StatementReader(TokenReader):
     """A parser state: it reads the tokens of one statement from left to right.
 
-    Parameters
-    ----------
-    first_line : int
-        The number of the first line of the statement in its script.
-    known_tokens : tuple of SqlToken, optional
-        The tokens of the text, if they are known.
+    A method that reads something raises `InvalidRequest` with the position if another token comes next.
     """
 
+    # Line number in the script at which the statement begins
     first_line: int = 1
+    # Tokens of the text; None means that they are computed here
     known_tokens: tuple[SqlToken, ...] | None = field(default=None, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -163,59 +135,29 @@ class StatementReader(TokenReader):
         return f"{token.text!r}" if token.kind != "literal" else f"the text '{token.text}'"
 
     def expect(self, *words: str) -> None:
-        """Read these words (or symbols).
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read these words (or symbols)."""
         if not self.read_if_next(*words):
             raise self.error(f"expected {' '.join(words)}, not {self.describe_next()}")
 
     def expect_end(self) -> None:
-        """Check that the statement ends here.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Check that the statement ends here."""
         if self.current.kind != "end":
             raise self.error(f"expected the end of the statement, not {self.describe_next()}")
 
     def name(self) -> str:
-        """Read a name, quoted or not.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read a name, quoted or not."""
         if self.current.kind not in ("word", "quoted"):
             raise self.error(f"expected a name, not {self.describe_next()}")
         return self.advance().text
 
     def literal(self) -> str:
-        """Read a text in single quotes and return it without the quotes.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read a string in single quotes, and return it without the quotes."""
         if self.current.kind != "literal":
             raise self.error(f"expected a text in single quotes, not {self.describe_next()}")
         return self.advance().text
 
     def object_name(self) -> tuple[str, ...]:
-        """Read a name of up to three parts, separated by dots.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next, or there are more parts.
-        """
+        """Read a name of up to three parts, separated by dots."""
         parts = [self.name()]
         while self.read_if_next("."):
             parts.append(self.name())
@@ -230,13 +172,7 @@ class StatementReader(TokenReader):
         return self.text[start:].rstrip()
 
     def names_in_parentheses(self) -> tuple[str, ...]:
-        """Read a list of names in parentheses.
-
-        Raises
-        ------
-        InvalidRequest
-            Another token comes next.
-        """
+        """Read a list of names in parentheses."""
         self.expect("(")
         names = [self.name()]
         while self.read_if_next(","):
@@ -261,18 +197,7 @@ def blank_comments(text: str) -> str:
 
 
 def split_statements(script: str) -> list[StatementReader]:
-    """Split a script at its semicolons; statements without a token are left out.
-
-    Parameters
-    ----------
-    script : str
-        Statements, separated by semicolons.
-
-    Returns
-    -------
-    list of StatementReader
-        One for each statement, in order.
-    """
+    """Split a script at its semicolons; statements without a token are left out."""
     text = blank_comments(script)
     readers: list[StatementReader] = []
     tokens: list[SqlToken] = []

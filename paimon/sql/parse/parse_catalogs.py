@@ -122,13 +122,7 @@ def _show_columns(reader: StatementReader) -> Statement:
 
 
 def parse_call(reader: StatementReader) -> Statement:
-    """Read ``sys.procedure(value, name => value, …)``.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is no such call.
-    """
+    """Read ``sys.procedure(value, name => value, …)``."""
     *parts, procedure = reader.object_name()
     if [part.lower() for part in parts[-1:]] != ["sys"]:
         raise reader.error("expected the name of a procedure, such as sys.compact", hint="CALL sys.help() lists them")

@@ -33,15 +33,7 @@ def _merge(reader: StatementReader) -> Statement:
 
 
 def _read_source(reader: StatementReader) -> tuple[Query, str]:
-    """Read a table or a query, and the alias after it.
-
-    Returns
-    -------
-    Query
-        All rows of the source.
-    str
-        Its alias, or else the last part of its name.
-    """
+    """Read a table or a query, and its alias; without an alias, return the last part of the table's name."""
     line, start = reader.line_of_next(), reader.current.start
     text = read_expression(reader, ("ON",))
     try:
@@ -75,13 +67,7 @@ def _read_clause(reader: StatementReader, target: str) -> MergeWhen:
 
 
 def _read_inserted(reader: StatementReader) -> Mapping[str, str] | None:
-    """Read ``*``, or columns and their expressions.
-
-    Raises
-    ------
-    InvalidRequest
-        There are more or fewer expressions than columns, or a column is named twice.
-    """
+    """Read ``*`` (None), or columns and their expressions; refuse unequal numbers and repeated columns."""
     if reader.read_if_next("*"):
         return None
     columns = reader.names_in_parentheses()

@@ -49,15 +49,7 @@ _TYPES = {"BYTES": "BLOB", "TIMESTAMP_LTZ": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIM
 
 
 def begins_subquery(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a parenthesis is open at a place of a text, with a query directly in it.
-
-    Parameters
-    ----------
-    tokens : sequence of Token
-        The text; the last token is its end.
-    place : int
-        The position of a token.
-    """
+    """Return whether the token at index `place` is an open parenthesis that a query follows."""
     token = tokens[place]
     if token.kind != "symbol" or token.text != "(":
         return False
@@ -66,24 +58,9 @@ def begins_subquery(tokens: Sequence[Token], place: int) -> bool:
 
 
 def parse_query(reader: StatementReader) -> Query:
-    """Read a query that ends where its statement ends.
+    """Read a query from its first word to the end of its statement.
 
-    Parameters
-    ----------
-    reader : StatementReader
-        At the first word of the query.
-
-    Returns
-    -------
-    Query
-        Its tree and its tables.
-
-    Raises
-    ------
-    InvalidRequest
-        The text is not a query; the message shows where.
-    Unsupported
-        The query contains a clause that is not supported.
+    Raises `Unsupported` if the query contains a clause that is not supported.
     """
     tokens = [
         token for token in reader.tokens[reader.position :] if isinstance(token, SqlToken) and token.kind != "end"
@@ -97,13 +74,7 @@ def parse_query(reader: StatementReader) -> Query:
 
 
 def _to_query(tree: exp.Expression, body: str, marked: Mapping[str, tuple[tuple[str, ...], Options]]) -> Query:
-    """Return a query from its tree.
-
-    Raises
-    ------
-    Unsupported
-        The tree is that of another statement.
-    """
+    """Return a query from its tree; raise `Unsupported` if the tree is that of another statement."""
     if isinstance(tree, exp.Values):
         after = {part: tree.args.pop(part) for part in ("order", "limit", "offset") if tree.args.get(part)}
         tree = exp.select("*").from_(exp.alias_(tree, "v", table=True))
@@ -129,13 +100,7 @@ class _NormalText:
     _starts: list[tuple[int, int]] = field(factory=list)
 
     def parse(self) -> exp.Expression:
-        """Return the syntax tree.
-
-        Raises
-        ------
-        InvalidRequest
-            The text is not SQL.
-        """
+        """Return the syntax tree."""
         self._check_commas()
         sql = self._build()
         try:
@@ -161,13 +126,7 @@ class _NormalText:
         return max(bisect_right(self.tokens, at, key=lambda token: token.start) - 1, 0)
 
     def _check_commas(self) -> None:
-        """Refuse a comma without an expression before it, which the parser would leave out.
-
-        Raises
-        ------
-        InvalidRequest
-            There is such a comma.
-        """
+        """Refuse a comma without an expression before it, because the parser would ignore it."""
         for before, token in pairwise(self.tokens):
             if token.text == "," and token.kind == "symbol" and _needs_expression(before):
                 raise syntax_error(
@@ -206,13 +165,7 @@ class _NormalText:
         return self.text[token.start : token.end]
 
     def _read_bytes(self, tokens: list[SqlToken], position: int) -> tuple[SqlToken, str] | None:
-        """Return a literal such as ``X'00FF'`` as a call that DuckDB and Spark have; None for another token.
-
-        Raises
-        ------
-        InvalidRequest
-            The text is not hexadecimal.
-        """
+        """Return a literal such as ``X'00FF'`` as a call that DuckDB and Spark have; None for another token."""
         first, *following = tokens[position : position + 2]
         if first.kind != "word" or first.text.upper() != "X":
             return None
@@ -303,13 +256,7 @@ def _can_be_name(token: SqlToken) -> bool:
 
 
 def read_options(reader: StatementReader) -> dict[str, str]:
-    """Read options in parentheses: ``('key' = 'value', …)``; keys may also be words with dots.
-
-    Raises
-    ------
-    InvalidRequest
-        Another token comes next.
-    """
+    """Read options in parentheses: ``('key' = 'value', …)``; keys may also be words with dots."""
     options: dict[str, str] = {}
     reader.expect("(")
     while not reader.read_if_next(")"):
@@ -330,13 +277,7 @@ def read_dotted_key(reader: StatementReader) -> str:
 
 
 def read_option_value(reader: StatementReader) -> str:
-    """Read the value of an option: a text, a number, TRUE or FALSE.
-
-    Raises
-    ------
-    InvalidRequest
-        Another token comes next.
-    """
+    """Read the value of an option: a text, a number, TRUE or FALSE."""
     token = reader.current
     is_flag = token.kind == "word" and token.text.upper() in ("TRUE", "FALSE")
     if token.kind not in ("literal", "number") and not is_flag:

@@ -16,13 +16,7 @@ from paimon.sql.parse.statements import Delete, Insert, PartitionValues, Query, 
 
 def _insert(overwrite: bool) -> Callable[[StatementReader], Statement]:
     def read(reader: StatementReader) -> Statement:
-        """Read what follows INSERT INTO or INSERT OVERWRITE.
-
-        Raises
-        ------
-        InvalidRequest
-            The statement has no query.
-        """
+        """Read what follows INSERT INTO or INSERT OVERWRITE; refuse a statement without a query."""
         reader.read_if_next("TABLE")
         name = read_table_name(reader)
         columns: tuple[str, ...] = ()
@@ -72,26 +66,9 @@ def _update(reader: StatementReader) -> Statement:
 
 
 def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tuple[str, ...]) -> dict[str, str]:
-    """Read ``column = expression, …``.
+    """Read ``column = expression, …`` after SET, up to one of the words `ends`; refuse repeated columns.
 
-    Parameters
-    ----------
-    reader : StatementReader
-        After SET.
-    table : tuple of str
-        The parts of a name, which may precede a column.
-    ends : tuple of str
-        The words that may follow.
-
-    Returns
-    -------
-    dict of str to str
-        The text of the expression by column.
-
-    Raises
-    ------
-    InvalidRequest
-        A column is set twice, or there is no expression.
+    A column may be qualified with the name `table`.
     """
     assignments: dict[str, str] = {}
     while True:
@@ -118,20 +95,7 @@ def _delete(reader: StatementReader) -> Statement:
 
 
 def read_alias(reader: StatementReader, next_word: str) -> str | None:
-    """Read the alias of a table, if there is one before the word that follows.
-
-    Parameters
-    ----------
-    reader : StatementReader
-        After the name of the table.
-    next_word : str
-        The keyword that follows the table.
-
-    Returns
-    -------
-    str or None
-        The alias; None if there is none.
-    """
+    """Read the alias after the name of a table; None if `next_word` follows directly."""
     if reader.read_if_next("AS"):
         return reader.name()
     token = reader.current
@@ -144,24 +108,9 @@ def _read_where(reader: StatementReader) -> str | None:
 
 
 def read_expression(reader: StatementReader, ends: tuple[str, ...]) -> str:
-    """Read an expression as text, up to one of the words or signs outside of parentheses and of CASE.
+    """Read an expression as text, up to one of the words or symbols `ends` outside of parentheses and CASE.
 
-    Parameters
-    ----------
-    reader : StatementReader
-        At the first token of the expression.
-    ends : tuple of str
-        The words and signs that end it; without them it ends with the statement.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    InvalidRequest
-        There is no expression.
+    If `ends` is empty, the expression ends with the statement.
     """
     start, depth, cases, end, before = reader.current.start, 0, 0, reader.current.start, ""
     while reader.current.kind != "end":

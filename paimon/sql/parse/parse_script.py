@@ -25,42 +25,19 @@ _FEW_WORDS = 2
 
 @frozen(eq=False)
 class ParsedStatement:
-    """A statement with its text and its line in the script.
-
-    Parameters
-    ----------
-    statement : Statement
-        What it asks for.
-    text : str
-        Its text without comments.
-    line : int
-        The line of its first word.
-    """
+    """A statement with its text and its line in the script."""
 
     statement: Statement
+    # Without comments
     text: str
+    # Line number of the first word
     line: int
 
 
 def parse_script(script: str) -> list[ParsedStatement]:
-    """Parse all statements of a script, which are separated by semicolons.
+    """Parse all statements of a script, which are separated by semicolons; empty if it has only comments.
 
-    Parameters
-    ----------
-    script : str
-        SQL text.
-
-    Returns
-    -------
-    list of ParsedStatement
-        In order; empty where the script has only comments.
-
-    Raises
-    ------
-    InvalidRequest
-        A statement is not valid; the message shows the line and the position.
-    Unsupported
-        A statement is not supported; the message names it.
+    Raises `Unsupported` if a statement is not supported.
     """
     parsed = []
     for reader in split_statements(script):
@@ -70,15 +47,7 @@ def parse_script(script: str) -> list[ParsedStatement]:
 
 
 def parse_statement(reader: StatementReader) -> Statement:
-    """Parse one statement to its end.
-
-    Raises
-    ------
-    InvalidRequest
-        The statement is not valid.
-    Unsupported
-        There is no such statement.
-    """
+    """Parse one statement to its end; raise `Unsupported` for an unknown kind of statement."""
     if reader.current.text.upper() in QUERY_WORDS:  # no reader begins with one of them
         return parse_query(reader)
     for words, read in (*REFUSED_READERS.items(), *_READERS.items()):

@@ -185,13 +185,7 @@ def _read_partitions(reader: StatementReader) -> tuple[PartitionValues, ...]:
 
 
 def read_partition_values(reader: StatementReader) -> PartitionValues:
-    """Read ``(dt = '2026-01-01', hour = 1)``.
-
-    Raises
-    ------
-    InvalidRequest
-        A value is missing.
-    """
+    """Read ``(dt = '2026-01-01', hour = 1)``."""
     values, dynamic = read_partition(reader)
     if dynamic:
         raise reader.error(f"partition column {dynamic[0]!r} has no value", hint=f"write {dynamic[0]} = 'value'")
@@ -199,18 +193,7 @@ def read_partition_values(reader: StatementReader) -> PartitionValues:
 
 
 def read_partition(reader: StatementReader) -> tuple[PartitionValues, tuple[str, ...]]:
-    """Read partition columns with and without values.
-
-    Returns
-    -------
-    (mapping of str to str, int or None, tuple of str)
-        The values, and the columns without a value.
-
-    Raises
-    ------
-    InvalidRequest
-        Another token comes next.
-    """
+    """Read partition columns in parentheses; return the values, and the columns without a value."""
     values: dict[str, str | int | None] = {}
     dynamic: list[str] = []
     reader.expect("(")
@@ -258,13 +241,7 @@ def _comment_on(reader: StatementReader) -> Statement:
 
 def _refuse(what: str, hint: str) -> Callable[[StatementReader], Statement]:
     def read(reader: StatementReader) -> Statement:
-        """Refuse the statement.
-
-        Raises
-        ------
-        Unsupported
-            Always.
-        """
+        """Refuse the statement."""
         raise Unsupported(f"statement {what}", hint=hint)
 
     return read

@@ -42,41 +42,20 @@ _NAMED = {"high": "AND and a value"}
 
 @frozen
 class Explanation:
-    """Where a text goes wrong.
+    """Where a statement is invalid, and why."""
 
-    Parameters
-    ----------
-    reason : str
-        What was expected.
-    position : int
-        The position in the text.
-    hint : str, optional
-        What the user may have meant.
-    """
-
+    # What was expected
     reason: str
     position: int
+    # What the user may have meant
     hint: str | None = None
 
 
 def explain_refusal(description: str, tokens: Sequence[SqlToken], place: int, is_last: bool) -> Explanation:
-    """Explain an error of the parser.
+    """Explain a parser error: what was expected, and where.
 
-    Parameters
-    ----------
-    description : str
-        What the parser says.
-    tokens : sequence of SqlToken
-        The text; at least one token.
-    place : int
-        The token at which the parser stopped. If the text ended too early, it is the last one that was read.
-    is_last : bool
-        Whether there is no other token behind it.
-
-    Returns
-    -------
-    Explanation
-        The reason, and where.
+    `tokens` is not empty. `place` is the index of the token at which the parser stopped, or of the last token if the
+    text ended too early. `is_last` is true if no token follows it.
     """
     token = tokens[place]
     # A closing parenthesis can end a text that lacks something before it; after other tokens, something is missing.

@@ -16,14 +16,9 @@ DIALECT = "duckdb"
 
 @define(eq=False)
 class QueryTree:
-    """A syntax tree, and what was computed from it so far.
+    """A syntax tree, and what was computed from it so far."""
 
-    Parameters
-    ----------
-    root : sqlglot.exp.Expression
-        The query, in which each table has a name of its own.
-    """
-
+    # The query; each of its tables has a unique name
     root: exp.Expression
     _by_type: dict[type, list[tuple[int, exp.Expression]]] | None = field(default=None, init=False, repr=False)
     _by_scope: dict[int, list[exp.Table]] | None = field(default=None, init=False, repr=False)

@@ -24,23 +24,13 @@ Options = Mapping[str, str]
 
 @frozen
 class TableName:
-    """A table that a statement names, with the options of its hint and of its time travel.
-
-    Parameters
-    ----------
-    parts : tuple of str
-        The name.
-    options : mapping of str to str
-        Dynamic options.
-    arguments : tuple of str
-        The arguments of a table function such as ``paimon_incremental_query``, without the table.
-    function : str, optional
-        The name of the table function in small letters.
-    """
+    """A table that a statement names, with the options of its hint and of its time travel."""
 
     parts: ObjectName
     options: Options = field(factory=dict, hash=False)
+    # Arguments of a table function such as `paimon_incremental_query`, without the table
     arguments: tuple[str, ...] = ()
+    # Name of the table function in lower case; None for a plain table
     function: str | None = None
 
     @property
@@ -51,20 +41,12 @@ class TableName:
 
 @frozen(eq=False)
 class Query:
-    """A query: SELECT, VALUES, WITH, or a set operation.
-
-    Parameters
-    ----------
-    text : str
-        The text of the query.
-    tree : sqlglot.exp.Expression
-        Its syntax tree, in which each table has the name of its entry in `tables`. It is copied before it changes.
-    tables : mapping of str to TableName
-        The tables that it reads.
-    """
+    """A query: SELECT, VALUES, WITH, or a set operation."""
 
     text: str
+    # A `sqlglot` expression; each table has the name of its entry in `tables`. Copy it before a change
     tree: Any
+    # The tables that the query reads, by their names in `tree`
     tables: Mapping[str, TableName]
     indexed: QueryTree = field(init=False, repr=False)
     """The tree with an index of its nodes."""
@@ -120,36 +102,19 @@ class DropDatabase:
 
 @frozen
 class CreateTable:
-    """CREATE TABLE with its columns, or from a query, or like another table.
-
-    Parameters
-    ----------
-    name : TableName
-        The new table.
-    columns : tuple of DataField
-        Empty where `query` or `like` define them.
-    primary_keys, partition_keys : tuple of str
-        Columns.
-    options : mapping of str to str
-        Table options.
-    comment : str, optional
-        The comment of the table.
-    exist_ok : bool
-        Accept an existing table.
-    query : Query, optional
-        The rows of the table.
-    like : TableName, optional
-        The table whose schema is copied.
-    """
+    """CREATE TABLE with its columns, or from a query, or like another table."""
 
     name: TableName
+    # Empty if `query` or `like` defines them
     columns: tuple[DataField, ...] = ()
     primary_keys: tuple[str, ...] = ()
     partition_keys: tuple[str, ...] = ()
     options: Options = field(factory=dict)
     comment: str | None = None
+    # Whether an existing table is accepted
     exist_ok: bool = False
     query: Query | None = None
+    # The table whose schema is copied
     like: TableName | None = None
 
 
@@ -219,29 +184,17 @@ class Truncate:
 
 @frozen
 class Insert:
-    """INSERT INTO or INSERT OVERWRITE.
-
-    Parameters
-    ----------
-    name : TableName
-        The table, with the options of its hint.
-    query : Query
-        The rows.
-    columns : tuple of str
-        The columns that the query gives; empty for all.
-    overwrite : bool
-        Replace partitions, or the table.
-    partition : mapping of str to str, int or None
-        Values of partition columns that the query does not give; a column without a value is dynamic and left out.
-    by_name : bool
-        Whether the names of the query's columns are the columns that it gives.
-    """
+    """INSERT INTO or INSERT OVERWRITE."""
 
     name: TableName
     query: Query
+    # Columns that the query gives, in order; empty means all
     columns: tuple[str, ...] = ()
+    # Whether to replace partitions, or the whole table
     overwrite: bool = False
+    # Static partition values, which the query does not give; dynamic columns are left out
     partition: PartitionValues | None = None
+    # Whether columns of the query are matched by name, not by position
     by_name: bool = False
 
 
@@ -266,23 +219,15 @@ class Delete:
 
 @frozen
 class MergeWhen:
-    """A WHEN clause of MERGE INTO; expressions are texts.
+    """A WHEN clause of MERGE INTO; expressions are SQL strings."""
 
-    Parameters
-    ----------
-    rows : str
-        ``MATCHED``, ``NOT MATCHED`` or ``NOT MATCHED BY SOURCE``.
-    action : str
-        ``UPDATE``, ``DELETE`` or ``INSERT``.
-    condition : str, optional
-        The text between AND and THEN.
-    values : mapping of str to str, optional
-        By column its expression; None for a delete, and for ``*``.
-    """
-
+    # MATCHED, NOT MATCHED or NOT MATCHED BY SOURCE
     rows: str
+    # UPDATE, DELETE or INSERT
     action: str
+    # Text between AND and THEN
     condition: str | None = None
+    # Expressions by column; None for DELETE and for ``*``
     values: Mapping[str, str] | None = None
 
     def describe(self) -> str:
@@ -305,43 +250,28 @@ class Merge:
 
 @frozen
 class Call:
-    """CALL sys.procedure(arguments).
+    """CALL sys.procedure(arguments)."""
 
-    Parameters
-    ----------
-    procedure : str
-        The name without ``sys.``.
-    positional : tuple of object
-        Values in the order of the parameters.
-    named : mapping of str to object
-        Values by the name of the parameter.
-    """
-
+    # Name without the prefix ``sys.``
     procedure: str
+    # In the order of the procedure's parameters
     positional: tuple[object, ...] = ()
+    # By the name of the parameter
     named: Mapping[str, object] = field(factory=dict)
 
 
 @frozen
 class Show:
-    """SHOW of a list of names or of one text.
+    """SHOW of a list of names or of one text."""
 
-    Parameters
-    ----------
-    kind : str
-        ``"catalogs"``, ``"databases"``, ``"tables"``, ``"views"``, ``"partitions"``, ``"columns"``, ``"options"``,
-        ``"create table"``, ``"procedures"``, ``"current catalog"``, ``"current database"`` or ``"settings"``.
-    parts : tuple of str
-        The database or the table; empty for the current one.
-    pattern : str, optional
-        A LIKE pattern of names, or the key of one option.
-    partition : mapping of str to str, int or None, optional
-        The partitions to list.
-    """
-
+    # catalogs, databases, tables, views, partitions, columns, options, create table, procedures, settings, current
+    # catalog or current database
     kind: str
+    # Name of the database or the table; empty for the current database
     parts: ObjectName = ()
+    # A LIKE pattern of names, or the key of one option
     pattern: str | None = None
+    # The partitions to list
     partition: PartitionValues | None = None
 
 

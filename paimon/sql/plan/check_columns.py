@@ -21,20 +21,7 @@ _OTHER_NAMES = (exp.Subquery, exp.CTE, exp.UDTF, exp.Pivot, exp.Lambda)
 
 
 def check_subquery_columns(tree: QueryTree, columns: Mapping[str, Sequence[str]]) -> None:
-    """Check the columns that subqueries name together with a table.
-
-    Parameters
-    ----------
-    tree : QueryTree
-        The query, in which each table has a name of its own.
-    columns : mapping of str to sequence of str
-        The columns of the tables by their names in the tree.
-
-    Raises
-    ------
-    InvalidRequest
-        A table does not have a column; the hint names the nearest one.
-    """
+    """Check the columns that subqueries qualify with a table, against `columns` by table name in the tree."""
     if len(list(tree.find_all(exp.Select))) < 2:
         return
     known = _list_columns(tree, columns)

@@ -16,19 +16,9 @@ from paimon.table import Table
 
 
 def find_column_comments(tree: exp.Expression, sources: Mapping[str, QuerySource]) -> dict[str, str]:
-    """Return the comments of the columns of a query.
+    """Return the comments of the columns of a query, by column name in lower case; columns without one are left out.
 
-    Parameters
-    ----------
-    tree : exp.Expression
-        The query; only the columns of a single SELECT have comments.
-    sources : mapping of str to QuerySource
-        What it reads, by the names of its tables.
-
-    Returns
-    -------
-    dict of str to str
-        The comments by the names of the columns in small letters; columns without a comment are left out.
+    Only a single SELECT has comments. `sources` has what the query reads, by the table names in the tree.
     """
     if not isinstance(tree, exp.Select):
         return {}

@@ -27,20 +27,12 @@ _AGGREGATES = (exp.Count, exp.Min, exp.Max)
 
 @frozen(eq=False)
 class CountedQuery:
-    """A query over one row for each split.
-
-    Parameters
-    ----------
-    sql : str
-        The text for the engine.
-    sources : mapping of str to QuerySource
-        The partitions and the numbers of their rows.
-    note : str
-        What was read, for EXPLAIN.
-    """
+    """A query over one row for each split, instead of the rows of the table."""
 
     sql: str
+    # The partition values and row counts of the splits
     sources: Mapping[str, QuerySource]
+    # What was read, for EXPLAIN
     note: str
 
 

@@ -51,26 +51,16 @@ _MOST_CONSTANTS = 1_000
 
 @frozen(eq=False)
 class PlannedQuery:
-    """A query that is ready to run.
-
-    Parameters
-    ----------
-    sql : str
-        The text for the engine.
-    sources : mapping of str to QuerySource
-        What it reads.
-    describe : tuple of callable
-        Each returns what is read of a table, for EXPLAIN.
-    names : tuple of str
-        All columns of its tables, for errors.
-    reads : tuple of SnapshotRead
-        The tables of which it reads the newest snapshot.
-    """
+    """A query that is ready to run."""
 
     sql: str
+    # What the query reads, by the table names in `sql`
     sources: Mapping[str, QuerySource]
+    # For EXPLAIN: each function returns what is read of one table
     describe: tuple[Callable[[], str], ...]
+    # All columns of its tables, for error hints
     names: tuple[str, ...] = ()
+    # The tables whose newest snapshot is read
     reads: tuple[SnapshotRead, ...] = ()
 
 
@@ -92,15 +82,7 @@ class _Relation:
 
 @frozen(eq=False)
 class NumberedTable:
-    """A frame that means an append table whose rows are read with their numbers.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    number_name : str
-        The name of the column with the number.
-    """
+    """A frame that means an append table whose rows are read with their numbers."""
 
     table: Table
     number_name: str
@@ -108,52 +90,23 @@ class NumberedTable:
 
 @frozen(eq=False)
 class ScanOrigin:
-    """What a source reads of a table; the query evaluates the condition again.
+    """What a source reads of a table; the query evaluates the condition and the limit again."""
 
-    Parameters
-    ----------
-    table : Table or SystemTable
-        The table, with the dynamic options of the statement.
-    scan : Scan or SystemScan
-        The scan of the columns, pinned to its snapshot.
-    columns : tuple of str
-        The columns.
-    where : Predicate, optional
-        A condition that all rows that the query needs fulfil.
-    limit : int, optional
-        How many rows the query needs at most.
-    """
-
+    # Has the dynamic options of the statement
     table: Table | SystemTable
+    # Pinned to its snapshot
     scan: Scan | SystemScan
     columns: tuple[str, ...]
+    # True for every row that the query needs
     where: Predicate | None = None
+    # Number of rows that the query needs at most
     limit: int | None = None
 
 
 def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
-    """Plan a query.
+    """Plan a query: its scans are pinned to snapshots, and no rows are read.
 
-    Parameters
-    ----------
-    session : Session
-        Where names are looked up.
-    query : Query
-        The query.
-    frames : mapping of str to object
-        Tabular data by name, which hides tables of the same name.
-
-    Returns
-    -------
-    PlannedQuery
-        Scans are pinned to snapshots, and nothing is read.
-
-    Raises
-    ------
-    NotFound
-        There is no such table.
-    InvalidRequest
-        A table function or an option is not valid, or a subquery names an unknown column.
+    `frames` has tabular data by name, which hides tables of the same name.
     """
     tree, names = query.indexed, query.tables
     if session.views:
@@ -273,13 +226,7 @@ def _compute(session: Session, expressions: str, count: int) -> tuple[Any, ...]:
 
 
 def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
-    """Return the columns of a planned query; no row is read.
-
-    Raises
-    ------
-    InvalidRequest
-        The query names an unknown column or function; the hint has the nearest name.
-    """
+    """Return the columns of a planned query; no row is read."""
     try:
         return query_engine(session).describe(planned.sql, planned.sources)
     except InvalidRequest as error:
@@ -291,13 +238,7 @@ def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
 
 
 def query_engine(session: Session) -> Any:
-    """Return the query engine of the session, or that of the current catalog.
-
-    Raises
-    ------
-    Unsupported
-        The engine of the catalog has none.
-    """
+    """Return the query engine of the session, or that of the current catalog."""
     engine = session.queries or session.engine.queries
     if engine is None:
         raise Unsupported("SQL queries of this engine", hint="set the field queries of the Engine")
@@ -314,13 +255,7 @@ class _Resolver:
     converted: dict[str, pa.Table] = field(factory=dict)
 
     def resolve(self, name: TableName) -> _Relation:
-        """Open the table, system table or data frame that a name means.
-
-        Raises
-        ------
-        NotFound
-            There is no such table.
-        """
+        """Open the table, system table or data frame that a name means."""
         frame = find_frame(self.frames, name)
         if frame is not None:
             return self._resolve_frame(frame)
@@ -418,10 +353,7 @@ def _check_names(label: str, names: Sequence[str]) -> None:
 def find_frame(frames: Frames, name: TableName) -> str | None:
     """Return the name of the frame that a table name means; None where it is a table.
 
-    Raises
-    ------
-    InvalidRequest
-        The frame is read with time travel or with options.
+    Refuses time travel and options for a frame.
     """
     if len(name.parts) > 1 or name.parts[0] not in frames or name.function is not None:
         return None
@@ -437,28 +369,9 @@ def find_frame(frames: Frames, name: TableName) -> str | None:
 def expand_views(
     session: Session, query: Query, frames: Frames, depth: int = 0
 ) -> tuple[exp.Expression, dict[str, TableName]]:
-    """Replace views by their queries.
+    """Replace views by their queries; return a new tree, and its tables by name.
 
-    Parameters
-    ----------
-    session : Session
-        Has the views.
-    query : Query
-        A query.
-    frames : mapping of str to object
-        Data that hides views of the same name.
-    depth : int
-        Levels of views above this query.
-
-    Returns
-    -------
-    (sqlglot.exp.Expression, dict of str to TableName)
-        A new tree, and its tables.
-
-    Raises
-    ------
-    InvalidRequest
-        Views are nested too deep, or one is read with time travel.
+    `frames` hide views of the same name. `depth` counts the enclosing views; deep nesting is refused.
     """
     if depth > _DEEPEST_VIEWS:
         raise InvalidRequest(

@@ -17,20 +17,7 @@ _READS_ALL = tuple(getattr(exp, name) for name in _NAMES if hasattr(exp, name))
 
 
 def find_columns(tree: QueryTree, columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the columns that each table must give, in the order of the table.
-
-    Parameters
-    ----------
-    tree : QueryTree
-        The query, in which each table has a name of its own.
-    columns : mapping of str to sequence of str
-        All columns of each table.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        A table of which only rows are counted gives one column.
-    """
+    """Return the columns that each table must give, in the order of the table; at least one, even to count rows."""
     used = {node.name.lower() for node in tree.find_all(exp.Identifier, exp.Var)}
     everything = tree.has(*_READS_ALL) or any(
         str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)

@@ -57,37 +57,15 @@ _LONG = range(-(2**63), 2**63)
 
 @frozen(eq=False)
 class PushableTable:
-    """A table whose scan takes a condition.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the tree.
-    fields : mapping of str to DataField
-        Its columns by name in small letters.
-    """
+    """A table whose scan takes a condition."""
 
     name: str
+    # Columns by name in lower case
     fields: Mapping[str, DataField]
 
 
 def find_predicates(tree: QueryTree, tables: Mapping[str, PushableTable], evaluate: Evaluate) -> dict[str, Predicate]:
-    """Return a condition for each table that has one.
-
-    Parameters
-    ----------
-    tree : QueryTree
-        The query, in which each table has a name of its own.
-    tables : mapping of str to PushableTable
-        The tables whose scans take conditions.
-    evaluate : callable
-        Computes constant expressions.
-
-    Returns
-    -------
-    dict of str to Predicate
-        Conditions by the name of the table.
-    """
+    """Return the predicates to push down, by the name of the table in the tree; tables without one are left out."""
     found: dict[str, list[Predicate]] = {}
     for scope in tree.find_all(exp.Select):
         here = {table.alias.lower(): tables.get(table.name) for table in tree.tables_of(scope)}
@@ -104,21 +82,10 @@ def find_predicates(tree: QueryTree, tables: Mapping[str, PushableTable], evalua
 
 
 def find_condition(node: exp.Expression, fields: Mapping[str, DataField], evaluate: Evaluate) -> Predicate | None:
-    """Return a condition on the rows of one table that is true wherever an expression is true.
+    """Return a predicate on one table that is true wherever an expression is true; None if there is none.
 
-    Parameters
-    ----------
-    node : sqlglot.exp.Expression
-        A condition whose columns have no table.
-    fields : mapping of str to DataField
-        The columns of the table by name in small letters.
-    evaluate : callable
-        Computes constant expressions.
-
-    Returns
-    -------
-    Predicate or None
-        The conjuncts that a scan evaluates as a query does; None if there are none.
+    It has the conjuncts that a scan evaluates exactly as a query does. Columns in `node` have no table qualifier, and
+    `fields` has the columns by name in lower case.
     """
     table = PushableTable("", fields)
     owned = [part for part in _split(node) if _find_owner(part, {"": table}, {"": table}) is not None]
@@ -283,20 +250,7 @@ def _to_number(text: str) -> int | Decimal | float | None:
 
 
 def fit_literal(value: Any, kind: DataType) -> Any:
-    """Return a value as the scan compares it with a column of a type; None where the engine may compare differently.
-
-    Parameters
-    ----------
-    value : object
-        A value of Python.
-    kind : DataType
-        The type of the column.
-
-    Returns
-    -------
-    object or None
-        The value, or None.
-    """
+    """Return a value as the scan compares it with a column of a type; None where the engine may compare differently."""
     match kind:
         case BooleanType():
             return value if isinstance(value, bool) else None

@@ -18,21 +18,10 @@ from paimon.sql.parse.parse_query import begins_subquery
 
 
 def name_columns(text: str, table: Sequence[str], columns: Sequence[str]) -> str:
-    """Return an expression with the columns named as in the table.
+    """Return an expression in which columns have their names in the table, without a qualifier.
 
-    Parameters
-    ----------
-    text : str
-        The expression.
-    table : sequence of str
-        The alias of the table, or the parts of its name: the catalog, the database and the table. It is removed.
-    columns : sequence of str
-        The columns of the table. A first part that is a column is a nested field, and stays.
-
-    Returns
-    -------
-    str
-        The expression, in which only names differ.
+    `table` has the alias, or the parts of the full name; it is removed. If it is also a column, it means a nested field
+    and stays.
     """
     result, copied = "", 0
     for edit in _find_edits(text, StatementReader(text).tokens, [name.lower() for name in table], columns):

@@ -31,13 +31,7 @@ _TIMESTAMPS = {0: "TIMESTAMP_S", 1: "TIMESTAMP_MS", 2: "TIMESTAMP_MS", 3: "TIMES
 
 
 def to_engine_type(kind: DataType) -> str:
-    """Return the name of the type in DuckDB's SQL.
-
-    Raises
-    ------
-    Unsupported
-        SQL cannot make values of the type.
-    """
+    """Return the name of the type in DuckDB's SQL; raise `Unsupported` if SQL cannot create values of the type."""
     plain = _PLAIN.get(type(kind))
     if plain is not None:
         return plain

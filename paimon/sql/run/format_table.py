@@ -13,20 +13,7 @@ from paimon.domain.types.type_text import format_field, quote_name, quote_text
 
 
 def format_create_table(name: Sequence[str], schema: TableSchema) -> str:
-    """Return a CREATE TABLE statement in Flink's words.
-
-    Parameters
-    ----------
-    name : sequence of str
-        The parts of the name.
-    schema : TableSchema
-        The columns, keys, options and the comment.
-
-    Returns
-    -------
-    str
-        Lines, without a semicolon.
-    """
+    """Return a CREATE TABLE statement in Flink's dialect, in several lines and without a semicolon."""
     lines = [f"  {format_field(column)}" for column in schema.fields]
     if schema.primary_keys:
         lines.append(f"  PRIMARY KEY ({_join(schema.primary_keys)}) NOT ENFORCED")

@@ -45,15 +45,7 @@ _SOURCE, _TARGET = "changes", "changed table"
 
 @frozen
 class QueryChange:
-    """What a statement did.
-
-    Parameters
-    ----------
-    rows : int
-        The number of changed rows.
-    snapshot_ids : tuple of int
-        The snapshots of the commit.
-    """
+    """The result of an UPDATE or DELETE: the number of changed rows, and the snapshots of the commit."""
 
     rows: int
     snapshot_ids: tuple[int, ...]
@@ -62,26 +54,7 @@ class QueryChange:
 def change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> QueryChange:
     """Update or delete the rows that a query finds.
 
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    table : Table
-        The table that changes.
-    statement : Update or Delete
-        The statement.
-
-    Returns
-    -------
-    QueryChange
-        The number of rows, and the snapshots.
-
-    Raises
-    ------
-    InvalidRequest
-        The condition or a value is not valid.
-    CommitConflict
-        Other users changed the table each time. Nothing was changed.
+    Raises `CommitConflict`, with nothing changed, if other writers changed the table in each attempt.
     """
     if not table.primary_keys:
         return _change_numbered_rows(run, table, statement)
@@ -102,21 +75,9 @@ def change_by_query(run: StatementRun, table: Table, statement: Update | Delete)
 
 
 def merge_query(run: StatementRun, merge: MergeBuilder, query: Query) -> MergeResult:
-    """Run a merge whose source is a query, which may read the table that is merged.
+    """Run a merge whose source is a query, which may read the target table.
 
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    merge : MergeBuilder
-        The clauses.
-    query : Query
-        The source. It is planned on the newest snapshots, again after other users changed the table.
-
-    Returns
-    -------
-    MergeResult
-        The snapshots, and the number of rows.
+    The query is planned on the newest snapshots, and again after another writer changed the target.
     """
 
     def plan_source() -> tuple[str, Mapping[str, QuerySource]]:
@@ -151,19 +112,7 @@ def _change_numbered_rows(run: StatementRun, table: Table, statement: Update | D
 def write_found_rows(run: StatementRun, planned: PlannedQuery, change: NumberedChange) -> WrittenChanges:
     """Write the changes of the rows that a query finds, with the workers of the session if it has any.
 
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    planned : PlannedQuery
-        The query for the numbers of the rows, and their new values.
-    change : NumberedChange
-        What changes.
-
-    Returns
-    -------
-    WrittenChanges
-        What to commit.
+    `planned` returns the numbers of the rows and their new values. The result is not committed yet.
     """
     workers, engine = run.session.workers, query_engine(run.session)
     if workers is not None:
@@ -172,28 +121,9 @@ def write_found_rows(run: StatementRun, planned: PlannedQuery, change: NumberedC
 
 
 def build_change_query(run: StatementRun, table: Table, statement: Update | Delete) -> tuple[Query, StatementRun]:
-    """Return the query for the rows that a statement changes, and for their new values.
+    """Return the query for the rows that a statement changes, and the statement with the data frames of this query.
 
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    table : Table
-        The table that changes.
-    statement : Update or Delete
-        The statement.
-
-    Returns
-    -------
-    Query
-        The columns of the primary key or the number of the row, and one column for each new value but DEFAULT.
-    StatementRun
-        The statement with the data frames of the query.
-
-    Raises
-    ------
-    InvalidRequest
-        The condition or a value is not valid SQL.
+    Its columns are the primary key, or the row number in a table without one, then the new values except DEFAULT.
     """
     given = statement.assignments if isinstance(statement, Update) else {}
     assignments = {column: text for column, text in given.items() if not is_default(text)}

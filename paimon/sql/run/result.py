@@ -139,23 +139,7 @@ find_reads.register(SqlResult, _find_result_reads)
 
 @contextmanager
 def note_line(line: int | None) -> Iterator[None]:
-    """Add the line of a statement to an error of the block.
-
-    Parameters
-    ----------
-    line : int or None
-        The line in the script; None for a single statement, whose errors do not change.
-
-    Yields
-    ------
-    None
-        Control to the block.
-
-    Raises
-    ------
-    PaimonError
-        The error of the block.
-    """
+    """Add the line number of a statement to errors of the block; None, for a single statement, adds nothing."""
     try:
         yield
     except PaimonError as error:

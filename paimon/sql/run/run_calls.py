@@ -19,27 +19,7 @@ from paimon.sql.session import Session
 
 
 def run_call(session: Session, statement: Call) -> pa.Table:
-    """Run a procedure.
-
-    Parameters
-    ----------
-    session : Session
-        Where the table is looked up.
-    statement : Call
-        The procedure and its arguments.
-
-    Returns
-    -------
-    pyarrow.Table
-        What it did.
-
-    Raises
-    ------
-    NotFound
-        There is no such procedure or table.
-    InvalidRequest
-        An argument is not valid.
-    """
+    """Run a procedure, and return its result as rows."""
     if statement.procedure == HELP:
         return call_help(statement.positional, statement.named)
     if statement.procedure == REPAIR:

@@ -48,24 +48,7 @@ _EVERY_ROW = "TRUE"
 def insert_rows(run: StatementRun, statement: Insert, table: Table | None = None) -> SqlResult:
     """Insert the rows of a query, or replace partitions or the whole table by them.
 
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    statement : Insert
-        What is inserted where.
-    table : Table, optional
-        The table, if it is not the one of the name.
-
-    Returns
-    -------
-    SqlResult
-        The number of rows, and the snapshot.
-
-    Raises
-    ------
-    InvalidRequest
-        The query has another number of columns, or a column does not exist; nothing was written.
+    Nothing is written if the columns of the query do not fit.
     """
     # A column that the statement leaves out has its default or is null, as SQL defines it.
     table = (table or run.session.open_table(statement.name)).with_options({MISSING_COLUMNS: "null"})
@@ -106,27 +89,7 @@ class _CastRows:
 
     @classmethod
     def plan(cls, run: StatementRun, table: Table, statement: Insert) -> _CastRows:
-        """Plan the query, and the casts of its columns.
-
-        Parameters
-        ----------
-        run : StatementRun
-            The statement that runs.
-        table : Table
-            Where the rows go.
-        statement : Insert
-            The query, and the columns that it gives.
-
-        Returns
-        -------
-        _CastRows
-            Rows with the columns of the table.
-
-        Raises
-        ------
-        InvalidRequest
-            The query has another number of columns, or a column does not exist.
-        """
+        """Plan the query, and the casts of its columns to those of the target table; refuse columns that do not fit."""
         planned, engine = plan_query(run.session, statement.query, run.frames), query_engine(run.session)
         described = describe_query(run.session, planned)
         given = _select_columns(table, tuple(described.names) if statement.by_name else statement.columns, statement)
@@ -265,27 +228,7 @@ def _change_by_query(run: StatementRun, table: Table, statement: Update | Delete
 
 
 def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
-    """Return the condition of the rows that a statement changes.
-
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    table : Table
-        The table that changes.
-    statement : Update or Delete
-        The statement.
-
-    Returns
-    -------
-    str or Predicate
-        True for every row where there is no WHERE.
-
-    Raises
-    ------
-    InvalidRequest
-        The condition cannot be read, or a subquery fails.
-    """
+    """Return the condition of the rows that a statement changes; without WHERE, it is true for every row."""
     if statement.where is None:
         return _EVERY_ROW
     fields = table.table_schema.fields
@@ -301,12 +244,9 @@ def _name_columns(table: Table, statement: Update | Delete, text: str) -> str:
 
 
 def _name_assigned_columns(table: Table, assignments: Mapping[str, str]) -> dict[str, str]:
-    """Return assignments by the columns of the table; a name that means no column stays, and is refused later.
+    """Return assignments by the column names of the table; refuse columns that are set twice.
 
-    Raises
-    ------
-    InvalidRequest
-        A column is set twice.
+    A name that matches no column is left unchanged, and is refused later.
     """
     named: dict[str, str] = {}
     for name, text in assignments.items():

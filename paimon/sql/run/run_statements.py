@@ -126,46 +126,15 @@ def open_session(
 ) -> SqlSession:
     """Return a new session whose current catalog is `paimon`, and whose current database is `default`.
 
-    Parameters
-    ----------
-    catalog : SqlCatalog
-        The warehouse.
-    connect : callable or None
-        Opens a warehouse for CREATE CATALOG.
-    queries, workers : QueryEngine, Workers, optional
-        As in `Session`.
-
-    Returns
-    -------
-    SqlSession
-        The session.
+    `connect` opens a warehouse for CREATE CATALOG.
     """
     return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, workers=workers))
 
 
 def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:
-    """Run one statement.
+    """Run one statement, which may change the session; `frames` has tabular data that queries read by name.
 
-    Parameters
-    ----------
-    session : Session
-        What the statement sees, and changes.
-    parsed : ParsedStatement
-        The statement.
-    frames : mapping of str to object
-        Tabular data that queries read by name.
-
-    Returns
-    -------
-    SqlResult
-        Its rows.
-
-    Raises
-    ------
-    Unsupported
-        There is no function for this kind of statement.
-    InvalidRequest
-        The statement is nested too deep.
+    Raises `Unsupported` for an unknown kind of statement, and refuses a statement that is nested too deep.
     """
     run = StatementRun(session, parsed.text, frames)
     runner = _RUNNERS.get(type(parsed.statement))

@@ -126,13 +126,7 @@ def _alter(run: StatementRun, statement: AlterTable) -> SqlResult:
 
 
 def _check_reset_options(table: Table, statement: AlterTable) -> None:
-    """Refuse to reset an option that is not set, and whose name looks like a mistake.
-
-    Raises
-    ------
-    InvalidRequest
-        Another option has almost this name.
-    """
+    """Refuse to reset an option that is not set, if another option has almost the same name."""
     options = table.table_schema.options
     for key in (change.key for change in statement.changes if isinstance(change, RemoveOption)):
         near = did_you_mean(key, {*options, *OPTIONS}) or ""

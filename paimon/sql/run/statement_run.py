@@ -15,20 +15,12 @@ from paimon.sql.session import Session
 
 @frozen(eq=False)
 class StatementRun:
-    """One statement that runs.
+    """One statement that runs."""
 
-    Parameters
-    ----------
-    session : Session
-        What the statement sees, and changes.
-    text : str
-        The text of the statement.
-    frames : mapping of str to object
-        Tabular data that queries read by name.
-    """
-
+    # Read and changed by the statement
     session: Session
     text: str
+    # Tabular data that queries read by name
     frames: Mapping[str, Any]
 
     def renew(self) -> StatementRun:

@@ -34,26 +34,10 @@ class SubqueryError(InvalidRequest):
 
 
 def read_condition(run: StatementRun, text: str) -> str | Predicate:
-    """Return the condition of an UPDATE or DELETE, in which subqueries are replaced by their results.
+    """Return the condition of an UPDATE or DELETE, with subqueries replaced by their results; else the text.
 
-    Parameters
-    ----------
-    run : StatementRun
-        The statement that runs.
-    text : str
-        The condition.
-
-    Returns
-    -------
-    str or Predicate
-        The text where it has no subquery.
-
-    Raises
-    ------
-    SubqueryError
-        A subquery names columns of the table that changes, or is a part of an expression.
-    InvalidRequest
-        The text is not a condition, or a subquery has too many rows or columns.
+    Raises `SubqueryError`, so that the caller uses a query, if a subquery names columns of the changed table or is a
+    part of an expression.
     """
     if not has_subquery(text):
         return text
@@ -63,12 +47,7 @@ def read_condition(run: StatementRun, text: str) -> str | Predicate:
 def read_assignment(run: StatementRun, text: str) -> Any:
     """Return the new value of a column: the text, or the result of a subquery as a constant.
 
-    Raises
-    ------
-    SubqueryError
-        A subquery names columns of the table that changes, or is a part of an expression.
-    InvalidRequest
-        A subquery has more than one row or column.
+    Raises `SubqueryError` as `read_condition` does. Refuses a subquery with more than one row or column.
     """
     if not has_subquery(text):
         return text
@@ -124,13 +103,7 @@ def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
 
 
 def _to_path(node: exp.Expression) -> str:
-    """Return the column that is compared with a subquery.
-
-    Raises
-    ------
-    SubqueryError
-        It is a longer expression.
-    """
+    """Return the column that is compared with a subquery; raise `SubqueryError` for a longer expression."""
     try:
         return column_path(node)
     except InvalidRequest as error:
@@ -169,13 +142,7 @@ def _read_rows(run: StatementRun, query: exp.Expression) -> list[tuple[Any, ...]
 
 
 def _read_at_most(reader: pa.RecordBatchReader, text: str) -> pa.Table:
-    """Return the rows of a subquery.
-
-    Raises
-    ------
-    SubqueryError
-        There are more than `_MOST_VALUES`.
-    """
+    """Return the rows of a subquery; raise `SubqueryError` if there are more than `_MOST_VALUES`."""
     batches: list[pa.RecordBatch] = []
     for batch in reader:
         batches.append(batch)

@@ -45,10 +45,7 @@ def position_name(index: int) -> str:
 def stored_type(node: Any) -> pa.DataType:
     """Return the stored Arrow type of an Avro type.
 
-    Raises
-    ------
-    Unsupported
-        The type is a union of several types, or a reference to a named type.
+    Unions of several types and references to named types are Unsupported.
     """
     if isinstance(node, list):
         branches = [branch for branch in node if branch != "null"]

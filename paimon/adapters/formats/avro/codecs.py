@@ -30,13 +30,7 @@ AVRO_CODECS = {
 
 
 def avro_codec(compression: str) -> str:
-    """Return Avro's name of a codec of table options.
-
-    Raises
-    ------
-    InvalidRequest
-        Avro files have no such codec.
-    """
+    """Return Avro's name of a codec of table options."""
     name = AVRO_CODECS.get(compression.lower())
     if name is None:
         raise InvalidRequest(
@@ -48,31 +42,7 @@ def avro_codec(compression: str) -> str:
 
 
 def decompress(codec: str, block: bytes, limit: int) -> bytes:
-    """Decompress one block.
-
-    Parameters
-    ----------
-    codec : str
-        Avro's name of the codec.
-    block : bytes
-        The stored block.
-    limit : int
-        Most bytes to return.
-
-    Returns
-    -------
-    bytes
-        The decompressed block.
-
-    Raises
-    ------
-    TooLarge
-        The block decompresses to more than `limit` bytes.
-    Unsupported
-        The codec is unknown.
-    ValueError, OSError, zlib.error, lzma.LZMAError
-        The block is damaged.
-    """
+    """Decompress one block; TooLarge if it has more than `limit` bytes. `codec` is Avro's name."""
     if codec == "null":
         return check_size(block, limit)
     if codec == "zstandard":
@@ -89,22 +59,7 @@ def decompress(codec: str, block: bytes, limit: int) -> bytes:
 
 
 def compress(codec: str, block: bytes, level: int) -> bytes:
-    """Compress one block.
-
-    Parameters
-    ----------
-    codec : str
-        Avro's name of the codec.
-    block : bytes
-        The encoded records.
-    level : int
-        The compression level, for zstandard only.
-
-    Returns
-    -------
-    bytes
-        The block as stored.
-    """
+    """Compress one block. `codec` is Avro's name; `level` is for zstandard only."""
     if codec == "zstandard":
         return bytes(pa.Codec("zstd", compression_level=level).compress(block, asbytes=True))
     if codec == "snappy":

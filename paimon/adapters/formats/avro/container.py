@@ -68,13 +68,7 @@ class Header:
 
 
 def read_header(source: pa.NativeFile, path: str) -> Header:
-    """Read the header, and leave `source` at the first block.
-
-    Raises
-    ------
-    CorruptTable
-        The file is not an Avro file, or its header is damaged.
-    """
+    """Read the header, and leave `source` at the first block."""
     if source.read(len(MAGIC)) != MAGIC:
         raise CorruptTable(path, "is not an Avro file: its magic bytes are wrong")
     metadata: dict[str, bytes] = {}
@@ -92,30 +86,9 @@ def read_header(source: pa.NativeFile, path: str) -> Header:
 
 
 def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) -> Iterator[Block]:
-    """Read and decompress the blocks after the header.
+    """Read and decompress the blocks after the header; CorruptTable if one is damaged or exceeds a limit.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The file, at the first block.
-    header : Header
-        Its header.
-    path : str
-        Its path, for messages.
-    limit : int
-        Most bytes of a decompressed block; blocks of few stored bytes have a smaller limit.
-
-    Yields
-    ------
-    Block
-        The blocks in order.
-
-    Raises
-    ------
-    CorruptTable
-        A block is damaged or exceeds a limit.
-    Unsupported
-        The codec is unknown.
+    A decompressed block has at most `limit` bytes; blocks of few stored bytes have a smaller limit.
     """
     try:
         codec = header.codec
@@ -149,23 +122,9 @@ def encode_header(schema: str, codec: str) -> bytes:
 
 
 def pack_block(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> bytes:
-    """Encode one block as it is stored.
+    """Encode one block as it is stored: record count, size, compressed records and sync marker.
 
-    Parameters
-    ----------
-    block : Block
-        The records.
-    codec : str
-        Avro's name of the codec.
-    sync : bytes
-        The sync marker of the file.
-    zstd_level : int
-        The compression level, for zstandard only.
-
-    Returns
-    -------
-    bytes
-        Record count, size, compressed records and marker.
+    `codec` is Avro's name; `zstd_level` is for zstandard only.
     """
     packed = compress(codec, block.data, zstd_level)
     return b"".join((encode_long(block.record_count), encode_long(len(packed)), packed, sync))

@@ -72,15 +72,7 @@ class AvroFormat:
 
 
 class AvroWriter:
-    """`paimon.ports.formats.FormatWriter` for one Avro file.
-
-    Parameters
-    ----------
-    sink : OutputFile
-        The new file. `close` closes it, `abort` removes it.
-    request : WriteRequest
-        The columns and options.
-    """
+    """`paimon.ports.formats.FormatWriter` for one Avro file. `close` closes the sink, `abort` removes its file."""
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._sink = sink
@@ -174,10 +166,7 @@ def _select_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[tu
 def _group_blocks(blocks: Iterator[tuple[int, Block]], batch_rows: int) -> Iterator[tuple[int, list[Block]]]:
     """Yield blocks that are decoded together, about a batch, and the position of the first row.
 
-    Raises
-    ------
-    CorruptTable
-        A block is damaged; those before it have been yielded.
+    The blocks before a damaged one are yielded before CorruptTable is raised.
     """
     group: list[Block] = []
     first = rows = size = 0

@@ -37,26 +37,16 @@ _Values = Callable[[str, pa.DataType], pa.Array]
 
 @frozen(eq=False)
 class DecodePlan:
-    """How to decode the wanted columns of a file.
+    """How to decode the wanted columns of a file."""
 
-    Parameters
-    ----------
-    writer_schema : parsed fastavro schema
-        An array of the file's records, for the row-wise decoder.
-    reader_schema : parsed fastavro schema, optional
-        The same with the wanted fields; None if all are wanted.
-    fields : tuple of DataField
-        The wanted columns.
-    found : tuple
-        For each wanted column its name while decoding and its stored type; None if the file lacks it.
-    flat : tuple of FlatField, optional
-        All fields of the file's records; None if they cannot be decoded as columns.
-    """
-
+    # parsed fastavro schema of an array of the file's records, for the row-wise decoder
     writer_schema: Any
+    # the same with the wanted fields only; None if all are wanted
     reader_schema: Any
     fields: tuple[DataField, ...]
+    # for each wanted column its name while decoding and its stored type; None if the file lacks it
     found: tuple[tuple[str, pa.DataType] | None, ...]
+    # all fields of the file's records; None if they cannot be decoded as columns
     flat: tuple[FlatField, ...] | None
 
     def decode(self, blocks: Sequence[Block], path: str) -> Iterator[pa.RecordBatch]:
@@ -100,28 +90,9 @@ class DecodePlan:
 
 
 def decode_plan(schema_text: str, fields: tuple[DataField, ...], path: str) -> DecodePlan:
-    """Plan how to decode the wanted columns of a file.
+    """Plan how to decode the wanted columns of all blocks of a file, from the writer's schema.
 
-    Parameters
-    ----------
-    schema_text : str
-        The writer's schema of the file.
-    fields : tuple of DataField
-        The wanted columns.
-    path : str
-        The path of the file, for messages.
-
-    Returns
-    -------
-    DecodePlan
-        The plan for all blocks of the file.
-
-    Raises
-    ------
-    CorruptTable
-        The schema is damaged.
-    Unsupported
-        The schema exceeds the limits of `guards.avro_schema`, or has a type that is not supported.
+    A schema that exceeds the limits of `guards.avro_schema` is Unsupported.
     """
     node = load_checked_schema(schema_text, path)
     try:

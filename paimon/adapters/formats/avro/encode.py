@@ -27,21 +27,9 @@ _NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
 
 
 def encode_records(columns: list[pa.Array], fields: tuple[DataField, ...], rows: int) -> pa.BinaryArray:
-    """Encode rows as Avro records.
+    """Encode rows as Avro records, one per row; null for a row with a null in a NOT NULL column.
 
-    Parameters
-    ----------
-    columns : list of pyarrow.Array
-        The columns, in canonical types.
-    fields : tuple of DataField
-        Their names and types.
-    rows : int
-        The number of rows, which matters if there are no columns.
-
-    Returns
-    -------
-    pyarrow.BinaryArray
-        One encoded record per row; null for a row with a null in a NOT NULL column.
+    The columns have canonical types. `rows` matters if there are no columns.
     """
     if not fields:
         return _to_binary(np.zeros((rows, 0), np.uint8))

@@ -17,28 +17,9 @@ from paimon.domain.errors import CorruptTable
 
 
 def decode_block(block: Block, schema: Any, path: str, reader_schema: Any = None) -> list[dict[str, Any]]:
-    """Decode the records of a block.
+    """Decode the records of a block; CorruptTable if the bytes do not match the schema or the record count.
 
-    Parameters
-    ----------
-    block : Block
-        The decompressed block.
-    schema : parsed fastavro schema
-        An array of the file's records (see `parse_block_schema`).
-    path : str
-        The path of the file, for messages.
-    reader_schema : parsed fastavro schema, optional
-        The same with fewer fields.
-
-    Returns
-    -------
-    list of dict
-        The records, by field name.
-
-    Raises
-    ------
-    CorruptTable
-        The bytes do not match the schema, or the record count is wrong.
+    `schema` is an array of the file's records (see `parse_block_schema`), `reader_schema` the same with fewer fields.
     """
     data = b"".join((encode_long(block.record_count), block.data, b"\0")) if block.record_count else b"\0" + block.data
     stream = BytesIO(data)

@@ -31,18 +31,11 @@ _KEPT_KEYS = ("name", "namespace", "aliases", "size", "symbols", "default")
 
 @frozen
 class Cost:
-    """The cost of any value of one type.
+    """The cost of any value of one type."""
 
-    Parameters
-    ----------
-    parts : int
-        The largest number of parts of a value; elements of arrays and maps are not counted.
-    debt : int
-        By how much the parts of a value can exceed `_PARTS_PER_BYTE` times its bytes, at most. A type without debt has
-        no value with more parts than its bytes allow.
-    """
-
+    # largest number of parts of a value; elements of arrays and maps are not counted
     parts: int
+    # by how much the parts of a value can exceed `_PARTS_PER_BYTE` times its bytes; 0 or less: never
     debt: int
 
 
@@ -62,12 +55,7 @@ class _SchemaChecker:
     def strip_node(self, node: Any, depth: int = 0) -> tuple[Any, Cost]:
         """Return the schema without logical types, and the cost of a value of it.
 
-        Raises
-        ------
-        Unsupported
-            The schema is nested too deeply, is recursive, has no type, or has values that take too few bytes.
-        ValueError
-            A fixed type has a negative size.
+        A schema that is nested too deeply or recursive, or whose values take too few bytes, is Unsupported.
         """
         if depth > _MAX_NESTING:
             raise Unsupported(f"Avro schemas nested deeper than {_MAX_NESTING}")
@@ -142,12 +130,7 @@ def _block_schema(text: str) -> Any:
 def parse_block_schema(text: str, path: str) -> Any:
     """Return the parsed schema of a whole block: an array of the file's records, so that one call decodes a block.
 
-    Raises
-    ------
-    Unsupported
-        The schema is valid and exceeds the limits of this module; the error names `path`.
-    CorruptTable
-        The text is not an Avro schema.
+    A valid schema that exceeds the limits of this module is Unsupported; text that is no schema is CorruptTable.
     """
     try:
         return _block_schema(text)

@@ -29,13 +29,7 @@ class TooLarge(ValueError):
 
 
 def check_size(data: bytes, limit: int) -> bytes:
-    """Return data that is not compressed.
-
-    Raises
-    ------
-    TooLarge
-        The data has more than `limit` bytes.
-    """
+    """Return data that is not compressed; TooLarge if it has more than `limit` bytes."""
     if len(data) > limit:
         raise TooLarge(f"a block decompresses to more than {limit} bytes")
     return data
@@ -67,15 +61,7 @@ def _unzstd_pieces(data: bytes, limit: int) -> bytes:
 
 
 def unsnappy(data: bytes, limit: int) -> bytes:
-    """Decompress raw snappy data, which begins with the decoded size.
-
-    Raises
-    ------
-    TooLarge
-        The stated size is larger than `limit`.
-    OSError
-        The data is damaged.
-    """
+    """Decompress raw snappy data, which begins with the decoded size; TooLarge if that is more than `limit`."""
     size = shift = 0
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift
@@ -143,10 +129,7 @@ def _join_pieces(pieces: Iterator[bytes], limit: int, is_at_end: Callable[[], bo
 def unlz4(data: bytes, limit: int) -> bytes:
     """Decompress a raw LZ4 block, which does not state its decoded size.
 
-    Raises
-    ------
-    ValueError
-        The block is damaged, or decompresses to more than `limit` bytes.
+    A damaged block and one of more than `limit` decoded bytes raise the same ValueError.
     """
     room = bytearray(min(len(data) * _LZ4_MOST_RATIO + 64, limit))
     try:

@@ -35,26 +35,9 @@ class Lengths:
 
 
 def check_lengths(data: bytes, most: int, *, second_version: bool = True) -> Lengths:
-    """Check that the lengths of a stream are not negative and that their sum is at most `most`.
+    """Return the sum of a stream's lengths and the longest; Malformed if one is negative or the sum exceeds `most`.
 
-    Parameters
-    ----------
-    data : bytes
-        A LENGTH stream, decompressed.
-    most : int
-        The largest sum.
-    second_version : bool
-        Whether runs are encoded as RLEv2, as in all but very old files.
-
-    Returns
-    -------
-    Lengths
-        Their sum and the longest of them.
-
-    Raises
-    ------
-    Malformed
-        A length is negative, the sum is larger than `most`, or a run is damaged.
+    `second_version` means that runs are encoded as RLEv2, as in all but very old files.
     """
     if not second_version:
         found = _read_first_version(data)

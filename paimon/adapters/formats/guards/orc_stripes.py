@@ -43,16 +43,9 @@ _WHOLE_SHARE, _BATCH_SHARE = 2, 8
 
 @frozen
 class StripeMemory:
-    """The largest memory that a decoded stripe, and one of its rows, can take.
+    """The largest memory that a decoded stripe, and one of its rows, can take."""
 
-    Parameters
-    ----------
-    decoded_bytes : int
-        Bytes of the columns of all rows.
-    row_bytes : float
-        Bytes of one row.
-    """
-
+    # columns of all rows
     decoded_bytes: int = 0
     row_bytes: float = 0.0
 
@@ -66,13 +59,7 @@ class StripeMemory:
 
 
 def check_types(tail: OrcTail) -> None:
-    """Check that the column types of a file exist and form a tree.
-
-    Raises
-    ------
-    Malformed
-        A type does not exist, the types are not a tree or are nested too deeply, or the row counts differ.
-    """
+    """Check that the column types of a file form a tree of limited depth, and that its row counts agree."""
     types = tail.types
     if not types or int_field(types[0], _TYPE_KIND) != _STRUCT_KIND:
         raise Malformed("the root type is not a struct")
@@ -127,30 +114,8 @@ def check_stripe(
 ) -> StripeMemory:
     """Check that what a stripe states fits into its bytes: rows, dictionaries, strings, lists and maps.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The file; its position changes.
-    stripe : int
-        The position of the stripe, for messages.
-    information : sequence of Part
-        The StripeInformation message of the stripe, from the footer.
-    compression : int
-        The number of the codec.
-    columns : int
-        How many top-level columns are read.
-    kinds : mapping of int to int
-        The type kinds of these columns and of their nested columns, by column number.
-
-    Returns
-    -------
-    StripeMemory
-        The largest memory that the columns can take.
-
-    Raises
-    ------
-    Malformed
-        The stripe states more than the limits allow.
+    Moves the position of `source`. `information` is the StripeInformation message in the footer. `columns` top-level
+    columns are read; `kinds` has the type kinds of these and of their nested columns, by column number.
     """
     data_bytes, rows = int_field(information, _STRIPE_DATA_BYTES), int_field(information, _STRIPE_ROWS)
     most = _SLACK_BYTES + _MAX_RATIO * data_bytes
@@ -180,28 +145,9 @@ def check_stripe(
 def read_stripe_streams(
     source: pa.NativeFile, information: Sequence[Part], compression: int
 ) -> tuple[list[list[Part]], list[Stream]]:
-    """Read the footer of a stripe.
+    """Return the encoding of each column of a stripe, and its streams in the order of the file.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The file; its position changes.
-    information : sequence of Part
-        The StripeInformation message of the stripe, from the footer.
-    compression : int
-        The number of the codec.
-
-    Returns
-    -------
-    list of list of Part
-        The encoding of each column.
-    list of Stream
-        The streams of the stripe, in the order of the file.
-
-    Raises
-    ------
-    Malformed
-        The stripe or one of its streams lies outside of the file or the stripe.
+    Moves the position of `source`. A stripe outside of the file, or a stream outside of its stripe, is Malformed.
     """
     start = int_field(information, _STRIPE_OFFSET)
     end = start + int_field(information, _STRIPE_INDEX_BYTES) + int_field(information, _STRIPE_DATA_BYTES)

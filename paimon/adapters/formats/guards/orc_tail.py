@@ -37,20 +37,11 @@ TIMESTAMP_KINDS = (9, 18)
 
 @frozen
 class OrcTail:
-    """The tail of an ORC file; statistics are encoded ColumnStatistics messages, by column number.
-
-    Parameters
-    ----------
-    postscript : tuple of Part
-        The fields of the PostScript message.
-    footer : tuple of Part
-        The fields of the Footer message.
-    metadata : bytes
-        The Metadata section as stored: the compressed statistics of the stripes.
-    """
+    """The tail of an ORC file; statistics are encoded ColumnStatistics messages, by column number."""
 
     postscript: tuple[Part, ...]
     footer: tuple[Part, ...]
+    # the Metadata section as stored, which is the compressed statistics of the stripes
     metadata: bytes = b""
 
     @property
@@ -106,26 +97,10 @@ class OrcTail:
 
 
 def read_tail(source: pa.NativeFile) -> OrcTail:
-    """Read the tail of a file.
+    """Read the tail of a file, which moves the position of `source`.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The open file; its position changes.
-
-    Returns
-    -------
-    OrcTail
-        The decoded tail. Nothing is known yet about its column types: see `check_types`.
-
-    Raises
-    ------
-    Malformed
-        The file has no valid tail.
-    ValueError, OSError, zlib.error
-        The tail cannot be decompressed, or is too large.
-    Unsupported
-        The file is compressed with LZO.
+    Its column types are not checked yet: see `check_types`. Damage raises ValueError, OSError or zlib.error; a file
+    compressed with LZO is Unsupported.
     """
     size = source.size()
     end = _read_end(source, size, min(size, _FIRST_READ_BYTES))
@@ -138,10 +113,7 @@ def read_tail(source: pa.NativeFile) -> OrcTail:
 def split_tail(data: bytes) -> tuple[bytes, OrcTail]:
     """Split the last bytes of a file into what precedes the tail, and the tail.
 
-    Raises
-    ------
-    Malformed
-        The bytes do not end with a valid tail, or do not contain the whole tail.
+    Malformed if the bytes do not contain the whole tail.
     """
     postscript, script_bytes = _read_postscript(data)
     metadata_bytes, footer_bytes = int_field(postscript, METADATA_LENGTH), int_field(postscript, FOOTER_LENGTH)
@@ -156,12 +128,7 @@ def split_tail(data: bytes) -> tuple[bytes, OrcTail]:
 def decompress_section(data: bytes, compression: int) -> bytes:
     """Return the decompressed bytes of a section, which is stored in chunks with headers of three bytes.
 
-    Raises
-    ------
-    Malformed
-        A chunk is longer than its section, or the section decompresses to more than the limit.
-    Unsupported
-        The codec is LZO.
+    More bytes than the limit are Malformed; LZO is Unsupported.
     """
     if compression == NO_COMPRESSION:
         return data
@@ -192,10 +159,7 @@ def _decompress_chunk(chunk: bytes, compression: int) -> bytes:
 def unpack_numbers(part: Part) -> list[int]:
     """Return the numbers of a repeated varint field, which may be packed into one run of bytes.
 
-    Raises
-    ------
-    Malformed
-        A number has more than ten bytes.
+    A number of more than ten bytes is Malformed.
     """
     if isinstance(part.value, int):
         return [part.value]

@@ -33,39 +33,24 @@ _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBL
 
 @frozen
 class GroupRange:
-    """A range of rows in consecutive row groups.
-
-    Parameters
-    ----------
-    groups : tuple of int
-        The positions of the row groups.
-    skip : int
-        Rows at the beginning of the first group that are left out.
-    count : int
-        Rows that are read after these.
-    """
+    """A range of rows in consecutive row groups."""
 
     groups: tuple[int, ...]
+    # rows at the beginning of the first group that are left out
     skip: int
+    # rows that are read after these
     count: int
 
 
 @frozen
 class Leaf:
-    """A leaf column that is read.
+    """A leaf column that is read."""
 
-    Parameters
-    ----------
-    index : int
-        The position among the leaf columns of the file.
-    levels : int
-        The highest repetition level: the number of lists around the leaf.
-    width : int, optional
-        Bytes of a value; None for strings.
-    """
-
+    # position among the leaf columns of the file
     index: int
+    # highest repetition level, which is the number of lists around the leaf
     levels: int
+    # bytes of a value; None for strings
     width: int | None
 
     @property
@@ -117,32 +102,10 @@ def count_fitting_rows(
     batch_rows: int,
     most_bytes: int,
 ) -> int:
-    """Return how many rows a batch of a piece may have: `batch_rows`, or fewer if they might not fit.
+    """Return how many rows a batch of a piece may have: `batch_rows`, or fewer if they might not fit, at least one.
 
-    Parameters
-    ----------
-    footer : pyarrow.parquet.FileMetaData
-        The footer of the file.
-    stored : Stored
-        The bytes of the file; those of a remote file are fetched ahead here.
-    piece : GroupRange
-        The rows to read.
-    leaves : sequence of Leaf
-        The leaf columns to read.
-    batch_rows : int
-        The number of rows to return if they fit.
-    most_bytes : int
-        The limit for the pages in bytes; a batch may take a quarter of it.
-
-    Returns
-    -------
-    int
-        At least one.
-
-    Raises
-    ------
-    ValueError
-        The headers of pages are damaged, or pages or rows exceed the limits.
+    Pages may take `most_bytes`, a batch a quarter of it. Fetches the bytes of a remote file ahead. Damaged page
+    headers, and pages or rows that exceed the limits, raise ValueError.
     """
     if stored.ahead is not None:
         groups = [footer.row_group(group) for group in piece.groups]
@@ -165,33 +128,14 @@ def count_fitting_rows(
 
 @define
 class PageBudget:
-    """A state machine: the pages of a row group that another decoder reads.
-
-    Parameters
-    ----------
-    most_bytes : int
-        The limit for the pages in bytes.
-    """
+    """A state machine: the pages of a row group that another decoder reads."""
 
     most_bytes: int
     _held: int = field(default=0, init=False)
     _packed: int = field(default=0, init=False)
 
     def add(self, pages: ChunkPages, packed: int) -> None:
-        """Add the pages of one column.
-
-        Parameters
-        ----------
-        pages : ChunkPages
-            The sizes of the pages.
-        packed : int
-            The stored bytes of the column.
-
-        Raises
-        ------
-        ValueError
-            The pages so far exceed the limits.
-        """
+        """Add the pages of one column with `packed` stored bytes. ValueError if the pages so far exceed the limits."""
         self._held += max(0, pages.held - _FREE_BYTES)
         self._packed += packed
         _check_held(self._held, self._packed, self.most_bytes)
@@ -200,24 +144,7 @@ class PageBudget:
 def check_flat_chunk(stored: Stored, start: int, end: int, rows: int) -> ChunkPages:
     """Compare the pages of a column without lists with their checksums, and with the number of rows.
 
-    Parameters
-    ----------
-    stored : Stored
-        The bytes of the file, or of the chunk.
-    start, end : int
-        The offsets of the chunk in `stored`.
-    rows : int
-        The rows of the row group.
-
-    Returns
-    -------
-    ChunkPages
-        The sizes of the pages.
-
-    Raises
-    ------
-    ValueError
-        A page is damaged, or the pages have another number of values than rows.
+    `start` and `end` are the offsets of the chunk in `stored`, which may be the whole file or the chunk.
     """
     pages = read_chunk_pages(stored, start, end, rows, checksums=True)
     if pages.values != rows:

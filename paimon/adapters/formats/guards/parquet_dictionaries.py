@@ -27,26 +27,9 @@ _LENGTH_BYTES = 4
 
 
 def measure_longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: int) -> list[int]:
-    """Return the length in bytes of the longest string of each dictionary.
+    """Return the length in bytes of the longest string of each dictionary, 0 for an empty one.
 
-    Parameters
-    ----------
-    stored : Stored
-        The bytes of the file.
-    dictionaries : sequence of DictionaryPage
-        Dictionaries of strings with the same codec.
-    codec : int
-        The number of their codec in the footer.
-
-    Returns
-    -------
-    list of int
-        One length per dictionary; 0 for an empty one.
-
-    Raises
-    ------
-    ValueError, pyarrow.ArrowException
-        A page is not a dictionary of strings.
+    All dictionaries are of strings and have the same codec, given by its number in the footer.
     """
     if any(d.values * _LENGTH_BYTES > d.size for d in dictionaries):
         raise ValueError("a dictionary has more strings than bytes for their lengths")
@@ -61,27 +44,7 @@ def measure_longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage
 
 
 def read_codec(stored: Stored, group: int, column: int) -> int:
-    """Return the number of the codec of a column in a row group, as stored in the footer.
-
-    Parameters
-    ----------
-    stored : Stored
-        The bytes of the file.
-    group : int
-        The position of the row group.
-    column : int
-        The position of the leaf column.
-
-    Returns
-    -------
-    int
-        A codec that Arrow reads.
-
-    Raises
-    ------
-    ValueError
-        The footer has no codec for the column, or one that does not exist.
-    """
+    """Return the number of the codec of a leaf column in a row group, as stored in the footer."""
     try:
         number = stored.footer.get(_GROUPS).values[group].get(_COLUMNS).values[column].get(_META).get(_CODEC)
     except (AttributeError, IndexError) as error:

@@ -74,28 +74,9 @@ _UNENCODED_BYTES, _REPETITIONS, _DEFINITIONS = 1, 2, 3
 
 
 def open_parquet_file(stored: Stored, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file whose footer is not known yet.
+    """Open a Parquet file whose footer is not known yet, so that pyarrow can decode the metadata of its column chunks.
 
     A remote file is requested once for Arrow and for the check.
-
-    Parameters
-    ----------
-    stored : Stored
-        The bytes of the file.
-    **options
-        Options of `pyarrow.parquet.ParquetFile`.
-
-    Returns
-    -------
-    pyarrow.parquet.ParquetFile
-        The file. pyarrow can decode the metadata of its column chunks.
-
-    Raises
-    ------
-    ValueError, pyarrow.ArrowException, OSError
-        The footer is damaged.
-    IndexError
-        The footer is truncated.
     """
     stored.fetch_footer()
     file = pq.ParquetFile(stored.source, **options)
@@ -104,21 +85,10 @@ def open_parquet_file(stored: Stored, **options: Any) -> pq.ParquetFile:
 
 
 def check_footer(footer: bytes, schema: pq.ParquetSchema) -> None:
-    """Compare the column chunks in a footer with the schema.
+    """Compare the column chunks in a stored footer with the schema that Arrow has read from it.
 
-    Parameters
-    ----------
-    footer : bytes
-        The footer as stored, from which Arrow has read the schema.
-    schema : pyarrow.parquet.ParquetSchema
-        The schema.
-
-    Raises
-    ------
-    ValueError
-        A column chunk contradicts the schema or is encrypted, or a member occurs twice or has another wire type.
-    IndexError
-        The footer is truncated.
+    Raises ValueError if a chunk contradicts the schema or is encrypted, or a member occurs twice or has another wire
+    type.
     """
     shapes: tuple[ChunkShape, ...] = ()
     at = number = 0
@@ -279,10 +249,7 @@ def _check_types(value: ThriftStruct, kinds: _Kinds, name: str) -> None:
 def _read_head(data: bytes, at: int, last: int, kinds: _Kinds) -> tuple[int, int]:
     """Return the number of a member, and the offset of its value.
 
-    Raises
-    ------
-    ValueError
-        The number is not larger than that of the last member, or the member has another wire type.
+    ValueError if the number is not larger than `last`, that of the member before, or the wire type is another.
     """
     kind: int | tuple[int, int] = data[at] & 15
     if data[at] > 15:

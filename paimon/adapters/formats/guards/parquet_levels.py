@@ -30,30 +30,10 @@ _SLICE_GROUPS = 1 << 16
 
 
 def count_longest_row_values(stored: Stored, start: int, end: int, values: int, codec: int, highest: int) -> int:
-    """Return the number of values of the longest row.
+    """Return the number of values of the longest row among the first `values` of a chunk.
 
-    Parameters
-    ----------
-    stored : Stored
-        The bytes of the file.
-    start, end : int
-        The offsets of the chunk, whose page headers were checked before.
-    values : int
-        How many of its values are read.
-    codec : int
-        The number of its codec in the footer.
-    highest : int
-        The leaf's highest repetition level.
-
-    Returns
-    -------
-    int
-        The number of values.
-
-    Raises
-    ------
-    ValueError
-        The levels are damaged, or are not encoded in runs.
+    `start` and `end` are the offsets of the chunk, whose page headers were checked before. `highest` is the highest
+    repetition level of the leaf. Levels that are damaged, or not encoded in runs, raise ValueError.
     """
     rows = _Rows()
     at = start

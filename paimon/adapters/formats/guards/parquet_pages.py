@@ -59,25 +59,15 @@ class DictionaryPage:
 
 @frozen
 class ChunkPages:
-    """The pages of one column chunk.
+    """The pages of one column chunk."""
 
-    Parameters
-    ----------
-    largest : int
-        Decompressed bytes of the largest data page.
-    densest : float
-        The most bytes per value of a page with a plain encoding.
-    repeating : int
-        Bytes of the largest page whose encoding shares prefixes: each value may be as large as the page.
-    values : int
-        The number of values of all pages.
-    dictionary : DictionaryPage, optional
-        The dictionary page.
-    """
-
+    # decompressed bytes of the largest data page
     largest: int
+    # most bytes per value of a page with a plain encoding
     densest: float
+    # bytes of the largest page whose encoding shares prefixes: each value may be as large as the page
     repeating: int
+    # number of values of all pages
     values: int
     dictionary: DictionaryPage | None
 
@@ -88,28 +78,10 @@ class ChunkPages:
 
 
 def read_chunk_pages(stored: Stored, start: int, end: int, values: int, checksums: bool = False) -> ChunkPages:
-    """Read the page headers of a column chunk.
+    """Read the page headers of a column chunk, until the pages have `values` values.
 
-    Parameters
-    ----------
-    stored : Stored
-        The bytes of the file.
-    start, end : int
-        The offsets of the chunk.
-    values : int
-        The number of values after which no more pages are looked at.
-    checksums : bool
-        Whether to compare the bytes of each page with its checksum, for a decoder that does not. Pages may have none.
-
-    Returns
-    -------
-    ChunkPages
-        The sizes of the pages.
-
-    Raises
-    ------
-    ValueError
-        A header is missing or damaged, or states sizes that cannot be. A page differs from its checksum.
+    With `checksums`, the bytes of each page that has a checksum are compared with it, for a decoder that does not. A
+    damaged page or header, or sizes that cannot be, raise ValueError.
     """
     read_at, whole = stored.read_at, stored.whole
     at, seen, largest, densest, repeating = start, 0, 0, 0.0, 0
@@ -171,13 +143,7 @@ def _number(digits: bytes) -> int:
 
 
 def read_page_header(read_at: _ReadAt, at: int) -> tuple[ThriftStruct, int]:
-    """Return the page header at an offset, and its length in bytes.
-
-    Raises
-    ------
-    ValueError
-        There is no header within 16 MiB.
-    """
+    """Return the page header at an offset, and its length in bytes. ValueError if none ends within 16 MiB."""
     window = _WINDOW * 4
     while True:
         data = read_at(window, at)
@@ -200,13 +166,7 @@ def _decode_header(read_at: _ReadAt, at: int) -> _Header:
 
 
 def header_number(struct: ThriftStruct, number: int) -> int:
-    """Return the number in a member of a page header.
-
-    Raises
-    ------
-    ValueError
-        The header has no such number.
-    """
+    """Return the number in a member of a page header."""
     value = struct.get(number)
     if not isinstance(value, int):
         raise ValueError(f"a page header has no number in member {number}")

@@ -26,24 +26,17 @@ _UsualLengths = tuple[frozenset[_Found] | None, frozenset[_Found]]
 
 @frozen
 class ChunkShape:
-    """What the schema states of the chunks of a leaf column.
+    """What the schema states of the chunks of a leaf column."""
 
-    Parameters
-    ----------
-    physical : int
-        The number of the physical type.
-    width : int, optional
-        The bytes of a bound; None for strings.
-    name : str
-        The names on the path of the column, with dots between them.
-    repetitions, definitions : int
-        The numbers of levels.
-    """
-
+    # number of the physical type
     physical: int
+    # bytes of a bound; None for strings
     width: int | None
+    # names on the path of the column, with dots between them
     name: str
+    # number of repetition levels
     repetitions: int
+    # number of definition levels
     definitions: int
     _type: bytes = field(init=False)
     _path: bytes = field(init=False)
@@ -62,20 +55,7 @@ class ChunkShape:
         return _find_usual_lengths(self.physical, self.width, self.repetitions, self.definitions)
 
     def match(self, footer: bytes, at: int) -> int:
-        """Recognize a column chunk.
-
-        Parameters
-        ----------
-        footer : bytes
-            The footer.
-        at : int
-            The offset of the column chunk.
-
-        Returns
-        -------
-        int
-            The offset of its end; 0 if it is not recognized.
-        """
+        """Return the end of the column chunk at an offset of a footer; 0 if it is not recognized."""
         beginning, rest = _patterns()
         start = beginning.match(footer, at)
         if start is None or start[1] != self._type:

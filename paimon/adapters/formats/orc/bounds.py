@@ -24,22 +24,7 @@ _INTS = (*dt.INTEGER_TYPES, dt.TimeType)
 
 
 def read_column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
-    """Return the statistics of one column in one stripe.
-
-    Parameters
-    ----------
-    encoded : bytes
-        A ColumnStatistics message.
-    data_type : DataType
-        The type of the column.
-    rows : int
-        The number of rows of the stripe.
-
-    Returns
-    -------
-    ColumnStats
-        Bounds as internal values; those that are unknown are None.
-    """
+    """Return the statistics of one column in one stripe. Bounds are internal values, None if unknown."""
     parts = decode(encoded)
     values = next((p.as_int for p in parts if p.number == _VALUES), None)
     null_count = None if values is None else rows - values

@@ -45,10 +45,8 @@ _DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError,
 class OrcFormat:
     """`paimon.ports.formats.FormatIO` for ORC files.
 
-    Parameters
-    ----------
-    most_bytes : int
-        The memory budget: stripes that are larger when decoded are read in batches (see `large_stripes`).
+    Stripes that are larger than `most_bytes`, the memory budget, when decoded are read in batches (see
+    `large_stripes`).
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -62,10 +60,7 @@ class OrcFormat:
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         """Read the rows of a file in batches that do not cross stripes.
 
-        Raises
-        ------
-        CorruptTable
-            The file is damaged or exceeds the limits.
+        A file that is damaged or exceeds the limits raises CorruptTable.
         """
         try:
             yield from _read(source, request, self._most_bytes)
@@ -126,23 +121,9 @@ class _Stripes:
         return {name: next(column) for name, column in self._wide.items()}
 
     def columns(self, stripe: int, first: int, rows: int) -> Iterator[tuple[dict[str, pa.Array], int]]:
-        """Yield the other columns of a stripe in batches, each with its number of rows.
+        """Yield the other columns of a stripe in batches, by name, each with its number of rows.
 
-        Parameters
-        ----------
-        stripe : int
-            The position of the stripe.
-        first : int
-            The position of its first row in the file.
-        rows : int
-            The number of its rows.
-
-        Yields
-        ------
-        dict of str to pyarrow.Array
-            The columns of a batch by name.
-        int
-            The rows of the batch.
+        `first` is the position of the stripe's first row in the file; `rows` is the number of its rows.
         """
         memory = self._check(stripe)
         if not self._names:

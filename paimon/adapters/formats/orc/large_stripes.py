@@ -14,17 +14,7 @@ import pyarrow as pa
 
 
 class FileRows:
-    """The rows of a whole file, read forwards.
-
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The file.
-    names : sequence of str
-        The top-level columns that are read.
-    batch_rows : int
-        Most rows of a batch.
-    """
+    """The rows of a whole file, read forwards. `names` are top-level columns."""
 
     def __init__(self, source: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
         from pyarrow import dataset  # loading it takes a tenth of a second, and few files need it
@@ -38,13 +28,7 @@ class FileRows:
         self._at = 0
 
     def take(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
-        """Yield `count` rows from the row `first` on, which is not before the rows that were taken earlier.
-
-        Raises
-        ------
-        ValueError
-            The file has fewer rows.
-        """
+        """Yield `count` rows from the row `first` on, which is not before the rows that were taken earlier."""
         end = first + count
         while self._at < end:
             if self._held is None:

@@ -60,19 +60,8 @@ def set_string_types(tail: OrcTail, lengths: Mapping[int, tuple[int, int]]) -> O
 def join_tails(first: OrcTail, second: OrcTail, shift: int) -> OrcTail:
     """Join the tails of two files, of which the second file's stripes were appended to those of the first.
 
-    Both files have the same column kinds and codec. Bounds of the stripes are kept, those of the whole file are not.
-
-    Parameters
-    ----------
-    first, second : OrcTail
-        The tails.
-    shift : int
-        By how many bytes the stripes of the second file have moved.
-
-    Returns
-    -------
-    OrcTail
-        The tail of the joined file.
+    Both files have the same column kinds and codec. The stripes of the second file have moved by `shift` bytes. Bounds
+    of the stripes are kept, those of the whole file are not.
     """
     stripes = [evolve(p, value=_shift_stripe(p.as_bytes, shift)) for p in second.footer if p.number == STRIPES]
     pairs = zip(first.statistics, second.statistics, strict=True)

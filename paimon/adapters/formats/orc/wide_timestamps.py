@@ -35,20 +35,7 @@ _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": _NANOS}
 class _Nanos(ORCConverter):  # type: ignore[misc]
     @staticmethod
     def from_orc(seconds: int, nanoseconds: int, timezone: object) -> int:
-        """Return the nanoseconds since 1970.
-
-        Parameters
-        ----------
-        seconds, nanoseconds : int
-            The stored time.
-        timezone : object
-            Not used.
-
-        Returns
-        -------
-        int
-            An internal value.
-        """
+        """Return the nanoseconds since 1970. The time zone is not used."""
         return seconds * _NANOS + nanoseconds
 
     @staticmethod
@@ -100,30 +87,9 @@ _KINDS: Mapping[type[DataType], Any] = {
 
 
 def read_column(source: pa.NativeFile, field: DataField, index: int, path: str) -> Iterator[pa.Array]:
-    """Read one top-level column, stripe by stripe.
+    """Read the top-level column at the position `index`, one array of the canonical type per stripe.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The file.
-    field : DataField
-        The column.
-    index : int
-        Its position among the top-level columns of the file.
-    path : str
-        The path of the file, for messages.
-
-    Yields
-    ------
-    pyarrow.Array
-        The values of one stripe in the canonical type.
-
-    Raises
-    ------
-    Unsupported
-        A nanosecond column has times that Arrow cannot represent.
-    CorruptTable
-        The column cannot be decoded.
+    Nanosecond times that Arrow cannot represent are Unsupported.
     """
     source.seek(0)
     try:
@@ -155,14 +121,7 @@ def has_early_fractions(array: pa.Array, data_type: DataType) -> bool:
 class RowWriter:
     """Write rows to an ORC file in memory, with the column kinds that Arrow would write.
 
-    Names and type attributes are not kept.
-
-    Parameters
-    ----------
-    fields : tuple of DataField
-        The columns.
-    settings : mapping
-        Options of `pyorc.Writer`.
+    Names and type attributes are not kept. `settings` are options of `pyorc.Writer`.
     """
 
     def __init__(self, fields: tuple[DataField, ...], settings: Mapping[str, Any]) -> None:

@@ -38,15 +38,7 @@ _WRITE_ROWS = 8_192
 
 
 class OrcWriter:
-    """`paimon.ports.formats.FormatWriter` for one ORC file.
-
-    Parameters
-    ----------
-    sink : OutputFile
-        The new file. `close` closes it, `abort` removes it.
-    request : WriteRequest
-        The columns and options.
-    """
+    """`paimon.ports.formats.FormatWriter` for one ORC file. `close` closes the sink, `abort` removes its file."""
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._fields = request.fields

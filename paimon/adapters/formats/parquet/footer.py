@@ -31,19 +31,10 @@ _STATISTICS = 12
 
 
 def rewrite_tail(tail: bytes, int96_leaves: Set[int]) -> bytes:
-    """Return the end of a file with a rewritten footer.
+    """Return the end of a file with a rewritten footer, which replaces `tail`.
 
-    Parameters
-    ----------
-    tail : bytes
-        The end of the file, from any offset before its footer: it ends with the footer, its length and the magic bytes.
-    int96_leaves : set of int
-        Positions of the leaf columns that are INT96.
-
-    Returns
-    -------
-    bytes
-        What replaces `tail`.
+    `tail` may begin at any offset before the footer, and ends with the magic bytes. `int96_leaves` are the positions of
+    the leaf columns that become INT96.
     """
     length = struct.unpack("<I", tail[-8:-4])[0]
     start = len(tail) - 8 - length

@@ -19,12 +19,8 @@ from paimon.ports.queries import SharedFile
 class ParquetFormat:
     """`paimon.ports.formats.FormatIO` for Parquet files.
 
-    Parameters
-    ----------
-    most_bytes : int
-        The memory budget: what the pages of a file, or a batch of its rows, may take (see `guards.parquet_batches`).
-    cache : ObjectCache, optional
-        Keeps footers of local files for later reads.
+    `most_bytes` is the budget for the pages of a file, or a batch of its rows (see `guards.parquet_batches`). `cache`
+    keeps footers of local files for later reads.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES, cache: ObjectCache | None = None) -> None:

@@ -24,26 +24,10 @@ def has_required_part(data_type: DataType) -> bool:
 
 
 def drop_hidden_nulls(array: pa.Array, data_type: DataType, visible: pa.Array | None = None) -> pa.Array:
-    """Return the array without nulls in NOT NULL parts.
+    """Return a canonical array of a type without nulls in NOT NULL parts, of the same length.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        A canonical array of the type.
-    data_type : DataType
-        Its type. Only an array of a NOT NULL type loses its own nulls.
-    visible : pyarrow.BooleanArray, optional
-        Where a null of the array would be visible; None means everywhere.
-
-    Returns
-    -------
-    pyarrow.Array
-        An array of the same type and length.
-
-    Raises
-    ------
-    InvalidRequest
-        A NOT NULL part has a visible null.
+    Only an array of a NOT NULL type loses its own nulls. `visible` is where a null of the array would be visible; None
+    means everywhere. A visible null in a NOT NULL part is InvalidRequest.
     """
     array = drop_offset(array)
     required = not data_type.nullable and array.null_count > 0

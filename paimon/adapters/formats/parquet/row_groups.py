@@ -44,14 +44,7 @@ class RowGroupWriter(Protocol):
 class SerialRowGroups:
     """`RowGroupWriter` that encodes in the thread of the caller.
 
-    Parameters
-    ----------
-    sink : pyarrow.NativeFile
-        The new file.
-    schema : pyarrow.Schema
-        The stored columns.
-    options : mapping of str to object
-        The options of `pyarrow.parquet.ParquetWriter`.
+    `options` are those of `pyarrow.parquet.ParquetWriter`.
     """
 
     def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, Any]) -> None:
@@ -69,18 +62,8 @@ class SerialRowGroups:
 class ConcurrentRowGroups:
     """`RowGroupWriter` that encodes the columns of a row group in the tasks of an executor.
 
-    Memory holds at most the encoded columns of one row group.
-
-    Parameters
-    ----------
-    sink : pyarrow.NativeFile
-        The new file.
-    schema : pyarrow.Schema
-        The stored columns.
-    options : mapping of str to object
-        The options of `pyarrow.parquet.ParquetWriter`, with a page index.
-    executor : Executor
-        Runs the tasks.
+    Memory holds at most the encoded columns of one row group. `options` are those of `pyarrow.parquet.ParquetWriter`,
+    with a page index.
     """
 
     def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, Any], executor: Executor) -> None:

@@ -45,15 +45,7 @@ _CONCURRENT_BYTES = 16 * 1024 * 1024
 
 
 class ParquetWriter:
-    """`paimon.ports.formats.FormatWriter` for one Parquet file.
-
-    Parameters
-    ----------
-    sink : OutputFile
-        The new file. `close` closes it, `abort` removes it.
-    request : WriteRequest
-        The columns and options.
-    """
+    """`paimon.ports.formats.FormatWriter` for one Parquet file. `close` closes the sink, `abort` removes its file."""
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._sink = sink

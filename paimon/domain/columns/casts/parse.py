@@ -42,25 +42,7 @@ def _check_texts(array: pa.Array, good: pa.Array, target: DataType) -> None:
 
 
 def parse_texts(array: pa.Array, target: DataType) -> pa.Array:
-    """Cast texts to a type that contains no other types.
-
-    Parameters
-    ----------
-    array : pyarrow.Array
-        Texts.
-    target : DataType
-        The type of the column now.
-
-    Returns
-    -------
-    pyarrow.Array
-        A canonical array of `target`.
-
-    Raises
-    ------
-    InvalidRequest
-        A text is not a value of the type.
-    """
+    """Cast texts to a canonical array of a type that contains no other types."""
     match target:
         case dt.BooleanType():
             return _boolean(array, target)

@@ -36,12 +36,9 @@ def find_pattern(target: DataType) -> str:
 
 
 def parse_time_texts(array: pa.Array, target: DataType) -> tuple[pa.Array, pa.Array]:
-    """Parse texts that match `find_pattern`.
+    """Parse texts that match `find_pattern`; return the values, and whether each day or time exists.
 
-    Returns
-    -------
-    (pyarrow.Array, pyarrow.Array)
-        The values, null where the day or time does not exist; and whether each exists.
+    A day or time that does not exist is null among the values.
     """
     parts = pc.extract_regex(array, find_pattern(target))
     nulls = np.asarray(array.is_null())

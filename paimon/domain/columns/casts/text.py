@@ -112,21 +112,8 @@ def join_elements(
 ) -> pa.Array:
     """Join the texts of list elements as ``[a, b]``, or those of map entries as ``{a, b}``.
 
-    Parameters
-    ----------
-    counts : numpy.ndarray of int64
-        The number of elements of each list; 0 for a null list.
-    parts : pyarrow.Array
-        The texts of all elements, one after another; a null is written as ``null``.
-    valid : pyarrow.Array of bool
-        Which lists are not null.
-    brackets : str
-        The characters before the first and after the last element.
-
-    Returns
-    -------
-    pyarrow.Array
-        One text for each list.
+    `counts` has the number of elements of each list, 0 for a null list. `parts` has the texts of all elements, one list
+    after another; a null is written as ``null``.
     """
     offsets = np.concatenate(([0], np.cumsum(counts)))
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pc.fill_null(parts, "null"))

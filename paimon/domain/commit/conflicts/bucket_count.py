@@ -21,17 +21,7 @@ from paimon.domain.snapshot.snapshot import CommitKind
 def has_other_bucket_count(change: Change, bucket_options: Collection[int]) -> bool:
     """Return whether an append adds files for another number of buckets than a newer schema names.
 
-    Parameters
-    ----------
-    change : Change
-        The change to publish.
-    bucket_options : collection of int
-        The option `bucket` of the schemas since the writer started; not positive without a fixed number.
-
-    Returns
-    -------
-    bool
-        True if the files of the partitions must be read.
+    If it does, `check_bucket_counts` must read the partitions. Options below 1 (no fixed number) are ignored.
     """
     if change.kind is not CommitKind.APPEND:
         return False
@@ -43,17 +33,7 @@ def has_other_bucket_count(change: Change, bucket_options: Collection[int]) -> b
 def check_bucket_option(expected: int | None, bucket_option: int) -> None:
     """Refuse a rescale if another one has changed the option `bucket` since.
 
-    Parameters
-    ----------
-    expected : int, optional
-        The option that the rescale has set; None for other commits.
-    bucket_option : int
-        The option of the newest schema.
-
-    Raises
-    ------
-    CommitConflict
-        The option has another value.
+    `expected` is the option that the rescale has set; None for other commits, which pass.
     """
     if expected is not None and expected != bucket_option:
         raise CommitConflict(
@@ -65,19 +45,8 @@ def check_bucket_option(expected: int | None, bucket_option: int) -> None:
 def check_bucket_counts(base: Iterable[ManifestEntry], change: Change, bucket_option: int) -> None:
     """Refuse files for a number of buckets that neither their partition nor the newest schema has.
 
-    Parameters
-    ----------
-    base : iterable of ManifestEntry
-        The live files, at least one of each partition of the change.
-    change : Change
-        The append to publish.
-    bucket_option : int
-        The option `bucket` of the newest schema.
-
-    Raises
-    ------
-    BucketCountConflict
-        The table was rescaled after the writer started.
+    `base` has at least one live file of each partition of the change. A conflict means that the table was rescaled
+    after the writer started.
     """
     totals = {e.partition: e.total_buckets for e in base if e.total_buckets > 0}
     for entry in change.entries:

@@ -38,19 +38,7 @@ def find_dropped_deletes(change: Change) -> dict[_Bucket, int]:
 def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
     """Refuse a compaction that dropped deletes which files of other writers can need.
 
-    Parameters
-    ----------
-    live : iterable of ManifestEntry
-        The live files of the base, at least those of the changed buckets.
-    change : Change
-        The compaction.
-    key_types : sequence of DataType
-        The types of the primary key.
-
-    Raises
-    ------
-    CommitConflict
-        The error lists these files.
+    `live` has at least the live files of the changed buckets.
     """
     dropped_through = find_dropped_deletes(change)
     removed = [e for e in change.entries if e.kind is FileKind.DELETE]

@@ -30,19 +30,8 @@ def needs_check(change: Change, is_required: bool) -> bool:
 def check_conflicts(base: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
     """Refuse a change that contradicts the base.
 
-    Parameters
-    ----------
-    base : iterable of ManifestEntry
-        The live files, at least those of the partitions that the change touches.
-    change : Change
-        The change to publish.
-    key_types : sequence of DataType
-        The types of the trimmed primary key; empty for append tables.
-
-    Raises
-    ------
-    CommitConflict
-        The error names the rule and lists the files.
+    `base` has at least the live files of the changed partitions. `key_types` describes the trimmed primary key, and is
+    empty for append tables.
     """
     live = {e.identity: e for e in base}
     if change.kind is not CommitKind.OVERWRITE:

@@ -16,19 +16,7 @@ from paimon.domain.manifest.entries import HASH_INDEX, FileKind, IndexManifestEn
 def check_hash_index(live: Sequence[IndexManifestEntry], change: Change) -> None:
     """Refuse a change whose rows were assigned to dynamic buckets by an index that another commit has changed.
 
-    Parameters
-    ----------
-    live : sequence of IndexManifestEntry
-        The live index files of the base.
-    change : Change
-        The change to publish.
-
-    Raises
-    ------
-    HashIndexConflict
-        The error lists the index files that are not those of the writer.
-    InvalidRequest
-        Two messages contain an index of the same bucket.
+    Two messages with an index of the same bucket are an InvalidRequest, not a conflict.
     """
     _check_one_index(change)
     if not change.index_bases:

@@ -21,17 +21,7 @@ from paimon.domain.types.data_types import DataType
 def can_move_keys(snapshot: Snapshot, commit_user: str) -> bool:
     """Return whether a snapshot after that of the key index may have put keys where the index does not know them.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        A snapshot after that of the key index.
-    commit_user : str
-        The user of the change. A stream knows where its earlier commits put keys.
-
-    Returns
-    -------
-    bool
-        False for compactions, and for earlier commits of the same stream.
+    Compactions do not move keys. A stream knows where its own earlier commits put keys.
     """
     is_own = snapshot.commit_user == commit_user and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER
     return snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) and not is_own
@@ -40,24 +30,7 @@ def can_move_keys(snapshot: Snapshot, commit_user: str) -> bool:
 def check_key_index(
     snapshot: Snapshot, delta: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]
 ) -> None:
-    """Refuse a change if another commit added files that may contain the same keys.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The other commit.
-    delta : iterable of ManifestEntry
-        The files that it added and removed.
-    change : Change
-        The change to publish.
-    key_types : sequence of DataType
-        The types of the key columns of files.
-
-    Raises
-    ------
-    KeyIndexConflict
-        The error names the snapshot and its user, and lists the files.
-    """
+    """Refuse a change if another commit added files that may contain the same keys."""
     own = [KeyedFile.of(entry.file, key_types) for entry in change.entries if entry.kind is FileKind.ADD]
     added = (KeyedFile.of(entry.file, key_types) for entry in delta if entry.kind is FileKind.ADD)
     clash = [keyed.file.file_name for keyed in added if any(keyed.overlaps(other) for other in own)]

@@ -21,19 +21,7 @@ from paimon.domain.types.data_types import DataType
 def check_level_order(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
     """Refuse a compaction that puts older records on a smaller level than newer records of the same keys.
 
-    Parameters
-    ----------
-    live : iterable of ManifestEntry
-        The live files of the base, at least those above level 0 in the changed buckets.
-    change : Change
-        The compaction.
-    key_types : sequence of DataType
-        The types of the primary key.
-
-    Raises
-    ------
-    CommitConflict
-        The error lists the files that the compaction did not know.
+    `live` has at least the live files above level 0 of the changed buckets.
     """
     named = {e.identity for e in change.entries}
     added = _group_by_bucket(e for e in change.entries if e.kind is FileKind.ADD and e.file.level > 0)

@@ -21,22 +21,7 @@ def may_conflict(live: EntryColumns, change: Change, keyed: bool) -> Mask:
     """Mark the files that a conflict check needs.
 
     These are the files that the change or its deletion vectors name, and of the other files one for each partition and
-    bucket count.
-    In a primary-key table they also include the files above level 0 in changed buckets.
-
-    Parameters
-    ----------
-    live : EntryColumns
-        The live files of the base.
-    change : Change
-        The change to publish.
-    keyed : bool
-        True for a primary-key table.
-
-    Returns
-    -------
-    numpy array of bool
-        One value for each live file.
+    bucket count. In a primary-key table they also include the files above level 0 in changed buckets.
     """
     position = {row: i for i, row in enumerate(live.partition_rows)}
     touched = [position[p] for p in change.partitions if p in position]

@@ -20,23 +20,10 @@ _HINT = "run the call again, so that it reads the newest snapshot"
 def check_read_state(
     state: ReadState, history: Iterable[tuple[int, Snapshot | None]], commit_user: str, table_name: str
 ) -> None:
-    """Check the snapshots from the one that was read.
+    """Raise ReadConflict if another user changed rows since the read, or if the snapshot that was read is gone.
 
-    Parameters
-    ----------
-    state : ReadState
-        What was read.
-    history : iterable of (int, Snapshot or None)
-        The ids from that snapshot, or from 1, to the newest one, ascending, each with its snapshot if there is one.
-    commit_user : str
-        The user of the commit; its own snapshots are part of the change.
-    table_name : str
-        The table, for errors.
-
-    Raises
-    ------
-    ReadConflict
-        Another user changed rows, or the snapshot that was read is no longer in the table.
+    `history` has all ids from that snapshot (from 1 for an empty table) to the newest one, ascending; None marks a
+    missing snapshot. Snapshots of `commit_user` are part of the change.
     """
     is_there = not state.snapshot_id
     for snapshot_id, snapshot in history:

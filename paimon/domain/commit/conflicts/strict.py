@@ -21,22 +21,7 @@ _REPLACING = (CommitKind.COMPACT, CommitKind.OVERWRITE)
 
 
 def can_refuse(snapshot: Snapshot, change: Change, commit_user: str) -> bool:
-    """Return whether a snapshot after the safe one can refuse the change, so that its delta must be read.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        A snapshot after the safe one.
-    change : Change
-        The change to publish.
-    commit_user : str
-        The user who commits the change.
-
-    Returns
-    -------
-    bool
-        False if the snapshot cannot refuse the change.
-    """
+    """Return whether a snapshot after the safe one can refuse the change, so that its delta must be read."""
     if snapshot.commit_user == commit_user or not change.partitions:
         return False
     appended_under = snapshot.commit_kind is CommitKind.APPEND and change.kind is CommitKind.OVERWRITE
@@ -46,23 +31,9 @@ def can_refuse(snapshot: Snapshot, change: Change, commit_user: str) -> bool:
 def check_strict(
     snapshot: Snapshot, touched: Iterable[ManifestEntry], marked: Iterable[IndexManifestEntry], change: Change
 ) -> None:
-    """Apply the rule of strict mode for one snapshot.
+    """Apply the rule of strict mode to one snapshot of another user after the safe one.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        A snapshot of another user after the safe one.
-    touched : iterable of ManifestEntry
-        The delta of the snapshot.
-    marked : iterable of IndexManifestEntry
-        The index files that the snapshot added or removed.
-    change : Change
-        The change to publish.
-
-    Raises
-    ------
-    CommitConflict
-        The error names the snapshot and its user, and lists the files.
+    `touched` is the delta of the snapshot. `marked` are the index files that it added or removed.
     """
     appended = snapshot.commit_kind is CommitKind.APPEND
     files = [e.file.file_name for e in touched if e.partition in change.partitions and (e.bucket >= 0 or not appended)]

@@ -22,21 +22,8 @@ def check_vectors(
 ) -> None:
     """Refuse a change whose deletion vectors contradict the base.
 
-    Parameters
-    ----------
-    base : iterable of ManifestEntry
-        The live files, at least those that the change or its deletion vectors name.
-    held : sequence of IndexManifestEntry
-        The live index files of the base.
-    change : Change
-        The change to publish.
-    bucketed : bool
-        True if each bucket has one index file with all of its deletion vectors.
-
-    Raises
-    ------
-    CommitConflict
-        The error lists the files.
+    `base` has at least the live files that the change or its deletion vectors name; `held` has all live index files.
+    `bucketed` means that each bucket has one index file with all of its deletion vectors.
     """
     current = {_to_index_key(e): e for e in held if e.index_type == DELETION_VECTORS}
     replaced = _vector_entries(change, FileKind.DELETE)

@@ -19,17 +19,9 @@ from paimon.domain.types.data_types import DataType
 
 
 def is_out_of_order(one: KeyedFile, other: KeyedFile) -> bool:
-    """Return whether the file of the smaller level may hold an older record of a key than the other file.
+    """Return whether, of two files of a bucket, the one on the smaller level may hold an older record of a key.
 
-    Parameters
-    ----------
-    one, other : KeyedFile
-        Two files of a bucket, in any order.
-
-    Returns
-    -------
-    bool
-        False for files of one level.
+    The order of the arguments does not matter. The result is False for files of one level.
     """
     return _is_older_above(one.file, other.file) and one.overlaps(other)
 
@@ -37,21 +29,9 @@ def is_out_of_order(one: KeyedFile, other: KeyedFile) -> bool:
 def find_out_of_order(
     files: Sequence[DataFileMeta], others: Iterable[DataFileMeta], key_types: Sequence[DataType]
 ) -> list[DataFileMeta]:
-    """Return the other files that are out of order with one of these files.
+    """Return the files of `others`, in their order, that are out of order with one of `files` of the same bucket.
 
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        Files of a bucket.
-    others : iterable of DataFileMeta
-        Further files of this bucket.
-    key_types : sequence of DataType
-        The types of the primary key.
-
-    Returns
-    -------
-    list of DataFileMeta
-        Files of `others`, in their order. Keys are decoded only where the sequence numbers do not decide.
+    Keys are decoded only if the sequence numbers do not decide.
     """
     suspects = [f for f in others if any(_is_older_above(f, file) for file in files)]
     if not suspects:
@@ -70,21 +50,9 @@ def _is_older_above(one: DataFileMeta, other: DataFileMeta) -> bool:
 
 
 def include_newer_runs(tree: MergeTree, unit: CompactUnit, key_types: Sequence[DataType]) -> CompactUnit:
-    """Return the unit with further runs until no other run holds newer records of its keys.
+    """Extend a unit until no other run holds newer records of its keys.
 
-    Parameters
-    ----------
-    tree : MergeTree
-        The runs of the bucket.
-    unit : CompactUnit
-        What was picked: the newest runs of the tree.
-    key_types : sequence of DataType
-        The types of the primary key.
-
-    Returns
-    -------
-    CompactUnit
-        The same unit if no level holds newer records.
+    `unit` has the newest runs of the tree. It is returned itself if no level holds newer records.
     """
     if unit.one_by_one or not unit.files:
         return unit

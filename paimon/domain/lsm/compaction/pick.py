@@ -18,25 +18,10 @@ from paimon.domain.lsm.compaction.tree import CompactUnit, LevelRun, MergeTree
 def pick(
     tree: MergeTree, rules: CompactionRules, now_millis: int, hour: int, idle_triggers: int = 0
 ) -> CompactUnit | None:
-    """Pick what to compact now.
+    """Pick what to compact now; None if no rule asks for a compaction.
 
-    Parameters
-    ----------
-    tree : MergeTree
-        The runs of the bucket.
-    rules : CompactionRules
-        The options of the table.
-    now_millis : int
-        The clock that stamps files: local wall-clock time, encoded as if it were UTC.
-    hour : int
-        Local hour of the day, 0 to 23.
-    idle_triggers : int
-        How many times in a row level 0 was left because only `force_level_0` asked for a compaction.
-
-    Returns
-    -------
-    CompactUnit, optional
-        None where no rule asks for a compaction.
+    `now_millis` is local wall-clock time encoded as UTC, like the times of files, and `hour` is local. `idle_triggers`
+    is how many times in a row level 0 was left because only `force_level_0` asked for a compaction.
     """
     runs = tree.runs
     count = _count_early_full_runs(tree, rules, now_millis) or _count_universal_runs(runs, rules, hour)
@@ -46,23 +31,10 @@ def pick(
 
 
 def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] = ()) -> CompactUnit | None:
-    """Pick all runs, for a full compaction to the top level.
+    """Pick all runs, for a full compaction to the top level; None if there is nothing to do.
 
-    If all files are on the top level already, only those are taken that must be rewritten.
-
-    Parameters
-    ----------
-    tree : MergeTree
-        The runs of the bucket.
-    rules : CompactionRules
-        The options of the table.
-    marked : collection of str
-        Names of the files that have deletion vectors.
-
-    Returns
-    -------
-    CompactUnit, optional
-        None where there is nothing to do.
+    If all files are on the top level already, only files that must be rewritten are picked. `marked` has the names of
+    files with deletion vectors.
     """
     if not tree.runs:
         return None
@@ -73,19 +45,9 @@ def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] =
 
 
 def build_unit(tree: MergeTree, count: int) -> CompactUnit:
-    """Return the first `count` runs as a unit, with more level-0 runs where the output would be on level 0.
+    """Return the `count` newest runs as a unit, with more level-0 runs if the output would be on level 0.
 
-    Parameters
-    ----------
-    tree : MergeTree
-        The runs of the bucket.
-    count : int
-        How many runs to take, from the newest.
-
-    Returns
-    -------
-    CompactUnit
-        Its output level is the highest one that the remaining runs allow.
+    The output level is the highest one that the remaining runs allow.
     """
     runs = tree.runs
     level = 0

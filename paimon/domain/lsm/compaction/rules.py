@@ -16,20 +16,13 @@ from paimon.domain.options.table_options import TableOptions
 
 @frozen
 class OffPeak:
-    """Hours of the day in which more may be compacted.
+    """Hours of the day in which more may be compacted."""
 
-    Parameters
-    ----------
-    start_hour : int
-        First hour, 0 to 23; -1 for none. It may be larger than `end_hour`.
-    end_hour : int
-        First hour that is not included.
-    ratio : int
-        Percent that these hours add to the size ratio.
-    """
-
+    # first hour, 0 to 23; -1 for no such hours; can be larger than `end_hour`
     start_hour: int = -1
+    # not included
     end_hour: int = -1
+    # percent that these hours add to the size ratio
     ratio: int = 0
 
     def ratio_at(self, hour: int) -> int:
@@ -43,65 +36,41 @@ class OffPeak:
 
 @frozen(hash=False)
 class CompactionRules:
-    """When sorted runs are compacted, and how.
+    """Rules that decide when sorted runs are compacted, and how."""
 
-    Parameters
-    ----------
-    trigger : int
-        Number of sorted runs that starts a compaction.
-    levels : int
-        Number of levels, level 0 included.
-    max_amplification_percent : int
-        A full compaction starts when all runs but the oldest are larger than this percentage of the oldest.
-    size_ratio : int
-        Percent by which the next run may be larger than the runs taken before it.
-    off_peak : OffPeak
-        Hours in which the size ratio is larger.
-    optimization_interval_millis : int, optional
-        Time between full compactions.
-    total_size_bytes : int, optional
-        Smaller trees are compacted completely.
-    incremental_bytes : int, optional
-        Bytes below the top level from which everything is compacted.
-    force_level_0 : bool
-        Compact level 0 also where no other rule asks for it.
-    force_interval : int
-        Apply `force_level_0` only at every n-th such opportunity.
-    rewrite_all : bool
-        Rewrite also the files that could be kept.
-    small_file_bytes : int
-        Smaller files are rewritten.
-    needs_lookup : bool
-        Merge what leaves level 0 with the older records of its keys on the levels above the output.
-    producer : str
-        The changelog producer.
-    newest_wins : bool
-        Merging never changes a newer record: the engine is deduplicate and there is no sequence field.
-    options : TableOptions
-        The options of the table, for the file formats of levels.
-    expiry : RecordExpiry, optional
-        Which records are expired.
-    expired : frozenset of str
-        Names of the files that may hold expired records, by their statistics.
-    """
-
+    # number of sorted runs that starts a compaction
     trigger: int = 5
+    # number of levels, including level 0
     levels: int = 6
+    # all runs but the oldest, in percent of the oldest, above which compaction is full
     max_amplification_percent: int = 200
+    # percent by which the next run may be larger than the runs picked before it
     size_ratio: int = 1
     off_peak: OffPeak = OffPeak()
+    # time between full compactions
     optimization_interval_millis: int | None = None
+    # trees smaller than this are compacted completely
     total_size_bytes: int | None = None
+    # number of bytes below the top level from which everything is compacted
     incremental_bytes: int | None = None
+    # whether level 0 is compacted even if no other rule asks for it
     force_level_0: bool = False
+    # `force_level_0` applies only at every n-th such opportunity
     force_interval: int = 1
+    # whether files that could be kept are also rewritten
     rewrite_all: bool = False
+    # files smaller than this are rewritten
     small_file_bytes: int = 0
+    # whether files that leave level 0 merge with older records on levels above the output
     needs_lookup: bool = False
+    # the changelog producer
     producer: str = "none"
+    # whether merging never changes a newer record (deduplicate without sequence field)
     newest_wins: bool = True
+    # for the file formats of levels
     options: TableOptions = field(factory=TableOptions, repr=False)
     expiry: RecordExpiry | None = None
+    # names of the files that may hold expired records, by their statistics
     expired: frozenset[str] = frozenset()
 
     @classmethod

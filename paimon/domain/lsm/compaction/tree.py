@@ -40,14 +40,9 @@ class MergeTree:
 
     @classmethod
     def of(cls, files: Iterable[DataFileMeta], levels: int) -> MergeTree:
-        """Return the tree of the live files of a bucket.
+        """Return the tree of the live files of a bucket, in any order.
 
-        Parameters
-        ----------
-        files : iterable of DataFileMeta
-            The live files, in any order.
-        levels : int
-            The option `num-levels`. The tree has more levels where the files need them.
+        `levels` is the option `num-levels`; the tree has more levels if files are on higher ones.
         """
         by_level: dict[int, list[DataFileMeta]] = {}
         for file in files:

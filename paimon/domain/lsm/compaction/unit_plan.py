@@ -41,35 +41,22 @@ class Merging(Enum):
 
 @frozen
 class UnitPlan:
-    """The work of a unit.
+    """The work of a compaction unit: the files to rewrite, the files to upgrade and what to look up."""
 
-    Parameters
-    ----------
-    output_level : int
-        The level of all results.
-    drop_deletes : bool
-        Leave retracts out of what is rewritten.
-    rewrites : tuple of tuple of Section
-        Each group of sections, ascending by key, is written to files of its own.
-    upgrades : tuple of DataFileMeta
-        Files that only change their level.
-    examined : tuple of DataFileMeta
-        Those upgrades that are read for a changelog or for deletion vectors.
-    above : tuple of DataFileMeta
-        The files of the levels above the output, where lookups are needed.
-    top_level : int
-        The top level of the tree.
-    expiry : RecordExpiry, optional
-        Which records are left out wherever they are read.
-    """
-
+    # the level of all results
     output_level: int
+    # whether retracts are left out of rewritten files
     drop_deletes: bool
+    # each group of sections, ascending by key, is written to files of its own
     rewrites: tuple[tuple[Section, ...], ...] = ()
+    # files that only change their level
     upgrades: tuple[DataFileMeta, ...] = ()
+    # the upgrades that are read for a changelog or for deletion vectors
     examined: tuple[DataFileMeta, ...] = ()
+    # the files of the levels above the output, if lookups are needed
     above: tuple[DataFileMeta, ...] = ()
     top_level: int = 0
+    # the records that are left out wherever records are read
     expiry: RecordExpiry | None = None
 
     @property
@@ -79,24 +66,7 @@ class UnitPlan:
 
 
 def plan_unit(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_types: Sequence[DataType]) -> UnitPlan:
-    """Plan the work of a unit.
-
-    Parameters
-    ----------
-    tree : MergeTree
-        The runs of the bucket.
-    unit : CompactUnit
-        The files to compact.
-    rules : CompactionRules
-        The options of the table.
-    key_types : sequence of DataType
-        Types of the trimmed primary key.
-
-    Returns
-    -------
-    UnitPlan
-        Every file of the unit is rewritten, upgraded, or on the output level already.
-    """
+    """Plan the work of a unit: each file is rewritten, upgraded, or on the output level already."""
     level = unit.output_level
     drop = level != 0 and (level >= tree.highest_level or rules.options.deletion_vectors_enabled)
     above = tuple(f for run in tree.runs if run.level > level for f in run.files) if rules.needs_lookup else ()
@@ -119,22 +89,7 @@ def plan_unit(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_ty
 
 
 def choose_merging(files: Sequence[DataFileMeta], plan: UnitPlan, rules: CompactionRules) -> Merging:
-    """Return what rewriting these files together needs.
-
-    Parameters
-    ----------
-    files : sequence of DataFileMeta
-        The files of one group of `UnitPlan.rewrites`.
-    plan : UnitPlan
-        The plan of the unit.
-    rules : CompactionRules
-        The options of the table.
-
-    Returns
-    -------
-    Merging
-        TOP before LOOKUP before PLAIN.
-    """
+    """Return what the rewrite of one group of `UnitPlan.rewrites` needs: TOP precedes LOOKUP, which precedes PLAIN."""
     if rules.producer == "full-compaction" and plan.output_level == plan.top_level:
         return Merging.TOP
     return Merging.LOOKUP if rules.needs_lookup and any(f.level == 0 for f in files) else Merging.PLAIN
@@ -143,17 +98,7 @@ def choose_merging(files: Sequence[DataFileMeta], plan: UnitPlan, rules: Compact
 def list_looked_up_files(plan: UnitPlan, key_types: Sequence[DataType]) -> tuple[DataFileMeta, ...]:
     """Return the files above the output that can hold keys of the unit which are looked up, or whose deletes it drops.
 
-    Parameters
-    ----------
-    plan : UnitPlan
-        The plan of the unit.
-    key_types : sequence of DataType
-        Types of the trimmed primary key.
-
-    Returns
-    -------
-    tuple of DataFileMeta
-        The result of the compaction depends on their records, or on the fact that they have none.
+    The result of the compaction depends on the records of these files, or on the fact that they have none.
     """
     files = (*plan.rewritten, *plan.upgrades) if plan.above else ()
     wanted = [f for f in files if f.level == 0 or (plan.drop_deletes and f.delete_row_count != 0)]

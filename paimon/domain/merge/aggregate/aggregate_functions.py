@@ -45,33 +45,20 @@ NESTED_FUNCTIONS = ("nested_update", "nested_partial_update")
 
 @frozen
 class AggregateFunction:
-    """One aggregate function.
-
-    Parameters
-    ----------
-    reference : Folding
-        The function value by value.
-    columnar : callable
-        The function on a column, for the groups that `needs_reference` leaves out.
-    types : tuple of types
-        The column types that it takes; empty for any type.
-    needs_reference : callable, optional
-        Marks the groups that only the reference can merge.
-    sees_all_steps : bool
-        Whether the columnar function also takes the steps before the last SET or CLEAR.
-    can_refuse : bool
-        Whether a value of the right type can be refused, whatever the others are (damaged bytes, the retract of a 0).
-        Then steps before the last SET or CLEAR are computed, too.
-    associative : bool
-        Whether merging parts, and then their results, equals merging everything at once.
-    """
+    """An aggregate function: its reference, its columnar function and the column types that it accepts."""
 
     reference: Folding
+    # reduces the groups that `needs_reference` does not mark
     columnar: Columnar
+    # empty for any type
     types: tuple[type[dt.DataType], ...] = ()
+    # marks the groups that only the reference can merge; None if there are none
     needs_reference: NeedsReference | None = None
+    # whether the columnar function also gets the steps before the last SET or CLEAR
     sees_all_steps: bool = False
+    # one value alone can be refused (damaged bytes, retract of a 0), so steps before a SET are checked too
     can_refuse: bool = False
+    # whether merging parts, and then their results, equals merging everything at once
     associative: bool = False
 
 
@@ -151,13 +138,7 @@ AGGREGATE_FUNCTIONS: Mapping[str, AggregateFunction] = {
 
 
 def get_function(aggregate: Aggregate) -> AggregateFunction:
-    """Return the function of an aggregate.
-
-    Raises
-    ------
-    Unsupported
-        No function has this name.
-    """
+    """Return the function of an aggregate; raise `Unsupported` if no function has its name."""
     found = AGGREGATE_FUNCTIONS.get(aggregate.function)
     if found is None:
         raise Unsupported(
@@ -173,13 +154,7 @@ def can_refuse_values(aggregate: Aggregate) -> bool:
 
 
 def check_type(aggregate: Aggregate) -> None:
-    """Refuse a column whose type the function does not take.
-
-    Raises
-    ------
-    InvalidRequest
-        With the types that the function takes.
-    """
+    """Refuse a column whose type the function does not take."""
     types = get_function(aggregate).types
     name, kind = aggregate.column.name, aggregate.column.type
     if types and not isinstance(kind, types):

@@ -36,11 +36,6 @@ def check_function_names(schema: TableSchema, options: TableOptions, before: Tab
     """Refuse options that name an aggregate function which does not exist, or which Java lacks.
 
     Functions that Java lacks are accepted where the options `before` a change name them.
-
-    Raises
-    ------
-    InvalidRequest
-        With the option as its subject.
     """
     if not _has_aggregates(schema, options):
         return
@@ -61,15 +56,7 @@ def _has_aggregates(schema: TableSchema, options: TableOptions) -> bool:
 
 
 def check_aggregates(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse aggregates that cannot be computed; tables without aggregates pass.
-
-    Raises
-    ------
-    InvalidRequest
-        An option does not fit its column or another option.
-    Unsupported
-        A function has no implementation.
-    """
+    """Refuse aggregates that cannot be computed; tables without aggregates pass."""
     if not _has_aggregates(schema, options):
         return
     spec = MergeSpec.of(schema, options)

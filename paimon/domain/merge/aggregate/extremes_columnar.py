@@ -26,42 +26,12 @@ from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
 
 
 def maximum(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Compute max.
-
-    Parameters
-    ----------
-    column : pa.Array
-        Any comparable type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group; null where it has no value.
-    """
+    """Return the maximum of each group of a column of a comparable type; null for a group without a value."""
     return _find_extreme(column, steps, descending=False)
 
 
 def minimum(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Compute min.
-
-    Parameters
-    ----------
-    column : pa.Array
-        Any comparable type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group; null where it has no value.
-    """
+    """Return the minimum of each group of a column of a comparable type; null for a group without a value."""
     return _find_extreme(column, steps, descending=True)
 
 
@@ -91,42 +61,12 @@ def _find_extreme_number(
 
 
 def bool_and(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Compute bool_and: whether all values are true.
-
-    Parameters
-    ----------
-    column : pa.Array
-        BOOLEAN.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group; null where it has no value.
-    """
+    """Return for each group whether all its values are true; null for a group without a value."""
     return _reduce_booleans(column, steps, np.minimum, 1)
 
 
 def bool_or(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Compute bool_or: whether any value is true.
-
-    Parameters
-    ----------
-    column : pa.Array
-        BOOLEAN.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group; null where it has no value.
-    """
+    """Return for each group whether any of its values is true; null for a group without a value."""
     return _reduce_booleans(column, steps, np.maximum, 0)
 
 

@@ -16,21 +16,9 @@ from paimon.domain.merge.aggregate.steps_columnar import Steps, drop_null_steps,
 
 
 def listagg(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Join texts; empty texts are skipped, unless there is no other.
+    """Join the texts of each group; null for a group without a value.
 
-    Parameters
-    ----------
-    column : pa.Array
-        STRING.
-    aggregate : Aggregate
-        The delimiter.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One text a group; null where it has no value.
+    Empty texts are skipped, unless the group has no other text.
     """
     steps = drop_null_steps(column, steps).to_contiguous()
     if len(steps.groups) == 0:
@@ -55,22 +43,7 @@ def _move_late_first(steps: Steps) -> Steps:
 
 
 def collect(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Concatenate lists, without retracts.
-
-    Parameters
-    ----------
-    column : pa.Array
-        ARRAY.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One list a group; null where all lists are null.
-    """
+    """Concatenate the lists of each group, which has no retracts; null where all lists are null."""
     steps = drop_null_steps(column, steps).to_contiguous()
     if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)

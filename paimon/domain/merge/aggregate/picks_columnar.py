@@ -17,21 +17,9 @@ from paimon.domain.merge.aggregate.steps_columnar import Steps, drop_null_steps,
 
 
 def last_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the last value, also a null; null after a retract.
+    """Return the last value of each group, which can be null; null after a retract.
 
-    Parameters
-    ----------
-    column : pa.Array
-        Any type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does, from the first step on.
-
-    Returns
-    -------
-    pa.Array
-        One value a group.
+    `steps` must include all steps, also those before the last SET or CLEAR.
     """
     if steps.plain:
         return steps.take_at(column, steps.last())
@@ -43,42 +31,12 @@ def last_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array
 
 
 def primary_key(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the last value, whatever the row kind of its record.
-
-    Parameters
-    ----------
-    column : pa.Array
-        Any type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group.
-    """
+    """Return the last value of each group, whatever the row kind of its record."""
     return steps.take_at(column, steps.last(steps.actions != ADD_OLDER))
 
 
 def last_non_null_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the last value that is not null after the last retract of one; otherwise the first of the older ones.
-
-    Parameters
-    ----------
-    column : pa.Array
-        Any type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group.
-    """
+    """Return the last value that is not null after the last retract of one; otherwise the first of the older ones."""
     if steps.plain:
         return _pick_newest(column, steps)
     steps = drop_null_steps(column, steps)
@@ -107,21 +65,9 @@ def _pick_newest(column: pa.Array, steps: Steps) -> pa.Array:
 
 
 def first_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the first value, also a null; older records precede it.
+    """Return the first value of each group, which can be null; records added as older come before it.
 
-    Parameters
-    ----------
-    column : pa.Array
-        Any type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does, from the first step on.
-
-    Returns
-    -------
-    pa.Array
-        One value a group.
+    `steps` must include all steps, also those before the last SET or CLEAR.
     """
     if steps.plain:
         return steps.take_at(column, steps.first())
@@ -136,20 +82,5 @@ def first_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Arra
 
 
 def first_non_null_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the first value that is not null, for groups of which every step adds.
-
-    Parameters
-    ----------
-    column : pa.Array
-        Any type.
-    aggregate : Aggregate
-        Not read.
-    steps : Steps
-        What each record does.
-
-    Returns
-    -------
-    pa.Array
-        One value a group.
-    """
+    """Return the first value that is not null, for groups of which every step adds."""
     return steps.take_at(column, steps.first(mask_valid_steps(column, steps)))

@@ -19,26 +19,9 @@ from paimon.domain.row.values import to_array, to_values
 
 
 def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Reduce a column to one value a group.
+    """Reduce a column without chunks to one value for each group; null for groups without a step.
 
-    Parameters
-    ----------
-    column : pa.Array
-        The column, without chunks.
-    aggregate : Aggregate
-        The function and its options.
-    steps : Steps
-        What each record does to the column, and its group.
-
-    Returns
-    -------
-    pa.Array
-        One value a group, of the type of the column; null for groups without a step.
-
-    Raises
-    ------
-    InvalidRequest
-        The function cannot take a value, or cannot take it back.
+    Raises `InvalidRequest` if the function cannot accept or retract a value.
     """
     function = get_function(aggregate)
     if not steps.plain:

@@ -30,49 +30,28 @@ def _identity(state: Any) -> Any:
 
 @frozen
 class Folding:
-    """An aggregate function, value by value.
+    """The reference of an aggregate function: it applies one value at a time to a state.
 
-    Parameters
-    ----------
-    add : callable
-        Applies a record that is newer than the state.
-    retract : callable, optional
-        Applies a record that takes its value back. None: such records are refused.
-    add_older : callable, optional
-        Applies a record that is older than the state; by default `add` with state and value exchanged.
-    start : optional
-        The empty state.
-    put : callable
-        Makes a value the state.
-    value : callable
-        Makes the state a value. Only functions whose state is more than a value need `start`, `put` and `value`.
+    Functions set `start`, `put` and `value` only if their state is more than a value.
     """
 
+    # applies a record that is newer than the state
     add: Combine
+    # applies a record that retracts its value; None: such records are refused
     retract: Combine | None = None
+    # applies a record that is older than the state; None: `add` with state and value exchanged
     add_older: Combine | None = None
+    # the empty state
     start: Any = None
+    # makes a value the state
     put: Combine = _put
+    # makes the state a value
     value: Callable[[Any], Any] = _identity
 
     def apply(self, state: Any, action: int, value: Any, aggregate: Aggregate) -> Any:
-        """Return the state after one more record.
+        """Return the state after one more record, as a new object; the first state is `start`.
 
-        Parameters
-        ----------
-        state : state
-            The state before, at first `start`.
-        action : int
-            What the record does, see `paimon.domain.merge.aggregate.actions`.
-        value : value
-            The internal value of the record; null is None.
-        aggregate : Aggregate
-            The function and its options.
-
-        Returns
-        -------
-        state
-            A new state; states are never changed in place.
+        `action` is a constant of `paimon.domain.merge.aggregate.actions`. A null is None.
         """
         if action == ADD:
             return self.add(state, value, aggregate)

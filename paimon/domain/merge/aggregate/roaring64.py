@@ -38,12 +38,7 @@ def union(a: bytes, b: bytes) -> bytes:
 def parse_bitmap(data: bytes) -> Bitmap:
     """Return the containers of a serialized bitmap.
 
-    Raises
-    ------
-    Unsupported
-        The bitmap has other containers than arrays.
-    struct.error
-        The bytes are incomplete.
+    Raises `Unsupported` if not all containers are arrays, and `struct.error` if the bytes are incomplete.
     """
     if data[0] == 0:
         return {}

@@ -21,58 +21,32 @@ PRIMARY_KEY = "primary-key"
 
 @frozen
 class Aggregate:
-    """The aggregate of a column.
-
-    Parameters
-    ----------
-    column : DataField
-        The aggregated column.
-    function : str
-        Name of the function.
-    ignore_retract : bool
-        Whether -U and -D records do not change the value.
-    distinct : bool
-        `listagg`, `collect`: whether each element occurs once.
-    delimiter : str
-        `listagg`: the text between elements.
-    nested_key, nested_sequence : tuple of str
-        `nested_update`, `nested_partial_update`: the fields that identify a row, and that order rows of one key.
-    null_keys : str
-        What happens to rows with a null in their nested key: ``merge``, ``ignore`` or ``error``.
-    count_limit : int, optional
-        `nested_update`: the maximal number of rows.
-    time_field : str, optional
-        `merge_map_with_keytime`: the field that orders values with one key; by default the last field.
-    """
+    """The aggregate function of a column, with its options."""
 
     column: DataField
     function: str
+    # whether -U and -D records leave the value unchanged
     ignore_retract: bool = False
+    # `listagg`, `collect`: whether each element occurs once
     distinct: bool = False
+    # `listagg`: the text between elements
     delimiter: str = ","
+    # `nested_update`, `nested_partial_update`: the fields that identify a nested row
     nested_key: tuple[str, ...] = ()
+    # the fields that order nested rows with the same key
     nested_sequence: tuple[str, ...] = ()
+    # how nested rows with a null in their key are treated: `merge`, `ignore` or `error`
     null_keys: str = "merge"
+    # `nested_update`: the maximum number of nested rows; None for no limit
     count_limit: int | None = None
+    # `merge_map_with_keytime`: the field that orders values with one key; None for the last field
     time_field: str | None = None
 
     @classmethod
     def of(cls, column: DataField, function: str, options: TableOptions) -> Aggregate:
         """Return the aggregate that the options of a table define for a column.
 
-        Parameters
-        ----------
-        column : DataField
-            The column.
-        function : str
-            Name of the function, in any of its spellings.
-        options : TableOptions
-            The options of the table.
-
-        Returns
-        -------
-        Aggregate
-            Its options are parsed but not checked; see `check_aggregates`.
+        `function` can have any of its spellings. Options are parsed but not checked; see `check_aggregates`.
         """
 
         def read_text(ending: str) -> str | None:

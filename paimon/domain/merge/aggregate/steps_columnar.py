@@ -21,26 +21,16 @@ Numbers = npt.NDArray[Any]
 
 
 class Steps(NamedTuple):
-    """The steps of a column.
+    """The steps of a column: what each record does to it, in merge order within each group."""
 
-    Parameters
-    ----------
-    rows : array of int64, optional
-        The row number of each step; None: all rows in their order.
-    actions : array of int8
-        The action of each step, see `paimon.domain.merge.aggregate.actions`.
-    groups : array of int64
-        The group id of each step.
-    group_count : int
-        The number of groups.
-    plain : bool
-        Whether every step adds, or sets and is the only step of its group.
-    """
-
+    # the row number of each step; None: all rows in their order
     rows: Rows | None
+    # constants of `paimon.domain.merge.aggregate.actions`
     actions: Actions
+    # the group id of each step
     groups: Rows
     group_count: int
+    # whether every step is an ADD, or a SET that is the only step of its group
     plain: bool = False
 
     def of(self, mask: Mask) -> Steps:
@@ -149,21 +139,7 @@ class Steps(NamedTuple):
 def reduce_groups(operation: np.ufunc, neutral: float, values: Numbers, steps: Steps) -> Numbers:
     """Reduce the values of each group from its first to its last step.
 
-    Parameters
-    ----------
-    operation : numpy.ufunc
-        Combines the result so far and the next value.
-    neutral : float
-        The first result, which no operation changes; it is the result of groups without a step.
-    values : array
-        One value a step.
-    steps : Steps
-        The steps.
-
-    Returns
-    -------
-    array
-        One result a group.
+    The result starts as `neutral`, which `operation` does not change; groups without a step keep it.
     """
     found = np.full(steps.group_count, neutral, dtype=values.dtype)
     with np.errstate(all="ignore"):
@@ -172,22 +148,7 @@ def reduce_groups(operation: np.ufunc, neutral: float, values: Numbers, steps: S
 
 
 def fill_neutral(values: Numbers, valid: Mask | None, neutral: float) -> Numbers:
-    """Return the values with a neutral one in place of nulls.
-
-    Parameters
-    ----------
-    values : array
-        One value a step.
-    valid : array of bool, optional
-        The steps that have a value; None for all of them.
-    neutral : float
-        The value that changes no result.
-
-    Returns
-    -------
-    array
-        One value a step.
-    """
+    """Return the values with `neutral` in place of nulls; `valid` is None if there are no nulls."""
     return values if valid is None else np.where(valid, values, values.dtype.type(neutral))
 
 
@@ -199,22 +160,7 @@ def set_missing_null(values: npt.NDArray[Any] | pa.Array, found: Mask) -> pa.Arr
 
 
 def scatter_to_groups(values: pa.Array, groups: Rows, count: int) -> pa.Array:
-    """Return values of some groups as an array of all groups, with null for the others.
-
-    Parameters
-    ----------
-    values : pa.Array
-        One value for each group in `groups`.
-    groups : array of int64
-        Group ids, each once.
-    count : int
-        The number of all groups.
-
-    Returns
-    -------
-    pa.Array
-        One value a group, by group id.
-    """
+    """Return values of some groups as an array of all groups, with null for the others; `groups` has each id once."""
     if len(groups) == count:
         return values
     places = np.zeros(count, dtype=np.int64)

@@ -88,19 +88,9 @@ Grouping = Groups | Arrival
 
 
 def number_keys_by_arrival(table: pa.Table, spec: MergeSpec) -> Arrival | None:
-    """Give each key of a table a number, without sorting its rows.
+    """Assign numbers to the keys of a table without sorting its rows.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The key columns and the system columns.
-    spec : MergeSpec
-        The key and the order of records.
-
-    Returns
-    -------
-    Arrival, optional
-        None where rows must be ordered, or where some are not visible to the engine.
+    Returns None if the rows are not in order of age already, or if the engine does not see some of them.
     """
     if spec.sequence_fields or table.num_rows == 0 or (spec.lookup and LEVEL.name in table.column_names):
         return None

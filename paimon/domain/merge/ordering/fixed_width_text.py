@@ -28,12 +28,9 @@ _BLOCK_WORDS = 16_384
 
 
 def pack_fixed_width_text(chunks: Sequence[pa.Array]) -> list[Words] | None:
-    """Return the words of a column of text or bytes, as new arrays; no word where all values are equal.
+    """Return a text or bytes column as normalized keys in new arrays; an empty list if all values are equal.
 
-    Returns
-    -------
-    list of arrays, optional
-        None where values are null, empty, of several lengths, or long.
+    Returns None if values are null, empty, long, or of different lengths.
     """
     texts = [_text(chunk) for chunk in chunks if len(chunk)]
     known = [text for text in texts if text is not None]

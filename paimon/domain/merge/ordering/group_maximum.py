@@ -14,22 +14,7 @@ from paimon.domain.merge.ordering.normalized_keys import Words
 
 
 def find_last_places(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
-    """Find the last position of each group.
-
-    Parameters
-    ----------
-    groups : array of int64
-        The group id of each position.
-    group_count : int
-        The number of groups.
-    mask : array of bool, optional
-        The positions to search; all by default.
-
-    Returns
-    -------
-    array of int64
-        One position a group; -1 where the group has none in the mask.
-    """
+    """Find the last position of each group; -1 for a group without a position in the mask."""
     places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
     found = np.full(group_count, -1, dtype=np.int64)
     found[groups if mask is None else groups[places]] = places  # of equal groups numpy keeps the last
@@ -37,22 +22,7 @@ def find_last_places(groups: Rows, group_count: int, mask: Mask | None = None) -
 
 
 def find_first_places(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
-    """Find the first position of each group.
-
-    Parameters
-    ----------
-    groups : array of int64
-        The group id of each position.
-    group_count : int
-        The number of groups.
-    mask : array of bool, optional
-        The positions to search; all by default.
-
-    Returns
-    -------
-    array of int64
-        One position a group; -1 where the group has none in the mask.
-    """
+    """Find the first position of each group; -1 for a group without a position in the mask."""
     places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
     found = np.full(group_count, -1, dtype=np.int64)
     found[(groups if mask is None else groups[places])[::-1]] = places[::-1]
@@ -60,23 +30,9 @@ def find_first_places(groups: Rows, group_count: int, mask: Mask | None = None) 
 
 
 def find_largest_places(words: Iterable[Words], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
-    """Find the position of each group with the largest words.
+    """Find the position of each group with the largest normalized key, the last one of equals.
 
-    Parameters
-    ----------
-    words : iterable of arrays of uint64
-        The words of all positions, most significant first.
-    groups : array of int64
-        The group id of each position.
-    group_count : int
-        The number of groups.
-    mask : array of bool, optional
-        The positions to search; all by default.
-
-    Returns
-    -------
-    array of int64
-        One position a group, the last of equal ones; -1 where the group has none in the mask.
+    `words` starts with the most significant array. A group without a position in the mask gets -1.
     """
     for word in words:
         own = word if mask is None else word & (-mask.astype(np.int64)).view(np.uint64)

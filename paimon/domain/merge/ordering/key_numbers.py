@@ -25,18 +25,7 @@ class KeyNumbers(NamedTuple):
 
 
 def number_keys(columns: Sequence[pa.Array]) -> KeyNumbers:
-    """Give each distinct key a number.
-
-    Parameters
-    ----------
-    columns : sequence of pyarrow.Array
-        The key columns, without chunks, of one length.
-
-    Returns
-    -------
-    KeyNumbers
-        The numbers ascend in key order.
-    """
+    """Assign numbers to the distinct keys in ascending key order; the key columns have no chunks."""
     rows = len(columns[0])
     words = pack_keys([part for column in columns for part in to_key_parts(unify_nans(column))])
     order = argsort_words(words, rows)

@@ -82,14 +82,9 @@ class Groups(NamedTuple):
 
 
 def group_rows_by_key(table: pa.Table, spec: MergeSpec) -> Groups:
-    """Order and group the rows of a table.
+    """Sort the rows of a table by key and merge order, and group them by key.
 
-    Parameters
-    ----------
-    table : pa.Table
-        The key columns and the sequence fields, with the system columns that `merge` describes.
-    spec : MergeSpec
-        The key and the order of records.
+    The table has the key columns, the sequence fields, and the system columns that `merge` describes.
     """
     keys = [part for column in combine_chunks([table[n] for n in spec.key_names]) for part in to_key_parts(column)]
     words = pack_keys(keys)

@@ -22,13 +22,7 @@ _PREFIX, _ENDING = "fields.", ".default-value"
 
 
 def check_read_defaults(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse defaults of keys, and texts that are not a value of their column.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option.
-    """
+    """Refuse defaults of keys, and default texts that are not a value of their column."""
     for column, text in _texts(options).items():
         key = f"{_PREFIX}{column}{_ENDING}"
         for kind, keys in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys)):

@@ -94,13 +94,7 @@ def _check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
 
 
 def check_scan(options: TableOptions) -> None:
-    """Check that at most one point of time travel is given, and that the scan mode has the option that it needs.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option at fault.
-    """
+    """Check that at most one point of time travel is given, and that the scan mode has the option that it needs."""
     mode = options.scan_mode
     given = [k for k in dict.fromkeys(k for keys in _SCAN_GROUPS.values() for k in keys) if k in options.values]
     if len(given) > 1:

@@ -29,22 +29,7 @@ def check_layout(schema: TableSchema, options: TableOptions) -> None:
 
 
 def option_error(option: str, reason: str, hint: str | None = None) -> InvalidRequest:
-    """Build the error about one option.
-
-    Parameters
-    ----------
-    option : str
-        The key of the option.
-    reason : str
-        The rest of the sentence "Option '…' …".
-    hint : str, optional
-        What to do.
-
-    Returns
-    -------
-    InvalidRequest
-        For the caller to raise.
-    """
+    """Build the error "Option '…' `reason`" for the caller to raise."""
     return InvalidRequest(f"Option {option!r} {reason}", subject=option, hint=hint)
 
 

@@ -36,20 +36,7 @@ def _columns_of(schema: TableSchema, option: str, names: Sequence[str]) -> None:
 
 
 def check_dynamic_columns(schema: TableSchema, given: Mapping[str, str]) -> None:
-    """Refuse dynamic options that name a column which the table does not have.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema of the table.
-    given : mapping
-        The texts of the dynamic options by key.
-
-    Raises
-    ------
-    InvalidRequest
-        Naming the option and the column.
-    """
+    """Refuse dynamic options that name a column which the table does not have."""
     for key in ("sequence.field", "record-level.time-field", "bucket-key"):
         _columns_of(schema, key, parse_list(given.get(key, "")))
     if "rowkind.field" in given:

@@ -24,12 +24,8 @@ _UPDATABLE = ("deduplicate", "partial-update")
 def check_deletable(table: TableDefinition) -> None:
     """Refuse a table whose rows cannot be deleted.
 
-    Raises
-    ------
-    Unsupported
-        Rows must keep their ids, or lie in several files.
-    InvalidRequest
-        The merge engine drops deletes; the message names the option to change.
+    `Unsupported`: rows must keep their row ids, or lie in several files. `InvalidRequest`: the merge engine or
+    `ignore-delete` drops deletes.
     """
     _check_rows_stay_whole(table, keeps_files=table.options.deletion_vectors_enabled)
     options = table.options
@@ -51,12 +47,9 @@ def check_deletable(table: TableDefinition) -> None:
 
 
 def check_mergeable(table: TableDefinition) -> None:
-    """Refuse a table into which no source can be merged, whatever the clauses are.
+    """Refuse a table that MERGE cannot change, whatever the clauses are.
 
-    Raises
-    ------
-    Unsupported
-        Rows must keep their ids, lie in postponed buckets, or are shown with other values than stored.
+    The reasons are row ids that must be kept, postponed buckets, and defaults that reads show instead of stored nulls.
     """
     options = table.options
     if options.row_tracking_enabled and not options.data_evolution_enabled:
@@ -80,28 +73,9 @@ def check_mergeable(table: TableDefinition) -> None:
 
 
 def check_updatable(table: TableDefinition, columns: Iterable[str], moves_rows: bool = False) -> tuple[DataField, ...]:
-    """Return the columns that an update sets; refuse tables and columns that cannot be updated.
+    """Return the columns that an update sets, in the given order; refuse tables and columns that cannot be updated.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table to update.
-    columns : iterable of str
-        The names of the columns to set.
-    moves_rows : bool
-        Whether rows may move to other partitions.
-
-    Returns
-    -------
-    tuple of DataField
-        The columns, in the order given.
-
-    Raises
-    ------
-    Unsupported
-        Rows must keep their ids.
-    InvalidRequest
-        Naming the option or column at fault.
+    Partition columns are refused unless `moves_rows`: then rows may move to other partitions.
     """
     schema, options = table.schema, table.options
     if not options.data_evolution_enabled:
@@ -132,13 +106,7 @@ def check_updatable(table: TableDefinition, columns: Iterable[str], moves_rows: 
 
 
 def check_evolvable(table: TableDefinition) -> None:
-    """Refuse a table whose columns cannot be updated by row id.
-
-    Raises
-    ------
-    InvalidRequest
-        The columns of a row lie in one file.
-    """
+    """Refuse a table without data evolution: its columns cannot be updated by row id."""
     if not table.options.data_evolution_enabled:
         raise InvalidRequest(
             f"Table {table.table_name!r} has no updates by row id",
@@ -148,24 +116,9 @@ def check_evolvable(table: TableDefinition) -> None:
 
 
 def restrict_columns(table: TableDefinition, columns: Iterable[str]) -> TableDefinition:
-    """Return a table with some of its columns, for files that contain these columns of rows alone.
+    """Return a table with only some of its columns, in schema order, for files that store only these columns of rows.
 
-    Parameters
-    ----------
-    table : TableDefinition
-        The table.
-    columns : iterable of str
-        The names of the columns.
-
-    Returns
-    -------
-    TableDefinition
-        The same table with these columns, in the order of its schema.
-
-    Raises
-    ------
-    InvalidRequest
-        The columns of a row lie in one file, a column does not exist, or a partition column is missing.
+    The table must have data evolution, and `columns` must include all partition columns.
     """
     if not table.options.data_evolution_enabled:
         raise InvalidRequest(
@@ -186,13 +139,7 @@ def restrict_columns(table: TableDefinition, columns: Iterable[str]) -> TableDef
 
 
 def check_numberable(table: TableDefinition) -> None:
-    """Refuse a table whose rows cannot be changed by the result of a query.
-
-    Raises
-    ------
-    Unsupported
-        The columns of a row lie in several files.
-    """
+    """Refuse a table with data evolution: its rows cannot be changed by the result of a query."""
     if table.options.data_evolution_enabled:
         raise Unsupported(
             f"changing rows of table {table.table_name!r} with option 'data-evolution.enabled' by a subquery over "

@@ -20,22 +20,7 @@ _POSTPONED_ROWS = "postpone.merge-on-read"
 
 
 def check_scan_options(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse options that no read of this table could follow.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema of the table.
-    options : TableOptions
-        Its options, dynamic ones included.
-
-    Raises
-    ------
-    InvalidRequest
-        Options that contradict the table or each other.
-    Unsupported
-        Options of Java that this library does not follow.
-    """
+    """Refuse scan options that no read of this table can follow; `options` include the dynamic ones."""
     _check_scan_bucket(schema, options)
     if options.scan_primary_branch and options.scan_fallback_branch:
         raise option_error(
@@ -81,24 +66,9 @@ def _check_rows_elsewhere(options: TableOptions) -> None:
 
 
 def select_scanned_buckets(schema: TableSchema, options: TableOptions) -> frozenset[int] | None:
-    """Return the buckets that a read is restricted to by `scan.bucket`.
+    """Return the bucket that `scan.bucket` restricts a read to; None for all buckets.
 
-    Parameters
-    ----------
-    schema : TableSchema
-        The schema of the table.
-    options : TableOptions
-        Its options, dynamic ones included.
-
-    Returns
-    -------
-    frozenset of int or None
-        The bucket; None for all. A bucket that does not exist holds no rows.
-
-    Raises
-    ------
-    InvalidRequest, Unsupported
-        See `check_scan_options`.
+    A bucket that does not exist is no error: it contains no rows. `options` include the dynamic ones.
     """
     check_scan_options(schema, options)
     return None if options.scan_bucket is None else frozenset((options.scan_bucket,))

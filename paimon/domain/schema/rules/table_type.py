@@ -16,20 +16,7 @@ MATERIALIZED = "materialized-table"
 
 
 def check_table_type(options: TableOptions, table_name: str = "") -> None:
-    """Refuse a table that is not stored as an ordinary Paimon table.
-
-    Parameters
-    ----------
-    options : TableOptions
-        The options of the table, stored or to be stored.
-    table_name : str
-        The name of the table, where it has one.
-
-    Raises
-    ------
-    Unsupported
-        Naming the type.
-    """
+    """Refuse a table that is not stored as an ordinary Paimon table."""
     if options.table_type not in (ORDINARY, MATERIALIZED):
         subject = f"table {table_name!r}" if table_name else "a table"
         raise Unsupported(
@@ -39,13 +26,7 @@ def check_table_type(options: TableOptions, table_name: str = "") -> None:
 
 
 def check_new_table_type(options: TableOptions) -> None:
-    """Refuse to create a table of a type that this library cannot define.
-
-    Raises
-    ------
-    Unsupported
-        Naming the type: a materialized table needs the query of its engine.
-    """
+    """Refuse to create a table of an unsupported type: a materialized table needs the query of its engine."""
     check_table_type(options)
     if options.table_type != ORDINARY:
         raise Unsupported(

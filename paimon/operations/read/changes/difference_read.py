@@ -41,23 +41,13 @@ class Version:
 
 @frozen(eq=False)
 class DifferenceRead:
-    """Read one difference.
-
-    Parameters
-    ----------
-    spec : MergeSpec
-        How the records of a key are merged.
-    read_version : callable
-        Reads columns of a file without its deleted rows.
-    buffer_bytes : int
-        The size limit of a merge window.
-    keep_retracts : bool
-        Whether rows of kind `-U` and `-D` are returned, too.
-    """
+    """Read the rows that differ between two states of a bucket."""
 
     spec: MergeSpec
     read_version: ReadVersion
+    # the size limit of a merge window
     buffer_bytes: int
+    # also return rows of kind `-U` and `-D`
     keep_retracts: bool
 
     def rows(self, split: DataSplit) -> Iterator[pa.RecordBatch]:

@@ -36,25 +36,10 @@ def plan_followed_splits(
     rules: FollowRules,
     min_level: int = 0,
 ) -> tuple[DataSplit, ...]:
-    """Plan the splits with the changes of these snapshots.
+    """Plan the splits with the changes of snapshots in ascending order; files below `min_level` are skipped.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshots : iterable of Snapshot
-        The snapshots to read, in ascending order.
-    predicate : Predicate, optional
-        Skips files that cannot contain matching rows.
-    rules : FollowRules
-        Select what is read of a snapshot: its delta, its changelog, the replaced state, or nothing.
-    min_level : int
-        Files of lower levels are skipped.
-
-    Returns
-    -------
-    tuple of DataSplit
-        In the order of the snapshots.
+    The predicate skips only files that cannot contain matching rows. `rules` select the delta, the changelog, the
+    replaced state or nothing of each snapshot.
     """
     skip = None if predicate is None else restrict_to_columns(predicate, context.schema.names)
     buckets = select_scanned_buckets(context.schema, context.options)
@@ -85,23 +70,9 @@ def _plan_overwrite_changes(
 def read_changes(
     context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit
 ) -> Iterator[pa.RecordBatch]:
-    """Read the changes of one split, with the snapshot id as the first column.
+    """Read the changes of one split in file order, with the int64 snapshot id as the first column.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    read : ReadPlan
-        Columns, predicate and limit.
-    schema : Schema
-        The Arrow schema of the result: an int64 column with the snapshot id, then the columns of `read`.
-    split : DataSplit
-        The split to read.
-
-    Yields
-    ------
-    RecordBatch
-        Rows in the order of the split's files.
+    `schema` is the schema of the result, including the snapshot id.
     """
     number = pa.scalar(split.snapshot_id, pa.int64())
     for batch in read_split(context, split, read):
@@ -114,23 +85,8 @@ def read_stream_split(
 ) -> Iterator[pa.RecordBatch]:
     """Read what a stream returns of one split, with the snapshot id and the row kind as the first columns.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    read : ReadPlan
-        Columns, predicate and limit.
-    schema : Schema
-        The Arrow schema of the result; see `read_changes`.
-    split : DataSplit
-        The split to read.
-    is_state : bool
-        True for the rows of a state, which exclude deleted ones; False for changes.
-
-    Yields
-    ------
-    RecordBatch
-        Rows in the order of the split's files; no batch is empty.
+    With `is_state`, the split belongs to a state and deleted rows are left out. Otherwise its rows are changes. Rows
+    are in file order, and no batch is empty.
     """
     for batch in read_changes(context, read, schema, split):
         rows = batch.filter(pc.is_in(batch.column(1), _STORED_KINDS)) if is_state else batch

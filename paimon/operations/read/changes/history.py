@@ -38,20 +38,7 @@ def list_changelog_file_ids(context: TableContext) -> tuple[int, ...]:
 
 
 def find_unreferenced_changelogs(context: TableContext, ids: Sequence[int]) -> frozenset[int]:
-    """Find the unreferenced changelogs among these ids. Usually one read of the hint shows that there is none.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    ids : sequence of int
-        Ids of changelogs.
-
-    Returns
-    -------
-    frozenset of int
-        See `is_unreferenced`.
-    """
+    """Find the unreferenced changelogs among these ids. Usually one read of the hint shows that there is none."""
     first = read_earliest_changelog_hint(context) if ids else None
     below = [i for i in ids if first is not None and i < first]
     return frozenset(i for i in below if is_unreferenced(context, i))
@@ -60,23 +47,10 @@ def find_unreferenced_changelogs(context: TableContext, ids: Sequence[int]) -> f
 def is_unreferenced(context: TableContext, changelog_id: int) -> bool:
     """Return whether a changelog below the EARLIEST hint was written again after its expiry.
 
-    A stalled expiry may find an id free that other processes have used: they wrote that changelog and let it expire. If
-    the stalled process dies before its check, its changelog remains, but the files that it names are deleted.
+    True only if its snapshot and its own manifest list are both deleted. A stalled expiry may find an id free that
+    other processes have used: they wrote that changelog and let it expire. If the stalled process dies before its
+    check, its changelog remains, but the files that it names are deleted.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    changelog_id : int
-        The id of a changelog below the EARLIEST hint.
-
-    Returns
-    -------
-    bool
-        True only if the snapshot and the own manifest list are both deleted.
-
-    Notes
-    -----
     A valid changelog is never unreferenced. An expiry writes the hint before it deletes the first changelog (in Java:
     after the last). A process that writes a new changelog below the hint lowers the hint. The manifest list is deleted
     after the changelog file.
@@ -91,18 +65,6 @@ def is_manifest_list_deleted(context: TableContext, changelog: Snapshot) -> bool
     """Return whether a changelog names a manifest list of its own that is deleted.
 
     Shared manifest lists do not count: they may be deleted before the changelog.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    changelog : Snapshot
-        The content of the changelog file.
-
-    Returns
-    -------
-    bool
-        False if the changelog has no manifest list of its own.
     """
     name = changelog.changelog_manifest_list
     return name is not None and context.files.status(context.paths.manifest(name)) is None
@@ -119,46 +81,14 @@ def earliest_changelog_hint_path(paths: TablePaths) -> str:
 
 
 def find_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
-    """Read the decoupled changelog of an expired snapshot.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The id of the expired snapshot.
-
-    Returns
-    -------
-    Snapshot or None
-        None if the file does not exist.
-    """
+    """Read the decoupled changelog of an expired snapshot; None if the file does not exist."""
     return read_snapshot_file(context.engine, context.paths.changelog(snapshot_id), snapshot_id)
 
 
 def list_history(context: TableContext, after: int | None = None, through: int | None = None) -> tuple[Snapshot, ...]:
-    """List the snapshots of a range; by default all whose changes can be read.
+    """List the snapshots after `after` up to and including `through`; by default all whose changes can be read.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    after : int, optional
-        The snapshot before the first one of the range.
-    through : int, optional
-        The last snapshot of the range.
-
-    Returns
-    -------
-    tuple of Snapshot
-        Ascending; expired snapshots are represented by their changelogs.
-
-    Raises
-    ------
-    InvalidRequest
-        `through` is smaller than `after`, or larger than the latest snapshot.
-    NotFound
-        A snapshot of the range has expired.
+    The ids ascend. An expired snapshot is represented by its decoupled changelog.
     """
     latest = latest_snapshot(context)
     if latest is None:
@@ -202,17 +132,7 @@ def _empty_history(after: int | None, through: int | None) -> tuple[Snapshot, ..
 def find_snapshot_or_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
     """Find a snapshot or its decoupled changelog, also if the snapshot expires into a changelog during the call.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot_id : int
-        The id of the snapshot.
-
-    Returns
-    -------
-    Snapshot or None
-        None if neither exists.
+    Returns None if neither exists.
     """
     for find in (find_snapshot, _find_valid_changelog, find_snapshot):
         found = find(context, snapshot_id)

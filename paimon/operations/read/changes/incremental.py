@@ -38,24 +38,7 @@ from paimon.operations.table_context import TableContext
 def find_incremental_range(context: TableContext, *travel: object) -> Between | None:
     """Return the range of the incremental read that the table's options request; None for an ordinary read.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    *travel : object
-        The arguments of time travel, which cannot be combined with an incremental read; None if not given.
-
-    Returns
-    -------
-    Between or None
-        Two states, or the snapshots between them.
-
-    Raises
-    ------
-    InvalidRequest
-        The options are not a range, or time travel is requested, too.
-    NotFound
-        A snapshot or tag of the range does not exist.
+    `travel` are the time travel arguments, None where not given. An incremental read cannot be combined with them.
     """
     wanted = parse_incremental_options(context.options)
     if context.options.scan_mode == LATEST_DELTA:
@@ -145,21 +128,9 @@ def _up_to_auto_tag(context: TableContext, name: str) -> Between:
 
 
 def plan_incremental_read(context: TableContext, read: Between, predicate: Predicate | None) -> Plan:
-    """Plan an incremental read.
+    """Plan an incremental read; the snapshot of the plan is the last one of the range.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    read : Between
-        The range.
-    predicate : Predicate, optional
-        Skips files that cannot contain matching rows.
-
-    Returns
-    -------
-    Plan
-        With the last snapshot of the range.
+    The predicate skips only files that cannot contain matching rows.
     """
     last = read.end or (read.snapshots[-1] if read.snapshots else None)
     if not read.difference:

@@ -53,13 +53,7 @@ def _select_column_options(table: TableDefinition, column: str) -> dict[str, str
 
 
 def statistics_table(context: TableContext) -> pa.Table:
-    """Return the statistics that ANALYZE stored with the snapshot; no row if there are none.
-
-    Raises
-    ------
-    CorruptTable
-        The statistics file is damaged or missing.
-    """
+    """Return the statistics that ANALYZE stored with the snapshot; no row if there are none."""
     snapshot = pin_snapshot(context).snapshot
     if snapshot is None or snapshot.statistics is None:
         return _STATISTICS.empty_table()

@@ -15,20 +15,13 @@ from paimon.domain.schema.table_definition import TableDefinition
 
 @frozen
 class DataView:
-    """The differences between a view and a plain read.
+    """The differences between a view and a plain read."""
 
-    Parameters
-    ----------
-    top_level_only : bool
-        Read only fully compacted files of a primary-key table: without a merge, but perhaps older rows.
-    row_kinds : bool
-        Keep retracts, and offer the column `rowkind`.
-    binlog : bool
-        Show columns as lists: one value, or the values before and after an update (in incremental reads).
-    """
-
+    # read only fully compacted files of a primary-key table: no merge, but perhaps older rows
     top_level_only: bool = False
+    # keep retracts, and offer the column `rowkind`
     row_kinds: bool = False
+    # return columns as lists: one value, or those before and after an update (in incremental reads)
     binlog: bool = False
 
     def min_level(self, table: TableDefinition) -> int:

@@ -30,28 +30,19 @@ class Cursors:
     """One offset per candidate record.
 
     Methods take the positions of the records to read for. None means all of them, which is much the cheapest.
-
-    Parameters
-    ----------
-    data : array of uint8
-        The blocks, followed by `PADDING`.
-    words : array of uint64
-        The eight bytes from each offset on, without a copy.
-    limit : int
-        The number of bytes without the padding.
-    places : array of int64
-        The offsets, which advance as values are read.
-    dead : array of bool
-        Candidates whose bytes do not match the schema.
-    lost : bool
-        Whether any candidate is dead.
     """
 
+    # the blocks, followed by `PADDING`
     data: npt.NDArray[np.uint8]
+    # the eight bytes from each offset on, overlapping, without a copy
     words: npt.NDArray[np.uint64]
+    # number of bytes without the padding
     limit: int
+    # offsets, which advance as values are read
     places: Integers
+    # candidates whose bytes do not match the schema
     dead: Mask
+    # whether any candidate is dead
     lost: bool = False
 
     @classmethod
@@ -159,29 +150,6 @@ def span_array(
     """Return byte strings or texts of the data as an Arrow array.
 
     Offsets ascend from value to value, except those of nulls, whose start and length are 0.
-
-    Parameters
-    ----------
-    data : array of uint8
-        The bytes.
-    starts : array of int64
-        The offset of each value.
-    lengths : array of int
-        The bytes of each value.
-    valid : array of bool, optional
-        Which values are not null; None if none is null.
-    kind : pyarrow.DataType
-        ``string`` or ``binary``.
-
-    Returns
-    -------
-    pyarrow.Array
-        One value per start.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        A text is not UTF-8.
     """
     # Offsets ascend, so the values and the gaps between them are one array over the data itself, without a copy.
     ascending = starts if valid is None else np.maximum.accumulate(starts)

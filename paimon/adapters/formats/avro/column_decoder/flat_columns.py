@@ -51,21 +51,10 @@ def is_flat_worthwhile(blocks: Sequence[Block], fields: Sequence[FlatField]) -> 
 def decode_flat_columns(
     blocks: Sequence[Block], fields: Sequence[FlatField], wanted: Mapping[str, pa.DataType]
 ) -> dict[str, pa.Array] | None:
-    """Decode the wanted columns of some blocks.
+    """Decode the wanted columns of successive blocks, which have at least one record in all.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-        Successive blocks of a file, with at least one record in all.
-    fields : sequence of FlatField
-        All fields of its records.
-    wanted : mapping of str to pa.DataType
-        The Arrow type of each wanted field, of those that `number_type` returns.
-
-    Returns
-    -------
-    dict of str to pa.Array, or None
-        The columns by field name; None if the blocks must be decoded row by row, which also reports any damage.
+    `fields` are all fields of the records; `wanted` has only types that `number_type` returns. None means that the
+    blocks must be decoded row by row, which also reports any damage.
     """
     if any(wanted.get(f.name) not in (None, *_KINDS[f.primitive]) for f in fields):
         return None

@@ -147,23 +147,13 @@ def _at(valid: Mask | None, rows: Integers) -> Mask | None:
 
 @frozen(eq=False)
 class DecodedColumns:
-    """`paimon.domain.manifest.record_columns.RecordColumns`, whose Arrow columns are made when they are first used.
+    """`paimon.domain.manifest.record_columns.RecordColumns`, whose Arrow columns are made when they are first used."""
 
-    Parameters
-    ----------
-    found : _Records
-        Where each value is stored in the data.
-    data : array of uint8
-        The blocks.
-    kind : pyarrow.StructType
-        The columns.
-    row_wise : function
-        Decodes the same records row by row, for text that is not UTF-8: such damage is found when a column is made.
-    """
-
+    # where each value is stored in the data
     found: _Records
     data: npt.NDArray[np.uint8]
     kind: pa.StructType
+    # decodes the same records row by row, if a column turns out to have text that is not UTF-8
     row_wise: Callable[[], pa.StructArray]
     _made: dict[tuple[str, ...], pa.Array] = field(factory=dict, init=False)
 
@@ -212,23 +202,10 @@ class DecodedColumns:
 def decode_manifest_columns(
     blocks: BlockData, schema: Any, kind: pa.StructType, row_wise: Callable[[], pa.StructArray]
 ) -> RecordColumns | None:
-    """Decode the records of blocks, in order, as columns.
+    """Decode the records of blocks, in order, as columns; None if they must be decoded row by row.
 
-    Parameters
-    ----------
-    blocks : BlockData
-        The blocks of one or several files with the same schema; `PADDING` is appended to their data.
-    schema : dict
-        The writer's schema of the records, as JSON.
-    kind : pyarrow.StructType
-        The wanted columns, with numbers as int64; those that the schema lacks are null.
-    row_wise : function
-        Decodes the same records row by row.
-
-    Returns
-    -------
-    RecordColumns or None
-        None if the records must be decoded row by row.
+    The blocks may be of several files with the same writer's `schema`; `PADDING` is appended to their data. `kind` has
+    the wanted columns, with numbers as int64. Columns that the schema lacks are null.
     """
     if not blocks.data and not any(blocks.counts):
         return ArrayColumns(pa.array([], kind))

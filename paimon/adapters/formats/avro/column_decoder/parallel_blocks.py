@@ -27,36 +27,17 @@ _SHORT_SPANS = np.array([0 if byte & 0x81 else (byte >> 1) + 1 for byte in range
 
 
 def has_many_blocks(counts: Integers) -> bool:
-    """Return whether blocks have so many records for each of the steps that following them is fast.
-
-    Parameters
-    ----------
-    counts : array of int64
-        The number of records of each block.
-    """
+    """Return whether blocks have so many records for each of the steps that following them is fast."""
     return int(counts.sum()) >= _FEWEST_BLOCKS * int(counts.max(initial=1))
 
 
 def find_starts_in_blocks(
     padded: Bytes, ends: Integers, counts: Integers, fields: Sequence[FlatField]
 ) -> Integers | None:
-    """Find the offsets where the records of many blocks begin.
+    """Find the offsets where the records of many blocks begin, ascending by block.
 
-    Parameters
-    ----------
-    padded : array of uint8
-        The data of all blocks, followed by `PADDING`.
-    ends : array of int64
-        Where each block ends.
-    counts : array of int64
-        The number of records of each block.
-    fields : sequence of FlatField
-        The fields of each record.
-
-    Returns
-    -------
-    array of int64, or None
-        One offset per record, ascending by block; None if the records of a block do not end where the block does.
+    `padded` is the data of all blocks, followed by `PADDING`. None means that the records of a block do not end where
+    the block does.
     """
     widths = ValueWidths.of(padded)
     order = np.argsort(-counts, kind="stable")  # the blocks that have more records come first

@@ -44,20 +44,12 @@ _SMALLEST_SEGMENT = 16
 
 @frozen
 class FlatField:
-    """A field of a record with a primitive type, or with a union of null and one.
-
-    Parameters
-    ----------
-    name : str
-        The field name.
-    primitive : str
-        Avro's name of the type.
-    null_branch : int, optional
-        The position of null in the union; None if the type is not a union.
-    """
+    """A field of a record with a primitive type, or with a union of null and one."""
 
     name: str
+    # Avro's name of the type
     primitive: str
+    # position of null in the union; None if the type is not a union
     null_branch: int | None
 
 
@@ -83,24 +75,10 @@ def _flat_field(name: str, node: Any) -> FlatField | None:
 def find_record_starts(
     padded: Bytes, count: int, fields: Sequence[FlatField], window_bytes: int = _WINDOW_BYTES
 ) -> Integers | None:
-    """Find the offsets where the records of a block begin.
+    """Find the offsets where the records of a block begin, ascending from 0. The result is a guess (see the module).
 
-    Parameters
-    ----------
-    padded : array of uint8
-        The block's data, followed by `PADDING`.
-    count : int
-        The number of records in the block.
-    fields : sequence of FlatField
-        The fields of each record, at least one.
-    window_bytes : int
-        The number of offsets that are parsed together.
-
-    Returns
-    -------
-    array of int64, or None
-        One offset per record, ascending, the first one 0; a guess (see the module). None if the records do not follow
-        each other, or if the search takes more work than row-wise decoding.
+    `padded` is the block's data, followed by `PADDING`. `window_bytes` offsets are parsed together. None means that the
+    records do not follow each other, or that the search takes more work than row-wise decoding.
     """
     size = len(padded) - len(PADDING)
     record_bytes = _fixed_record_bytes(fields)
@@ -150,20 +128,13 @@ def _varint_sizes(data: Bytes) -> Bytes:
 
 @frozen(eq=False)
 class ValueWidths:
-    """Computes how many bytes the values at some offsets have.
+    """Computes how many bytes the values at some offsets have."""
 
-    Parameters
-    ----------
-    padded : array of uint8
-        The data, followed by `PADDING`.
-    size : int
-        The number of bytes without the padding.
-    varint_sizes : array of uint8
-        The bytes of a number that begins at each offset.
-    """
-
+    # the data, followed by `PADDING`
     padded: Bytes
+    # number of bytes without the padding
     size: int
+    # bytes of a number that begins at each offset
     varint_sizes: Bytes
 
     @classmethod
@@ -200,21 +171,10 @@ class _Parser:
     fields: Sequence[FlatField]
 
     def parse(self, begin: int, stop: int, work: int) -> tuple[Integers, Integers, int]:
-        """Parse a record at each offset of a window.
+        """Parse a record at each offset of a window, within a budget of `work` offsets to look at.
 
-        Parameters
-        ----------
-        begin, stop : int
-            The window.
-        work : int
-            The largest number of offsets to look at.
-
-        Returns
-        -------
-        starts, ends : array of int64
-            The offsets that can be records, and where these would end; empty if `work` is exceeded.
-        cost : int
-            The number of offsets that were looked at.
+        Returns the offsets that can be records, where these would end, and how much of the budget was used. The arrays
+        are empty if the budget is exceeded.
         """
         padded, size = self.widths.padded, self.widths.size
         starts = self._first_places(begin, stop)

@@ -32,41 +32,24 @@ _MOST_BATCHES = 48
 
 @frozen(eq=False)
 class SelectedColumns:
-    """The columns that a read needs.
+    """The columns that a read needs."""
 
-    Parameters
-    ----------
-    leaves : tuple of int
-        The positions of their leaf columns.
-    paths : tuple of str
-        The paths of these.
-    schema : pyarrow.Schema
-        The columns in their canonical types.
-    """
-
+    # positions of their leaf columns
     leaves: tuple[int, ...]
+    # paths of these leaf columns
     paths: tuple[str, ...]
+    # the columns in their canonical types
     schema: pa.Schema
 
 
 @define(eq=False)
 class KnownFile:
-    """A file that was opened before. All methods are thread-safe.
+    """A file that was opened before. All methods are thread-safe."""
 
-    Parameters
-    ----------
-    identity : tuple of int, optional
-        What the file is recognized by; None if it cannot be recognized.
-    footer : pyarrow.parquet.FileMetaData
-        The footer.
-    decoded : pyarrow.parquet.FileMetaData
-        The footer to decode values with: INT96 is twelve bytes there.
-    schema : pyarrow.Schema
-        The Arrow schema of the file.
-    """
-
+    # what the file is recognized by; None if it cannot be recognized
     identity: Identity | None
     footer: pq.FileMetaData
+    # footer to decode values with; INT96 is twelve bytes there
     decoded: pq.FileMetaData
     schema: pa.Schema
     _fitting: dict[Hashable, int] = field(factory=dict, init=False)
@@ -78,18 +61,7 @@ class KnownFile:
         return _FILE_BYTES + _CHUNK_BYTES * int(self.footer.num_columns * max(1, self.footer.num_row_groups))
 
     def select_columns(self, fields: tuple[DataField, ...]) -> SelectedColumns:
-        """Return the columns that a read of some fields needs; they are found once for each read that is remembered.
-
-        Parameters
-        ----------
-        fields : tuple of DataField
-            The fields.
-
-        Returns
-        -------
-        SelectedColumns
-            The columns.
-        """
+        """Return the columns that a read of some fields needs; they are found once for each read that is remembered."""
         found = self._selected.get(fields)
         if found is None:
             leaves = tuple(find_wanted_leaves(self.schema, fields))
@@ -101,19 +73,10 @@ class KnownFile:
         return found
 
     def find_fitting_rows(self, read: Hashable, count: Callable[[], int]) -> int:
-        """Return how many rows of a batch fit into memory.
+        """Return how many rows of a batch fit into memory, at least one.
 
-        Parameters
-        ----------
-        read : hashable
-            Everything that the number depends on.
-        count : callable
-            Checks the pages and counts the rows. It runs once for each read that is remembered.
-
-        Returns
-        -------
-        int
-            At least one.
+        The number is cached by `read`, which is everything that it depends on. `count` checks the pages and counts the
+        rows.
         """
         if self.identity is None:
             return count()
@@ -135,37 +98,12 @@ def identify_file(source: pa.NativeFile) -> Identity | None:
 
 
 def find_known_file(cache: ObjectCache | None, path: str, identity: Identity | None) -> KnownFile | None:
-    """Return what is known of a file.
-
-    Parameters
-    ----------
-    cache : ObjectCache, optional
-        The known files.
-    path : str
-        The path of the file.
-    identity : tuple of int, optional
-        What it is recognized by now.
-
-    Returns
-    -------
-    KnownFile or None
-        None if the file is unknown, or was written since.
-    """
+    """Return what is known of a file with its current identity; None if it is unknown, or was written since."""
     found = None if cache is None or identity is None else cache.get(path, _VIEW)
     return found if isinstance(found, KnownFile) and found.identity == identity else None
 
 
 def remember_file(cache: ObjectCache | None, path: str, file: KnownFile) -> None:
-    """Keep what is known of a file, if it can be recognized.
-
-    Parameters
-    ----------
-    cache : ObjectCache, optional
-        The known files.
-    path : str
-        The path of the file.
-    file : KnownFile
-        What is known.
-    """
+    """Keep what is known of a file, if it can be recognized."""
     if cache is not None and file.identity is not None:
         cache.put(path, file, file.size_bytes, _VIEW)

@@ -29,23 +29,14 @@ _STEP_ROWS = 16_384
 
 @frozen
 class LookupFilter:
-    """The equalities to look for before the other columns are read.
-
-    Parameters
-    ----------
-    predicate : Predicate
-        The equalities.
-    fields : tuple of DataField
-        Their columns.
-    batch_rows : int
-        Rows that are looked at together.
-    past : Predicate, optional
-        If it is true for a row, no later row matches.
-    """
+    """The equalities to look for before the other columns are read."""
 
     predicate: Predicate
+    # columns of the equalities
     fields: tuple[DataField, ...]
+    # rows that are looked at together
     batch_rows: int
+    # if it is true for a row, no later row matches
     past: Predicate | None = None
 
 
@@ -91,21 +82,9 @@ def _is_true_of_last_row(batch: pa.RecordBatch, predicate: Predicate) -> bool:
 
 
 def narrow_piece(piece: GroupRange, lookup: LookupFilter, batches: Iterable[pa.RecordBatch]) -> GroupRange | None:
-    """Return the part of a piece from its first matching row to its last.
+    """Return the part of a piece from its first matching row to its last; None if no row matches.
 
-    Parameters
-    ----------
-    piece : GroupRange
-        The rows to look at.
-    lookup : LookupFilter
-        The equalities.
-    batches : iterable of pyarrow.RecordBatch
-        The rows of the piece, in order, with the columns of the equalities.
-
-    Returns
-    -------
-    GroupRange or None
-        None if no row matches.
+    `batches` are the rows of the piece, in order, with the columns of the equalities.
     """
     first = last = -1
     start = 0

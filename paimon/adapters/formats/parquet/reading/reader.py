@@ -60,30 +60,10 @@ class _File:
 def read_batches(
     source: pa.NativeFile, request: ReadRequest, most_bytes: int = MOST_BYTES, cache: ObjectCache | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a file as `paimon.ports.formats.FormatIO.read` describes.
+    """Read the rows of a file, in its order, as `paimon.ports.formats.FormatIO.read` describes.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The open file.
-    request : ReadRequest
-        Columns, predicate and range of rows.
-    most_bytes : int
-        The limit for pages, and for batches, in bytes.
-    cache : ObjectCache, optional
-        Keeps what is learned of local files for later reads.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        Rows in the order of the file, in canonical types.
-
-    Raises
-    ------
-    CorruptTable
-        The file is damaged or exceeds the limits.
-    Unsupported
-        A column has a form that is not supported.
+    `most_bytes` limits pages and batches. `cache` keeps what is learned of local files for later reads. A file that is
+    damaged or exceeds the limits raises CorruptTable.
     """
     with corrupt_files(request.path):
         file = _open_file(source, request.path, most_bytes, cache)
@@ -99,13 +79,7 @@ def read_batches(
 
 @contextlib.contextmanager
 def corrupt_files(path: str) -> Iterator[None]:
-    """Convert errors of pyarrow about the content of a file to CorruptTable.
-
-    Raises
-    ------
-    CorruptTable
-        The body raised such an error.
-    """
+    """Convert errors of pyarrow about the content of a file to CorruptTable."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, IndexError, OverflowError, MemoryError) as error:

@@ -23,22 +23,7 @@ _STEP_ROWS = 1 << 20
 
 
 def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadRequest) -> Iterator[GroupRange]:
-    """Yield the ranges of rows to read, in the order of the file.
-
-    Parameters
-    ----------
-    footer : pyarrow.parquet.FileMetaData
-        The footer of the file.
-    schema : pyarrow.Schema
-        Its Arrow schema.
-    request : ReadRequest
-        The predicate and the range of rows.
-
-    Yields
-    ------
-    GroupRange
-        Row groups that are adjacent and may match.
-    """
+    """Yield the ranges of adjacent row groups that may match, in the order of the file."""
     begin, end = request.row_range or (0, footer.num_rows)
     leaves = {} if request.predicate is None else find_first_leaves(schema)
     piece: GroupRange | None = None

@@ -59,13 +59,6 @@ class PageChecks:
     """What is known of a file: the chunks of earlier requests, and the pages that are checked, with their sizes.
 
     All methods are thread-safe.
-
-    Parameters
-    ----------
-    identity : tuple of int
-        What the file is recognized by.
-    size_bytes : int
-        The memory of the checks of all chunks, and of the known requests.
     """
 
     identity: Identity
@@ -94,20 +87,11 @@ class PageChecks:
 
 @define(eq=False)
 class SharedParquetFile:
-    """`paimon.ports.queries.SharedFile`: a state machine that knows which chunks are checked.
-
-    Parameters
-    ----------
-    path : str
-        The path that errors name.
-    size : int
-        Bytes of the file.
-    checks : PageChecks, optional
-        The checks of earlier readers of the same file, to which this one adds its own.
-    """
+    """`paimon.ports.queries.SharedFile`: a state machine that knows which chunks are checked."""
 
     path: str
     size: int
+    # checks of earlier readers of the same file, to which this one adds its own
     checks: PageChecks | None
     _stored: Stored
     _chunks: tuple[_Chunk, ...]
@@ -162,24 +146,7 @@ class SharedParquetFile:
 def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) -> SharedParquetFile | None:
     """Return the bytes of a file for another decoder; see `paimon.ports.formats.FileSharing`.
 
-    Parameters
-    ----------
-    source : pyarrow.NativeFile
-        The open file.
-    request : ShareRequest
-        The columns.
-    most_bytes : int
-        The limit for the pages of a row group.
-
-    Returns
-    -------
-    SharedParquetFile or None
-        None if another decoder may return other values.
-
-    Raises
-    ------
-    CorruptTable
-        The file is damaged, or has another number of rows.
+    None means that another decoder may return other values. `most_bytes` limits the pages of a row group.
     """
     if not isinstance(source, pa.OSFile | pa.MemoryMappedFile | pa.BufferReader):
         return None
@@ -207,10 +174,7 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
 def _find_chunks(file: pq.ParquetFile, request: ShareRequest) -> tuple[_Chunk, ...] | None:
     """Return the requested column chunks in the order of the file; None if another decoder may return other values.
 
-    Raises
-    ------
-    ValueError
-        The file has another number of rows, or its footer is damaged.
+    A damaged footer, or another number of rows than requested, raises ValueError.
     """
     footer = file.metadata
     if footer.num_rows != request.row_count:
@@ -261,10 +225,7 @@ def _is_constant(statistics: pq.Statistics | None, value: Any) -> bool:
 def _to_chunk(group: pq.RowGroupMetaData, number: int, leaf: Leaf) -> _Chunk:
     """Return a chunk of a flat column.
 
-    Raises
-    ------
-    ValueError
-        It has another number of values than rows, or its dictionary is not before its data.
+    ValueError if it has another number of values than rows, or if its dictionary is not before its data.
     """
     column = group.column(leaf.index)
     start, dictionary = column.data_page_offset, column.dictionary_page_offset
