@@ -1,9 +1,11 @@
-"""The page of the Python interface, from the signatures and docstrings of the public names."""
+"""The pages of the Python interface, from the signatures and docstrings of the public names."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import get_args
 
@@ -19,41 +21,71 @@ from reference_generator.sample import open_sample
 _INTRODUCTION = """The names of the module `paimon` are the public interface, with the classes that its functions and
 methods return. Names that begin with an underscore may change at any time.
 
-Each class lists its properties, then its methods, in alphabetical order. [Errors](errors.md) and
-[options](options.md) have pages of their own."""
+The page of a class lists its properties, then its methods, in alphabetical order. [Errors](../errors.md) and
+[options](../options.md) have pages of their own."""
 
 _FUNCTIONS = ("connect", "open_table", "open_system_table", "cdc")
 _VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 
 
-def generate_page() -> str:
-    """Return the page."""
+def generate_pages() -> dict[str, str]:
+    """Return the pages by their path in the folder of the reference: an index, and a page for each class."""
     spark = import_module("paimon.spark")
+    topics = {
+        "Functions": [_describe_function(f"paimon.{name}", getattr(paimon, name)) for name in _FUNCTIONS],
+        **{name: [describe(kind), *_describe_members(name, kind)] for name, kind in list_classes().items()},
+        "Conditions": [
+            _describe_function("paimon.col", paimon.col),
+            "Combine conditions with `&`, `|` and `~`, each in parentheses.",
+            *_describe_members("Column", type(paimon.col("name"))),
+        ],
+        "Schema changes": [
+            "`Table.alter` takes these values. `paimon.SchemaChange` is the type of any of them.",
+            *(_describe_value(kind.__name__, kind) for kind in (*get_args(paimon.SchemaChange), paimon.Position)),
+        ],
+        "Values": [_describe_value(name, getattr(paimon, name)) for name in _VALUES],
+        "Module paimon.spark": [
+            "Needs the extra `spark`.",
+            *(_describe_function(f"paimon.spark.{name}", getattr(spark, name)) for name in sorted(spark.__all__)),
+        ],
+    }
+    pages = {f"python/{_to_file_name(title)}": page(title, *parts) for title, parts in topics.items()}
+    return {"python/index.md": _generate_index(topics), **pages}
+
+
+def _to_file_name(title: str) -> str:
+    """Return the name of a page: ``"TableRead"`` becomes ``"table-read.md"``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])| ", "-", title.removeprefix("Module paimon.")).lower() + ".md"
+
+
+def _generate_index(titles: Iterable[str]) -> str:
+    """Return the page that lists the others, and the names that have no page."""
     return page(
         "Python interface",
         _INTRODUCTION,
-        "## Functions",
-        *(_describe_function(f"paimon.{name}", getattr(paimon, name)) for name in _FUNCTIONS),
-        *(_describe_class(name, kind) for name, kind in list_classes().items()),
-        "## Conditions",
-        _describe_function("paimon.col", paimon.col),
-        "Combine conditions with `&`, `|` and `~`, each in parentheses.",
-        *_describe_members("Column", type(paimon.col("name"))),
-        "## Schema changes",
-        "`Table.alter` takes these values. `paimon.SchemaChange` is the type of any of them.",
-        *(_describe_value(kind.__name__, kind) for kind in (*get_args(paimon.SchemaChange), paimon.Position)),
-        "## Values",
-        *(_describe_value(name, getattr(paimon, name)) for name in _VALUES),
-        "## Module paimon.spark",
-        "Needs the extra `spark`.",
-        *(_describe_function(f"paimon.spark.{name}", getattr(spark, name)) for name in sorted(spark.__all__)),
+        table(("Page", "Contains"), [
+            [f"[{title}]({_to_file_name(title)})", _summarize(title)] for title in titles
+        ]),
         "## Other names",
         table(("Name", "Meaning"), [
             [code("paimon.__version__"), "The version of the library."],
             [code("paimon.DEAD_LETTER_SCHEMA"), "The schema of a table for events that `paimon.cdc` cannot read."],
-            *([code(f"paimon.{name}"), "See [errors](errors.md)."] for name in error_names()),
+            *([code(f"paimon.{name}"), "See [errors](../errors.md)."] for name in error_names()),
         ]),
     )  # fmt: skip
+
+
+def _summarize(title: str) -> str:
+    """Return what a page contains, in one line."""
+    known = {
+        "Functions": ", ".join(code(name) for name in _FUNCTIONS),
+        "Conditions": "`paimon.col` and its methods",
+        "Schema changes": "the values that `Table.alter` takes",
+        "Values": ", ".join(code(name) for name in _VALUES),
+        "Module paimon.spark": "functions that take a Spark session",
+    }
+    kind = list_classes().get(title)
+    return known[title] if kind is None else (kind.__doc__ or "").strip().splitlines()[0]
 
 
 def error_names() -> list[str]:
@@ -62,6 +94,7 @@ def error_names() -> list[str]:
     return [name for name, value in named if isinstance(value, type) and issubclass(value, Exception)]
 
 
+@cache
 def list_classes() -> dict[str, type]:
     """Return the classes with methods, by name, from the catalog down to a commit."""
     with open_sample() as table:
@@ -84,15 +117,11 @@ def list_classes() -> dict[str, type]:
 
 def _describe_function(name: str, function: object) -> str:
     assert callable(function)
-    return f"### {name}\n\n{block(signature(name, function), 'py')}\n\n{describe(function)}"
-
-
-def _describe_class(name: str, kind: type) -> str:
-    return "\n\n".join([f"## {name}", describe(kind), *_describe_members(name, kind)])
+    return f"## {name}\n\n{block(signature(name, function), 'py')}\n\n{describe(function)}"
 
 
 def _describe_value(name: str, kind: type) -> str:
-    parts = [f"### paimon.{name}", block(signature(f"paimon.{name}", kind), "py"), describe(kind)]
+    parts = [f"## paimon.{name}", block(signature(f"paimon.{name}", kind), "py"), describe(kind)]
     if attrs.has(kind):
         parts += [
             paragraph(f"`{name}.{member}`: {describe(value, _find_doc(kind, member))}")
@@ -110,7 +139,7 @@ def _describe_members(name: str, kind: type) -> Iterator[str]:
             call = f"{name}.{member}: {annotation}" if annotation else f"{name}.{member}"
         else:
             call = signature(f"{name}.{member}", value)
-        yield f"### {name}.{member}\n\n{block(call, 'py')}" + (f"\n\n{text}" if text else "")
+        yield f"## {name}.{member}\n\n{block(call, 'py')}" + (f"\n\n{text}" if text else "")
 
 
 def iterate_members(kind: type) -> Iterator[tuple[str, object]]:
