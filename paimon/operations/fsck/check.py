@@ -1,18 +1,56 @@
-"""Check a table.
+"""Check a table: its states, what they reference, and the contents of the newest ones.
 
 Invariant: the check changes nothing and does not stop at an error: what cannot be read is reported as a fault.
 Concurrent commits and expiry cause no faults.
 """
 
+# A check follows references from the top, and reads each file once although many states share it:
+#
+#     names a state            lists                     entries                    files
+#     snapshot-7   ALL     --> base list, delta list --> manifest-a, manifest-b --> data files, their extra files
+#                          `-> changelog list        --> manifest-c             --> changelog files
+#                          `-> index manifest                                   --> deletion vectors, hash indexes
+#     tag-release  STATE   --> base list, delta list (what a tag keeps of its snapshot)
+#     changelog-3  CHANGES --> changelog list        (what a decoupled changelog keeps of its snapshot)
+#
+# 1. `find_states` makes a `State` of each snapshot, tag and decoupled changelog of each branch. `Findings` collects the
+#    states, and the faults of all checks.
+# 2. `MetadataCheck` reads the lists and manifests. A table with 1,000 snapshots has about 1,000 small delta manifests,
+#    but its base lists name the same few hundred again and again: reads are cached by file name, and a file that cannot
+#    be read is one fault with the names of all states that need it. Later checks use what was read.
+# 3. `ReferenceCheck` computes which files were live in any state, with the manifests as arrays and state by state only
+#    the manifests that changed (`ever_live`), and compares them with listings of the directories: one listing for each
+#    bucket instead of one request for each file.
+# 4. `ContentCheck` looks into the newest snapshot of each branch and into each tag: row counts add up, and the files of
+#    a level do not overlap. With `deep`, it reads the data files as well (`file_checks.py`), each once. If each file
+#    has its keys in order and within bounds, and levels do not overlap, a merge returns each key once.
+#
+# Writers and expiry go on meanwhile. A file that expiry deletes after `find_states` looks like a missing one, but then
+# the file that names its state is gone, too. So a report with a fault whose state has disappeared is not believed, and
+# the check runs again, at most `_ATTEMPTS` times.
+
 from __future__ import annotations
 
-from paimon.domain.maintenance.fault import HealthReport
-from paimon.operations.fsck.consumer_checks import check_stream_readers
-from paimon.operations.fsck.contents import ContentCheck
-from paimon.operations.fsck.metadata_checks import MetadataCheck
-from paimon.operations.fsck.reference_checks import ReferenceCheck
-from paimon.operations.fsck.states import Findings, find_states
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from paimon.domain.errors import PaimonError
+from paimon.domain.maintenance.fault import Fault, FaultKind, HealthReport
+from paimon.domain.maintenance.layout_check import bucket_counts, file_faults, find_overlaps, group_by_bucket
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.types.type_text import format_type
+from paimon.operations.fsck.file_checks import FileTask, check_file, get_key_types
+from paimon.operations.fsck.index_checks import HashIndexCheck, KeyCheck, check_deletion_vectors
+from paimon.operations.fsck.reference_checks import Metadata, MetadataCheck, ReferenceCheck
+from paimon.operations.fsck.states import Findings, State, check_stream_readers, find_states
+from paimon.operations.metadata.manifests import read_live_entries
+from paimon.operations.metadata.schemas import latest_schema, load_schema
 from paimon.operations.metadata.table_identity import on_same_table
+from paimon.operations.metadata.type_proof import TypeProof
 from paimon.operations.table_context import TableContext
 
 _ATTEMPTS = 3
@@ -47,3 +85,112 @@ def _has_state_expired(findings: Findings) -> bool:
     """Return whether a state with a fault has disappeared during the check."""
     affected = {name for fault in findings.faults for name in fault.states}
     return any(state.context.files.status(state.path) is None for state in findings.states if state.name in affected)
+
+
+class ContentCheck:
+    """Check the live files of the newest snapshots and of the tags, and add faults to `findings`.
+
+    With `deep`, the data files are read.
+    """
+
+    def __init__(self, findings: Findings, metadata: Metadata, deep: bool) -> None:
+        self._findings = findings
+        self._metadata = metadata
+        self._deep = deep
+        self._read: set[str] = set()
+        self.rows = 0
+
+    def run(self) -> None:
+        """Check all states."""
+        for index, state in enumerate(self._findings.states):
+            if index not in self._metadata.contents:
+                continue
+            self._check_delta_count(index, state)
+            if not state.is_end:
+                continue
+            path = state.context.paths.manifest(state.snapshot.base_manifest_list)
+            self._findings.attempt(path, [state.name], partial(self._check_state, index, state))
+
+    def _check_state(self, index: int, state: State) -> None:
+        entries = read_live_entries(state.context, self._metadata.contents[index])
+        rows, recorded = sum(e.file.row_count for e in entries), state.snapshot.total_record_count
+        if recorded is not None and recorded != rows:
+            self._add_count_fault(state, f"records {recorded} rows in total; its files have {rows}")
+        types = get_key_types(state.context.table)
+        buckets = BucketPaths.of(state.context.table)
+        for (partition, bucket), files in group_by_bucket(entries).items():
+            directory = buckets.directory(partition, bucket)
+            for file in files:
+                for reason in file_faults(file, types if bucket >= 0 else []):
+                    self._add_layout_fault(state, f"{directory}/{file.file_name}", reason)
+            if types and bucket >= 0:
+                for first, second in find_overlaps(files, types):
+                    reason = f"{first.file_name} and {second.file_name} overlap in level {first.level}"
+                    self._add_layout_fault(state, directory, reason)
+        with contextlib.suppress(PaimonError):  # another check reports schemas that cannot be read
+            self._check_types(state, entries, buckets)
+        for partition, counts in bucket_counts(entries).items():
+            numbers = ", ".join(map(str, sorted(counts)))
+            self._add_layout_fault(
+                state,
+                buckets.directory(partition, 0).rpartition("/")[0],
+                f"has files that record different numbers of buckets: {numbers}",
+            )
+        check_deletion_vectors(self._findings, state, entries, self._deep)
+        hash_index = HashIndexCheck(self._findings, state)
+        hash_index.run(self._deep)
+        if self._deep:
+            self._check_files(state, entries, buckets, hash_index)
+            KeyCheck(self._findings, state).run()
+
+    def _check_types(self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths) -> None:
+        """Report files with values that the types of the columns do not hold any more."""
+        context, snapshot = state.context, state.snapshot
+        is_newest = state.path == context.paths.snapshot(snapshot.id)
+        newest = latest_schema(context.engine, context.paths) if is_newest else None
+        proof = TypeProof(context, newest or load_schema(context.engine, context.paths, snapshot.schema_id))
+        for entry in entries:
+            for misfit in proof.find_misfits([entry.file]):
+                if misfit.bound is not None:
+                    path = f"{directories.directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
+                    column, kind = misfit.change.name, format_type(misfit.change.wanted.with_nullable(True))
+                    reason = f"has the value {misfit.bound} in column {column!r}, which {kind} does not hold"
+                    self._findings.faults.append(Fault(FaultKind.TYPE, path, reason, [state.name]))
+
+    def _check_files(
+        self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths, hash_index: HashIndexCheck
+    ) -> None:
+        tasks: list[FileTask] = []
+        for entry in entries:
+            directory = directories.directory(entry.partition, entry.bucket)
+            path = entry.file.external_path or f"{directory}/{entry.file.file_name}"
+            if path not in self._read:
+                self._read.add(path)
+                tasks.append(FileTask(entry, path, state.name, hash_index.find_entry(entry.partition, entry.bucket)))
+        engine = state.context.engine
+        for done, report in enumerate(engine.executor.map(partial(check_file, state.context), tasks), 1):
+            self._findings.faults.extend(report.faults)
+            self.rows += report.rows
+            engine.observer.progress("reading files", done, len(tasks))
+
+    def _check_delta_count(self, index: int, state: State) -> None:
+        recorded = state.snapshot.delta_record_count
+        columns = [self._metadata.manifests.get(m.file_name) for m in self._metadata.deltas.get(index, ())]
+        if recorded is None or any(c is None for c in columns):
+            return
+        rows = sum(int(np.where(c.kinds == 0, 1, -1) @ c.number("_ROW_COUNT")) for c in columns if c is not None)
+        if rows != recorded:
+            self._add_count_fault(state, f"records {recorded} more rows than before; its delta has {rows}")
+
+    def _add_count_fault(self, state: State, reason: str) -> None:
+        path = state.context.paths.snapshot(state.snapshot.id)
+        self._findings.faults.append(Fault(FaultKind.COUNT, path, reason, [state.name]))
+
+    def _add_layout_fault(self, state: State, path: str, reason: str) -> None:
+        known = Fault(FaultKind.LAYOUT, path, reason, [state.name])
+        same = [i for i, f in enumerate(self._findings.faults) if (f.path, f.reason) == (path, reason)]
+        if same:
+            old = self._findings.faults[same[0]]
+            self._findings.faults[same[0]] = Fault(old.kind, path, reason, (*old.states, state.name))
+        else:
+            self._findings.faults.append(known)

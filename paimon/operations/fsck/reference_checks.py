@@ -1,30 +1,169 @@
-"""Check that each data file, changelog file, index file and statistics file of a state exists with its recorded size.
+"""Check what states reference: manifest lists, manifests and index manifests, then data files and index files.
 
-Invariant: each directory is listed once, so that a check needs as many requests as there are buckets. A missing file is
-reported with each state that it affects.
+Invariant: each file exists, has the recorded size, can be decoded, and has the recorded number of entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from attrs import field, frozen
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind
-from paimon.domain.maintenance.referenced_files_columnar import Mentions, ever_live, find_mentions
-from paimon.domain.manifest.entries import FileKind
-from paimon.domain.manifest.entry_columns import EntryColumns, Mask
+from paimon.domain.maintenance.manifest_bounds_check import find_bounds_faults
+from paimon.domain.maintenance.referenced_files_columnar import ever_live, find_mentions
+from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entry_columns import EntryColumns, entry_columns
 from paimon.domain.paths import check_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
-from paimon.operations.fsck.metadata_checks import Group, Metadata
-from paimon.operations.fsck.states import Findings, to_fault
+from paimon.operations.expire.references import ReferencedPart
+from paimon.operations.fsck.states import Findings, State, to_fault
 from paimon.operations.metadata.index_manifest import index_path
+from paimon.operations.metadata.manifests import read_index_manifest, read_manifest_columns, read_manifest_list
+from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 
-_ABSENT = "is referenced by the table but does not exist"
+_CHECKED_COLUMNS = ("_FILE_NAME", "_FILE_SIZE", "_EXTERNAL_PATH", "_EXTRA_FILES", "_ROW_COUNT", "_LEVEL", "_SCHEMA_ID")
 _PATH_COLUMNS = ("_FILE_NAME", "_FILE_SIZE", "_EXTERNAL_PATH", "_EXTRA_FILES")
+_ABSENT = "is referenced by the table but does not exist"
+T = TypeVar("T")
+Group = tuple[ManifestFileMeta, ...]
+
+
+@frozen(eq=False)
+class Metadata:
+    """The metadata that was read; a state is named by its index in `Findings.states`."""
+
+    # by state, the manifests of its whole content; absent if they are not known
+    contents: dict[int, Group] = field(factory=dict)
+    # by state, the manifests of its delta
+    deltas: dict[int, Group] = field(factory=dict)
+    # by state, the manifests of its changelog
+    changes: dict[int, Group] = field(factory=dict)
+    # by manifest name, its entries
+    manifests: dict[str, EntryColumns] = field(factory=dict)
+    # by state, the entries of its index manifest
+    indexes: dict[int, tuple[IndexManifestEntry, ...]] = field(factory=dict)
+
+
+class MetadataCheck:
+    """Read all metadata that the states in `findings` name into `Metadata`, and add faults to `findings`."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._lists: dict[str, Group | None] = {}
+        self._indexes: dict[str, tuple[IndexManifestEntry, ...] | None] = {}
+        self._users: dict[str, list[int]] = {}
+        self._schemas: dict[tuple[str, int], tuple[TableContext, dict[str, None]]] = {}
+        self.metadata = Metadata()
+
+    def run(self) -> Metadata:
+        """Read and check all metadata."""
+        states = self._findings.states
+        for index, state in enumerate(states):
+            self._read_lists(index, state)
+        metas = {m.file_name: (states[p].context, m) for p, group in self._groups() for m in group}
+        for done, (context, meta) in enumerate(metas.values()):
+            self._check_manifest(context, meta)
+            context.engine.observer.progress("checking manifests", done + 1, len(metas))
+        for (_, schema_id), (context, users) in self._schemas.items():
+            check = partial(load_schema, context.engine, context.paths, schema_id)
+            self._findings.attempt(context.paths.schema(schema_id), list(users), check)
+        return self.metadata
+
+    def _groups(self) -> Iterator[tuple[int, Group]]:
+        for groups in (self.metadata.contents, self.metadata.deltas, self.metadata.changes):
+            yield from groups.items()
+
+    def _read_lists(self, index: int, state: State) -> None:
+        snapshot, data = state.snapshot, self.metadata
+        if state.part is not ReferencedPart.CHANGES:
+            base = self._read_list(index, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+            delta = self._read_list(index, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+            if base is not None and delta is not None:
+                data.contents[index], data.deltas[index] = base + delta, delta
+            if snapshot.index_manifest is not None:
+                entries = self._read_index(index, snapshot.index_manifest)
+                if entries is not None:
+                    data.indexes[index] = entries
+        if snapshot.changelog_manifest_list is not None and state.part is not ReferencedPart.STATE:
+            changes = self._read_list(index, snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)
+            if changes is not None:
+                data.changes[index] = changes
+
+    def _read_list(self, index: int, name: str, size: int | None) -> Group | None:
+        context = self._findings.states[index].context
+        group = self._read_once(self._lists, index, name, lambda: read_manifest_list(context, name))
+        if group is not None and size is not None:
+            self._check_size(context, context.paths.manifest(name), size, [self._findings.states[index].name])
+        for meta in group or ():
+            self._users.setdefault(meta.file_name, []).append(index)
+        return group
+
+    def _read_index(self, index: int, name: str) -> tuple[IndexManifestEntry, ...] | None:
+        context = self._findings.states[index].context
+        return self._read_once(self._indexes, index, name, lambda: read_index_manifest(context, name))
+
+    def _read_once(self, known: dict[str, T | None], index: int, name: str, read: Callable[[], T]) -> T | None:
+        state = self._findings.states[index]
+        try:
+            if name not in known:
+                known[name] = read()
+            elif known[name] is None:
+                self._add_state(state.context.paths.manifest(name), state.name)
+        except PaimonError as error:
+            known[name] = None
+            self._findings.faults.append(to_fault(error, state.context.paths.manifest(name), [state.name]))
+        return known[name]
+
+    def _add_state(self, path: str, name: str) -> None:
+        """Add a state to a fault that is known already."""
+        for at, fault in enumerate(self._findings.faults):
+            if fault.path == path:
+                self._findings.faults[at] = Fault(fault.kind, path, fault.reason, (*fault.states, name))
+
+    def _check_manifest(self, context: TableContext, meta: ManifestFileMeta) -> None:
+        path = context.paths.manifest(meta.file_name)
+        users = [self._findings.states[p].name for p in dict.fromkeys(self._users[meta.file_name])]
+
+        def check() -> None:
+            """Read and check the manifest."""
+            columns = entry_columns(read_manifest_columns(context, [meta.file_name]))
+            for name in _CHECKED_COLUMNS:  # columns are decoded on access, and errors appear here
+                columns.files.field(name)
+            self.metadata.manifests[meta.file_name] = columns
+            self._record_schemas(meta.file_name, columns)
+            types = [f.type for f in context.schema.partition_fields]
+            for reason in find_bounds_faults(meta, columns, types):
+                self._findings.faults.append(Fault(FaultKind.BOUNDS, path, reason, users))
+            added = int(np.count_nonzero(columns.kinds == int(FileKind.ADD)))
+            recorded, counted = (meta.num_added_files, meta.num_deleted_files), (added, len(columns) - added)
+            if recorded != counted:
+                reason = (
+                    f"has {counted[0]} ADDs and {counted[1]} DELETEs; its list records {recorded[0]} and {recorded[1]}"
+                )
+                self._findings.faults.append(Fault(FaultKind.COUNT, path, reason, users))
+
+        if self._findings.attempt(path, users, check):
+            self._check_size(context, path, meta.file_size, users)
+
+    def _record_schemas(self, name: str, columns: EntryColumns) -> None:
+        """Record which schemas the files of a manifest were written with, on which branches."""
+        for state in (self._findings.states[index] for index in self._users[name]):
+            for schema_id in np.unique(columns.number("_SCHEMA_ID")).tolist():
+                key = (state.context.table.branch, schema_id)
+                if schema_id != state.snapshot.schema_id:  # that one is checked with its state
+                    self._schemas.setdefault(key, (state.context, {}))[1][state.name] = None
+
+    def _check_size(self, context: TableContext, path: str, size: int, users: Sequence[str]) -> None:
+        status = context.files.status(path)
+        if status is not None and status.size != size:
+            self._findings.faults.append(Fault(FaultKind.SIZE, path, _describe_sizes(status.size, size), users))
 
 
 class ReferenceCheck:
@@ -51,7 +190,8 @@ class ReferenceCheck:
         manifests = self._metadata.manifests
         names = pa.array(sorted({n for c in manifests.values() for n in _list_names(c)}), pa.string())
         found_mentions = {name: find_mentions(columns, [len(columns)], names)[0] for name, columns in manifests.items()}
-        live = self._find_live(found_mentions, len(names))
+        groups: list[Group] = [*self._metadata.contents.values(), *self._metadata.changes.values()]
+        live = ever_live([frozenset(m.file_name for m in group) for group in groups], found_mentions, len(names))
         needed = names.filter(pa.array(live))
         places = _find_places(manifests.values(), needed)
         buckets = BucketPaths.of(self._context.table)
@@ -67,17 +207,10 @@ class ReferenceCheck:
             if actual is None:
                 absent.append((name, path, _ABSENT))
             elif size is not None and actual != size:
-                absent.append((name, path, f"has {actual} bytes; the metadata records {size}"))
+                absent.append((name, path, _describe_sizes(actual, size)))
             if done % 1000 == 0:
                 self._context.engine.observer.progress("checking files", done + 1, len(places))
         self._report(absent)
-
-    def _find_live(self, found_mentions: Mapping[str, Mentions], count: int) -> Mask:
-        return ever_live(self._list_states(), found_mentions, count)
-
-    def _list_states(self) -> list[frozenset[str]]:
-        groups: list[Group] = [*self._metadata.contents.values(), *self._metadata.changes.values()]
-        return [frozenset(m.file_name for m in group) for group in groups]
 
     def _report(self, absent: Sequence[tuple[str, str, str]]) -> None:
         """Report each file with the states that have it.
@@ -120,8 +253,7 @@ class ReferenceCheck:
         if actual is None:
             self._findings.faults.append(Fault(FaultKind.MISSING, path, _ABSENT, states))
         elif size is not None and actual != size:
-            reason = f"has {actual} bytes; the metadata records {size}"
-            self._findings.faults.append(Fault(FaultKind.SIZE, path, reason, states))
+            self._findings.faults.append(Fault(FaultKind.SIZE, path, _describe_sizes(actual, size), states))
 
     def _to_path(self, buckets: BucketPaths, partition: bytes, bucket: int, name: str, external: str | None) -> str:
         if external is None:
@@ -138,6 +270,10 @@ class ReferenceCheck:
             files = [s for s in self._context.files.list(directory) if not s.is_directory]
             self._listed[directory] = {s.name: s.size for s in files}
         return self._listed[directory].get(name)
+
+
+def _describe_sizes(actual: int, recorded: int) -> str:
+    return f"has {actual} bytes; the metadata records {recorded}"
 
 
 def _list_names(columns: EntryColumns) -> Iterable[str]:

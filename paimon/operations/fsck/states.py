@@ -1,6 +1,6 @@
-"""Find the states of a table for a check; what cannot be read is a fault, and the check continues.
+"""The states of a table that a check follows, and what stream readers need: consumers, and changelogs without a gap.
 
-Invariant: snapshot ids have no gap, and hints are never ahead.
+Invariant: what cannot be read is a fault, and the check continues. Snapshot ids have no gap, and hints are never ahead.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from attrs import field, frozen
 from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.json_text import HINT_FILE
 from paimon.domain.maintenance.fault import Fault, FaultKind
-from paimon.domain.paths import MAIN_BRANCH
+from paimon.domain.paths import MAIN_BRANCH, join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import parse_hint
 from paimon.operations.commit.lineage import find_detached_snapshots
 from paimon.operations.expire.references import ReferencedPart, find_branch
+from paimon.operations.metadata.consumers import list_consumer_files, read_consumer
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
@@ -26,7 +27,7 @@ from paimon.operations.metadata.snapshots import (
     snapshot_ids,
     tag_names,
 )
-from paimon.operations.read.changes.history import find_changelog, list_changelog_ids
+from paimon.operations.read.changes.history import find_changelog, find_first_id, list_changelog_ids
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
@@ -179,3 +180,48 @@ def _add_state(findings: Findings, read: Callable[[], Snapshot | None], to_state
     snapshot = read()
     if snapshot is not None:  # else it expired after the listing
         findings.states.append(to_state(snapshot))
+
+
+def check_stream_readers(context: TableContext, where: str, findings: Findings) -> None:
+    """Check the consumers and the changelogs of one branch, and add faults to `findings`.
+
+    `where` is appended to the names of states; it is empty for the branch main.
+    """
+    changelogs, snapshots = (
+        list_changelog_ids(context),
+        snapshot_ids(context),
+    )
+    _check_gaps(context, where, findings, changelogs, snapshots)
+    if changelogs:
+        hints = [join_path(context.paths.changelogs, name) for name in ("LATEST", "EARLIEST")]
+        truths = (changelogs[-1], changelogs[0])
+        findings.faults.extend(find_hint_faults(context.engine, zip(hints, truths, strict=True)))
+    last = snapshots[-1] if snapshots else 0
+    for name, path in list_consumer_files(context).items():
+        findings.attempt(
+            path, [f"consumer {name}{where}"], partial(_check_consumer, context, findings, name, path, last)
+        )
+
+
+def _check_gaps(
+    context: TableContext, where: str, findings: Findings, ids: Sequence[int], snapshots: Sequence[int]
+) -> None:
+    if not ids:
+        return
+    end = max(ids[-1] + 1, snapshots[0] if snapshots else 0)
+    for missing in sorted(set(range(ids[0], end)) - set(ids)):
+        path = context.paths.changelog(missing)
+        possible_paths = (path, context.paths.snapshot(missing))
+        if all(context.files.status(place) is None for place in possible_paths):  # else it was written during the check
+            reason = f"is missing between changelog {ids[0]} and snapshot {end}: stream readers cannot continue past it"
+            findings.faults.append(Fault(FaultKind.GAP, path, reason, [f"changelog {missing}{where}"]))
+
+
+def _check_consumer(context: TableContext, findings: Findings, name: str, path: str, last: int) -> None:
+    next_id = read_consumer(context, name)
+    if next_id is None:
+        return
+    first = find_first_id(context) if last else 1
+    if not first <= next_id <= last + 1:
+        reason = f"reads snapshot {next_id} next, but only {first} to {last} exist"
+        findings.faults.append(Fault(FaultKind.BEHIND, path, reason, [f"consumer {name}"]))

@@ -1,7 +1,7 @@
-"""Compare one data file with its metadata.
+"""Check one data file of a state: the unit of a deep check, which any executor can run.
 
-Invariant: rows are counted; keys ascend strictly and are within their bounds, as are sequence numbers; the statistics
-are true for each value. The file is read in batches, so memory use does not depend on its size.
+Invariant: the result depends on the file and its metadata only. What cannot be read is a fault of the result. The file
+is read in batches, so memory use does not depend on its size.
 """
 
 from __future__ import annotations
@@ -14,22 +14,85 @@ import pyarrow.compute as pc
 from attrs import evolve, frozen
 
 from paimon.domain.bucket.bucket_columnar import compute_buckets
-from paimon.domain.errors import CorruptTable
+from paimon.domain.bucket.key_hashes import Hashes
+from paimon.domain.errors import CorruptTable, PaimonError
 from paimon.domain.lsm.keys import Comparable, to_comparable_key, to_comparable_values
-from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
+from paimon.domain.maintenance.fault import Fault, FaultKind, FileReport
+from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry, ManifestEntry
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key, mask_retracts
 from paimon.domain.row.binary_row import read_arity
+from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.row.values import to_values
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import UNAWARE
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats, SimpleStats
 from paimon.domain.stats.stats_codec import from_simple_stats
-from paimon.domain.types.data_types import CharType, DataField
+from paimon.domain.types.data_types import CharType, DataField, DataType
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.buckets.hash_index_files import read_hashes
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.fsck.hash_index_checks import HashPlacement
+from paimon.operations.fsck.states import to_fault
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.table_context import TableContext
+
+
+@frozen
+class FileTask:
+    """A data file to check."""
+
+    entry: ManifestEntry
+    path: str
+    # the name of the state that references the file
+    state: str
+    # the hash index of its bucket; None if it has none
+    index: IndexManifestEntry | None = None
+
+
+def check_file(context: TableContext, task: FileTask) -> FileReport:
+    """Compare a data file with its metadata; `context` is the table at the schema of the state that references it."""
+    faults: list[Fault] = []
+    content: FileContent | None = None
+    try:
+        content = _open_content(context, task)
+        faults += [Fault(FaultKind.CONTENT, task.path, reason, [task.state]) for reason in content.faults()]
+    except PaimonError as error:
+        faults.append(to_fault(error, task.path, [task.state]))
+        return FileReport(0, faults)
+    if content.misplaced:
+        reason = f"has {content.misplaced} rows whose key belongs in another bucket"
+        faults.append(Fault(FaultKind.PLACE, task.path, reason, [task.state]))
+    return FileReport(content.rows, faults)
+
+
+def get_key_types(table: TableDefinition) -> list[DataType]:
+    """Return the types of the key that orders the files; empty if no key does."""
+    clustered = (table.options.get("pk-clustering-override") or "").strip().lower() == "true"
+    return [] if clustered or not table.schema.primary_keys else [f.type for f in table.schema.key_fields]
+
+
+def _open_content(context: TableContext, task: FileTask) -> FileContent:
+    entry = task.entry
+    directory = task.path.rpartition("/")[0]
+    split = DataSplit(0, entry.partition, entry.bucket, entry.total_buckets, directory, (entry.file,))
+    written = load_schema(context.engine, context.paths, entry.file.schema_id)
+    at_schema = context.with_table(evolve(context.table, schema=written))
+    keys = written.key_fields if get_key_types(context.table) and entry.bucket >= 0 else ()
+    return FileContent(Bucket.of(at_schema, split), entry.file, keys, _find_placement(context, at_schema, task))
+
+
+def _find_placement(
+    context: TableContext, at_schema: TableContext, task: FileTask
+) -> BucketPlacement | HashPlacement | None:
+    entry = task.entry
+    placement = BucketPlacement.of(at_schema.table, entry)
+    is_dynamic = context.table.bucket_mode is BucketMode.DYNAMIC
+    if placement is None and is_dynamic and entry.total_buckets < 1 and entry.bucket >= 0:
+        return _read_hash_placement(context, task.index)
+    return placement
 
 
 @frozen
@@ -55,6 +118,32 @@ class BucketPlacement:
         columns = [rows[f.name].combine_chunks() for f in self.keys]
         found = compute_buckets(columns, [f.type for f in self.keys], self.total, self.function)
         return int(np.count_nonzero(found != self.bucket))
+
+
+@frozen(eq=False)
+class HashPlacement:
+    """The keys that belong in one dynamic bucket."""
+
+    keys: tuple[DataField, ...]
+    # the hashes of the keys of the bucket, ascending
+    hashes: Hashes
+
+    def count_misplaced(self, rows: pa.Table) -> int:
+        """Return how many rows have a key whose hash is not in the index of the bucket."""
+        columns = [rows[f.name].combine_chunks() for f in self.keys]
+        found = hash_rows(columns, [f.type for f in self.keys])
+        return int(np.count_nonzero(~np.isin(found, self.hashes)))
+
+
+def _read_hash_placement(context: TableContext, entry: IndexManifestEntry | None) -> HashPlacement | None:
+    """Read the hash index of a dynamic bucket; None if it cannot be read, which another check reports."""
+    keys = context.schema.key_fields
+    if entry is None:
+        return HashPlacement(keys, np.zeros(0, np.int32))
+    try:
+        return HashPlacement(keys, np.sort(read_hashes(context, entry)))
+    except PaimonError:
+        return None
 
 
 class FileContent:
