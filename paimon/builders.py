@@ -16,6 +16,7 @@ from typing import Any, Self
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
+from paimon.display.notebook import given_arguments
 from paimon.domain.columns.conform import check_fit
 from paimon.domain.commit.entries import find_oldest
 from paimon.domain.commit.message import CommitMessage, ReadState
@@ -27,7 +28,6 @@ from paimon.domain.schema.rules.row_level import restrict_columns
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping, check_text
-from paimon.notebook import given_arguments
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot
 from paimon.operations.commit.history import is_committed

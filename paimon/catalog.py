@@ -14,6 +14,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.catalog_databases import DatabaseCatalog
+from paimon.display.notebook import read_or_explain
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
 from paimon.domain.identifier import (
     Identifier,
@@ -27,7 +28,6 @@ from paimon.domain.secrets import remove_password
 from paimon.domain.text_checks import check_mapping, check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
-from paimon.notebook import read_or_explain
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
@@ -465,7 +465,7 @@ class Catalog(DatabaseCatalog):
         return f"Catalog({remove_password(self.warehouse)!r})"
 
     def _repr_html_(self) -> str:
-        from paimon.cards import catalog_card
+        from paimon.display.cards import catalog_card
 
         names = read_or_explain(self.databases)
         if isinstance(names, str):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from paimon.display.notebook import NotebookDisplay
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.identifier import check_database_name
 from paimon.domain.text_checks import check_mapping
-from paimon.notebook import NotebookDisplay
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 

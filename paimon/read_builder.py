@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.display.notebook import NotebookDisplay, given_arguments
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
@@ -24,7 +25,6 @@ from paimon.domain.scan.scan_plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.system_columns import ROW_KIND
-from paimon.notebook import NotebookDisplay, given_arguments
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.read.projection import build_output_schema
 from paimon.operations.read.split import ReadPlan, read_split
@@ -286,7 +286,7 @@ class TableRead(BuilderDisplay):
                 hint="give a size above 0, and a rank from 0, below world_size",
             )
         try:
-            from paimon.torch_datasets import RowDataset, StreamDataset, TorchOptions
+            from paimon.datasets.torch_datasets import RowDataset, StreamDataset, TorchOptions
         except ModuleNotFoundError as missing:
             raise missing_extra("to_torch", "torch") from missing
         if not streaming:
@@ -316,7 +316,7 @@ class TableRead(BuilderDisplay):
         try:
             import ray.data
 
-            from paimon.ray_datasets import PaimonDatasource
+            from paimon.datasets.ray_datasets import PaimonDatasource
         except ModuleNotFoundError as missing:
             raise missing_extra("to_ray", "ray") from missing
         rows = ray.data.read_datasource(PaimonDatasource(self, splits), **options)

@@ -14,6 +14,7 @@ from itertools import accumulate, chain
 import pyarrow as pa
 from attrs import evolve
 
+from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.domain.changelog.incremental_range import Between
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
@@ -27,7 +28,6 @@ from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
-from paimon.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.read.changes.incremental import find_incremental_range, plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
@@ -288,7 +288,7 @@ class Scan(NotebookDisplay, Results):
         return self._context.table.table_name, given
 
     def _repr_html_(self) -> str:
-        from paimon.cards import scan_card
+        from paimon.display.cards import scan_card
 
         shown = copy(self)  # to show a scan does not pin it
         plan = read_or_explain(shown._plan_for_preview)

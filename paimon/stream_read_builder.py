@@ -15,13 +15,13 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.changes import Changes
+from paimon.display.notebook import given_arguments
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
-from paimon.notebook import given_arguments
 from paimon.operations.read.changes.followed import read_stream_split
 from paimon.operations.read.split import ReadPlan
 from paimon.operations.stream.progress import Progress

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.display.notebook import NotebookDisplay, given_arguments
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
@@ -19,7 +20,6 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import fields_from_arrow
-from paimon.notebook import NotebookDisplay, given_arguments
 from paimon.operations.read.evaluate import check_condition, evaluate_condition
 from paimon.operations.read.system.branches import branches_table, consumers_table
 from paimon.operations.read.system.columns import aggregation_fields_table, statistics_table

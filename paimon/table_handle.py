@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, cast
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.domain.options.setting import option_text
 from paimon.domain.options.validate import check_options
 from paimon.domain.schema.change_options import check_dynamic_changes
@@ -22,7 +23,6 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_schema
 from paimon.maintain import Maintain
-from paimon.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.operations.commit.callbacks import with_callbacks
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshots
 from paimon.operations.table_context import TableContext
@@ -148,7 +148,7 @@ class TableHandle(NotebookDisplay):
         return table_text(self.context.table)
 
     def _repr_html_(self) -> str:
-        from paimon.cards import table_card
+        from paimon.display.cards import table_card
 
         return table_card(self.context.table, read_or_explain(self.snapshot))
 

@@ -17,12 +17,11 @@ from pyarrow import csv
 
 from paimon.cli.progress import show_row_count
 from paimon.cli.terminal import console, draw_columns, draw_fitted
+from paimon.display.column_texts import NULL_SIGN, to_json_lines
+from paimon.display.text_table import WIDEST_CELL, TextColumn, cut_text, measure_layout, to_text_columns
 from paimon.domain.columns.time_text import has_far_times
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
-from paimon.rendering.column_texts import NULL_SIGN, to_json_lines
-from paimon.rendering.line_layout import measure_layout
-from paimon.rendering.text_table import WIDEST_CELL, TextColumn, cut_text, to_text_columns
 from paimon.sql.run.result import SqlResult, split_lines
 from paimon.table_write import WriteResult
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from paimon.rendering.text_table import GAP, TextColumn, fit_to_screen, to_text_lines
+from paimon.display.text_table import GAP, TextColumn, fit_to_screen, to_text_lines
 
 _PIPE_WIDTH = 1_000
 """Width in characters of a drawn table for a file or a pipe, which has no screen to fit."""

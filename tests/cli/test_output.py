@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from support.terminal_commands import COMMAND, HOME, command_without, in_pipe, on_terminal
 
 import paimon
-from paimon.rendering.column_texts import to_json_lines, to_plain_texts
-from paimon.rendering.text_table import choose_columns, cut_text, display_width
+from paimon.display.column_texts import to_json_lines, to_plain_texts
+from paimon.display.text_table import choose_columns, cut_text, display_width
 
 ROWS = 1_000
 WIDE = 19

@@ -43,9 +43,9 @@ def torch_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
         (data.__name__, data),
     ):
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "paimon.torch_datasets", raising=False)
+    monkeypatch.delitem(sys.modules, "paimon.datasets.torch_datasets", raising=False)
     yield state
-    sys.modules.pop("paimon.torch_datasets", None)
+    sys.modules.pop("paimon.datasets.torch_datasets", None)
 
 
 def open_dataset(table: paimon.Table, **options: Any) -> Any:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from paimon.display.notebook import NotebookDisplay, read_or_explain
+from paimon.display.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.domain.errors import PaimonError
 from paimon.domain.secrets import mask_statement
-from paimon.notebook import NotebookDisplay, read_or_explain
-from paimon.rendering.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.results import Results, first_rows
 from paimon.source_reads import SourceReads, find_reads
 
@@ -123,7 +123,7 @@ class SqlResult(NotebookDisplay, Results):
         return " ".join(mask_statement(self.statement).split()), {}
 
     def _repr_html_(self) -> str:
-        from paimon.cards import result_card
+        from paimon.display.cards import result_card
 
         return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS)))
 

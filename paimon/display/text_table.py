@@ -1,6 +1,7 @@
-"""Lay out small tables of plain text, and choose the columns that fit on a screen.
+"""Lay out plain text: small tables, with the columns that fit on a screen, and streams of rows as aligned lines.
 
-Invariant: one row is one line. Widths are in cells of a terminal; an East Asian wide character takes two cells.
+Invariant: one row is one line. Widths are in cells of a terminal; an East Asian wide character takes two cells. The
+widths of a stream are measured once, on its first rows. A longer value extends its line and is never cut.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.rendering.column_texts import to_plain_texts
+from paimon.display.column_texts import to_plain_texts
 
 GAP = "  "
 ELLIPSIS = "…"
 WIDEST_CELL = 60
 _NARROW_CELL = 24
+_MEASURED_ROWS = 1_000
+"""How many rows of a stream the widths of its columns are measured on."""
 
 
 @frozen
@@ -123,3 +127,43 @@ def to_text_columns(rows: pa.Table) -> list[TextColumn]:
 def is_number(kind: pa.DataType) -> bool:
     """Return whether values of the type are aligned to the right."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+@frozen
+class LineLayout:
+    """Headings, alignment and widths of columns."""
+
+    schema: pa.Schema
+    # terminal cells that each column is padded to
+    widths: tuple[int, ...]
+
+    def to_heading(self) -> list[str]:
+        """Return the line of headings and the rule below it."""
+        columns = [
+            TextColumn(field.name, is_number(field.type), ("-" * width,))
+            for field, width in zip(self.schema, self.widths, strict=True)
+        ]
+        heading, _, rule = to_text_lines(columns)
+        return [heading, rule]
+
+    def to_lines(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Render each row as a line that ends with a newline, without a loop over rows."""
+        if not self.widths:
+            return pa.array(["\n"] * batch.num_rows, pa.string())
+        cells = []
+        for field, column, width in zip(self.schema, batch.columns, self.widths, strict=True):
+            texts = to_plain_texts(column)
+            cells.append(pc.utf8_lpad(texts, width) if is_number(field.type) else pc.utf8_rpad(texts, width))
+        if not is_number(self.schema.types[-1]):
+            cells[-1] = texts  # the last column needs no padding
+        return pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, GAP), "\n", "")
+
+
+def measure_layout(batch: pa.RecordBatch) -> LineLayout:
+    """Measure the widths of columns on the first rows of a batch."""
+    sample = batch.slice(0, _MEASURED_ROWS)
+    widths = []
+    for name, column in zip(batch.schema.names, sample.columns, strict=True):
+        longest = pc.max(pc.utf8_length(to_plain_texts(column))).as_py() or 0
+        widths.append(max(display_width(name), min(longest, WIDEST_CELL)))
+    return LineLayout(batch.schema, tuple(widths))

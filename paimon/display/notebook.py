@@ -1,7 +1,7 @@
 """Short texts of public objects for terminals and notebooks, and their names for tab completion.
 
-The cards of notebooks are in `paimon.cards`, which is loaded when the first one is shown. Invariant: showing an object
-never fails, never changes it, and reads little. The text of an error replaces what cannot be read.
+The cards of notebooks are in `paimon.display.cards`, which is loaded when the first one is shown. Invariant: showing an
+object never fails, never changes it, and reads little. The text of an error replaces what cannot be read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class NotebookDisplay:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        from paimon.cards import arguments_card
+        from paimon.display.cards import arguments_card
 
         return arguments_card(type(self).__name__, *self._describe())
 

@@ -1,0 +1,1 @@
+"""Datasets of other frameworks over the splits of a read: PyTorch, Ray."""

@@ -1,1 +1,0 @@
-"""Rows as text: JSON lines, aligned lines, and small tables."""
