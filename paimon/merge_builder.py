@@ -17,9 +17,15 @@ from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge import MergeChange, merge_source
-from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause, bind_merge
-from paimon.operations.row_level.merge_rows import BoundMerge
-from paimon.operations.row_level.merge_source import MergeSource, read_source
+from paimon.operations.row_level.merge_plan import (
+    BoundMerge,
+    MergeGroup,
+    MergeRequest,
+    MergeSource,
+    WhenClause,
+    bind_merge,
+)
+from paimon.operations.row_level.merge_source import read_source
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.references import commit_user_of, run_after_commit

@@ -19,30 +19,23 @@ from paimon.domain.assignment.expression import (
     SqlValue,
     columns_of,
 )
-from paimon.domain.commit.message import CommitMessage, ReadState
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
-from paimon.domain.predicate.transform import columns_of as columns_of_predicate
-from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
-from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.evaluate import check_condition, find_sql_type
-from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import bind_predicate
-from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.append_rows import write_append_changes
-from paimon.operations.row_level.assign import apply_assignments
 from paimon.operations.row_level.keyed_rows import write_keyed_changes
 from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.row_level.row_id_deletes import selects_partitions, write_row_id_deletes
-from paimon.operations.row_level.row_id_updates import RowIdUpdates
+from paimon.operations.row_level.row_id_matches import write_row_id_changes
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
 
@@ -67,30 +60,6 @@ def write_changes(context: TableContext, change: SelectedChange) -> WrittenChang
     """Write the changes of selected rows in this process."""
     write = write_keyed_changes if context.schema.primary_keys else write_append_changes
     return write(context, change)
-
-
-def write_row_id_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
-    """Write new values of the selected rows next to their old files, which stay (`data-evolution.enabled`).
-
-    Memory holds the changed rows of one split.
-    """
-    updates = RowIdUpdates(context, change.snapshot)
-    read = ReadPlan((*context.schema.names, ROW_ID.name), change.predicate, row_ids=True)
-    names = [ROW_ID.name, *(assignment.column.name for assignment in change.assignments)]
-    used = {*columns_of_predicate(change.predicate), *(n for a in change.assignments for n in columns_of(a.expression))}
-    messages: list[CommitMessage] = []
-    rows = 0
-    with undo_on_failure(lambda: updates.abort(messages)):
-        for split in plan_scan(context, ScanRequest(change.snapshot, change.predicate)).splits:
-            changed = [
-                apply_assignments(context.engine, batch, change.assignments).select(names)
-                for batch in read_split(context, split, read)
-            ]
-            count = sum(table.num_rows for table in changed)
-            if count:
-                messages += updates.update(changed, read=used)
-            rows += count
-    return WrittenChanges(messages, rows)
 
 
 @frozen(eq=False)

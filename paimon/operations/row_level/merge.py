@@ -16,9 +16,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
-from paimon.operations.row_level.merge_plan import MergeRequest, bind_merge
-from paimon.operations.row_level.merge_rows import BoundMerge
-from paimon.operations.row_level.merge_source import MergeSource
+from paimon.operations.row_level.merge_plan import BoundMerge, MergeRequest, MergeSource, bind_merge
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import evolve, field, frozen
 
@@ -16,11 +16,13 @@ from paimon.domain.assignment.expression import Assignment, ColumnValue, Express
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeAction, MergeClause, MergeOn
 from paimon.domain.assignment.merge_sql import MergeNames, bind_condition, bind_expression, parse_on
 from paimon.domain.columns.accept import can_accept
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
@@ -84,6 +86,39 @@ class MergeRequest:
     def name_columns(self, target: Sequence[DataField], source: Sequence[DataField]) -> MergeNames:
         """Return the columns of both sides under the names of this request."""
         return MergeNames(tuple(target), tuple(source), self.target_alias, self.source_alias, self.is_statement)
+
+
+@frozen(eq=False)
+class BoundMerge:
+    """A MERGE into one snapshot of a table."""
+
+    context: TableContext
+    # None for a table without rows
+    snapshot: Snapshot | None
+    merge: Merge
+    commit_user: str
+
+
+@frozen(eq=False)
+class WrittenMerge:
+    """What to commit, and how many rows each action changed."""
+
+    messages: list[CommitMessage]
+    counts: Mapping[MergeAction, int]
+
+
+class MergeSource(Protocol):
+    """The rows of a source, and how the changes of a merge are written with them."""
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns."""
+
+    def write(self, bound: BoundMerge) -> WrittenMerge:
+        """Write the changes of a merge; if that fails, no file remains."""
+
+    def drop(self) -> None:
+        """Delete what the source stored; it is not written after this."""
 
 
 def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> Merge:

@@ -7,14 +7,14 @@ part of the source, and for append tables the numbers of the changed rows. Sourc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction
+from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.predicate.expression import Predicate
@@ -39,6 +39,7 @@ from paimon.operations.row_level.merge_changes import (
     read_merged_rows,
 )
 from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.merge_plan import BoundMerge, WrittenMerge
 from paimon.operations.row_level.merge_target import read_keyed_target
 from paimon.operations.row_level.row_id_merge import write_row_id_merge
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
@@ -47,25 +48,6 @@ from paimon.operations.write.writer import TableWriter
 
 PreparePart: TypeAlias = Callable[[], tuple[Matching, Predicate | None]]
 """Reads a part of the source, and returns the merge with it."""
-
-
-@frozen(eq=False)
-class BoundMerge:
-    """A MERGE into one snapshot of a table."""
-
-    context: TableContext
-    # None for a table without rows
-    snapshot: Snapshot | None
-    merge: Merge
-    commit_user: str
-
-
-@frozen(eq=False)
-class WrittenMerge:
-    """What to commit, and how many rows each action changed."""
-
-    messages: list[CommitMessage]
-    counts: Mapping[MergeAction, int]
 
 
 def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,8 +28,8 @@ from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.row_level.merge_match import KeyRange, Matching, name_source
-from paimon.operations.row_level.merge_plan import MergeRequest
-from paimon.operations.row_level.merge_rows import BoundMerge, WrittenMerge, write_merge
+from paimon.operations.row_level.merge_plan import BoundMerge, MergeRequest, WrittenMerge
+from paimon.operations.row_level.merge_rows import write_merge
 from paimon.operations.row_level.spilled_source import (
     ReadPart,
     SourcePart,
@@ -46,20 +46,6 @@ from paimon.operations.write.source import to_arrow_tables
 
 _MOST_LISTED_KEYS = 256
 """Up to this number of different keys, files are pruned by each of them; above it, by the smallest and the largest."""
-
-
-class MergeSource(Protocol):
-    """The rows of a source, and how the changes of a merge are written with them."""
-
-    @property
-    def fields(self) -> Sequence[DataField]:
-        """The columns."""
-
-    def write(self, bound: BoundMerge) -> WrittenMerge:
-        """Write the changes of a merge; if that fails, no file remains."""
-
-    def drop(self) -> None:
-        """Delete what the source stored; it is not written after this."""
 
 
 @frozen(eq=False)

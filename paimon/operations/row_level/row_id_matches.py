@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from paimon.domain.assignment.expression import columns_of as columns_of_expression
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
@@ -20,11 +21,40 @@ from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import ReadPlan
 from paimon.operations.read.split import read_split
+from paimon.operations.row_level.assign import apply_assignments
+from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
 from paimon.operations.table_context import TableContext
 
 ComputeColumns: TypeAlias = Callable[[pa.Table], pa.Table]
 """Returns the new columns of rows, with one row for each of them."""
+
+
+def write_row_id_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
+    """Write new values of the selected rows next to their old files, which stay (`data-evolution.enabled`).
+
+    Memory holds the changed rows of one split.
+    """
+    updates = RowIdUpdates(context, change.snapshot)
+    read = ReadPlan((*context.schema.names, ROW_ID.name), change.predicate, row_ids=True)
+    names = [ROW_ID.name, *(assignment.column.name for assignment in change.assignments)]
+    used = {
+        *columns_of(change.predicate),
+        *(n for a in change.assignments for n in columns_of_expression(a.expression)),
+    }
+    messages: list[CommitMessage] = []
+    rows = 0
+    with undo_on_failure(lambda: updates.abort(messages)):
+        for split in plan_scan(context, ScanRequest(change.snapshot, change.predicate)).splits:
+            changed = [
+                apply_assignments(context.engine, batch, change.assignments).select(names)
+                for batch in read_split(context, split, read)
+            ]
+            count = sum(table.num_rows for table in changed)
+            if count:
+                messages += updates.update(changed, read=used)
+            rows += count
+    return WrittenChanges(messages, rows)
 
 
 def update_by_function(
