@@ -16,14 +16,15 @@ from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.row_level.merge import MergeChange, merge_source
-from paimon.operations.row_level.merge_plan import (
+from paimon.operations.row_level.merge import (
     BoundMerge,
+    MergeChange,
     MergeGroup,
     MergeRequest,
     MergeSource,
     WhenClause,
     bind_merge,
+    merge_source,
 )
 from paimon.operations.row_level.merge_source import read_source
 from paimon.operations.row_level.row_id_updates import RowIdUpdates

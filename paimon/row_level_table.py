@@ -102,6 +102,6 @@ class RowLevelTable(TableHandle):
         [('ink', 8), ('pen', 8)]
         """
         from paimon.merge_builder import MergeBuilder  # loaded when rows are merged
-        from paimon.operations.row_level.merge_plan import MergeRequest
+        from paimon.operations.row_level.merge import MergeRequest
 
         return MergeBuilder(self.context, source, MergeRequest(on, target_alias, source_alias))

@@ -81,7 +81,7 @@ class TableUpdate(BuilderDisplay):
         The function gets the selected rows of one file group at a time, with `columns` and `_ROW_ID`. It returns the
         columns to set, with one value for each row. If it fails, no file is left behind.
         """
-        from paimon.operations.row_level.row_id_matches import update_by_function
+        from paimon.operations.row_level.row_id_updates import update_by_function
 
         def compute(rows: pa.Table) -> pa.Table:
             found = function(rows)
@@ -95,8 +95,8 @@ class TableUpdate(BuilderDisplay):
         A condition on partition columns alone removes whole partitions; others need `deletion-vectors.enabled`. The
         commit conflicts if another commit changed rows of the same files.
         """
-        from paimon.operations.row_level.matches import SelectedChange
         from paimon.operations.row_level.row_id_deletes import write_row_id_deletes
+        from paimon.operations.row_level.selected_rows import SelectedChange
 
         predicate = self._bind(where)
         if predicate is None or self._updates.snapshot is None:
@@ -126,7 +126,7 @@ class TableUpdate(BuilderDisplay):
         `on` is the match condition, as in `Table.merge`. The aliases name the two sides in SQL text.
         """
         from paimon.merge_builder import PreparedMerge
-        from paimon.operations.row_level.merge_plan import MergeRequest
+        from paimon.operations.row_level.merge import MergeRequest
 
         request = MergeRequest(on, target_alias, source_alias)
         return PreparedMerge(self._context, source, request, updates=self._updates, commit_user=self._commit_user)

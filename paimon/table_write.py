@@ -43,7 +43,7 @@ from paimon.scan import condition_of
 from paimon.source_reads import find_own_reads, stamp_messages
 
 if TYPE_CHECKING:
-    from paimon.operations.row_level.change import RowChange, WriteChanges
+    from paimon.operations.row_level.delete_update import RowChange, WriteChanges
 
 _Result = TypeVar("_Result")
 
@@ -209,7 +209,7 @@ def delete_where(
 
     `properties` are stored in the snapshot. `write` writes the changes; None means in this process.
     """
-    from paimon.operations.row_level.change import (  # loaded when rows are changed
+    from paimon.operations.row_level.delete_update import (  # loaded when rows are changed
         compute_late_input,
         delete_rows,
         write_changes,
@@ -230,7 +230,7 @@ def delete_where(
 
 def _read_before(context: TableContext, *given: Any) -> ReadState | None:
     """Return the newest snapshot if an input is computed late; then the commit checks what was changed since."""
-    from paimon.operations.row_level.change import LateInput
+    from paimon.operations.row_level.delete_update import LateInput
 
     is_late = any(isinstance(value, LateInput) for value in given)
     return ReadState.of(latest_snapshot(context)) if is_late else None
@@ -248,7 +248,7 @@ def update_where(
     A string in `set` is SQL over the row before the update; other values are constants. `properties` are stored in the
     snapshot. `write` writes the changes; None means in this process.
     """
-    from paimon.operations.row_level.change import (
+    from paimon.operations.row_level.delete_update import (
         compute_late_input,
         to_expression,
         update_rows,

@@ -21,8 +21,8 @@ from paimon.sql.parse.statements import ObjectName, Query, TableName
 if TYPE_CHECKING:
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.merge_builder import MergeBuilder, MergeResult
-    from paimon.operations.row_level.matches import WrittenChanges
-    from paimon.operations.row_level.numbered_changes import NumberedChange
+    from paimon.operations.row_level.numbered_rows import NumberedChange
+    from paimon.operations.row_level.selected_rows import WrittenChanges
     from paimon.sql.parse.parse_script import ParsedStatement
     from paimon.sql.run.result import SqlResult
     from paimon.system_table import SystemTable

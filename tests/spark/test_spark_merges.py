@@ -23,7 +23,7 @@ from paimon.domain.errors import AmbiguousMerge, CommitConflict, InvalidRequest,
 from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files import read_data_file
 from paimon.operations.row_level import merge as merge_module
-from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause, bind_merge
+from paimon.operations.row_level.merge import MergeGroup, MergeRequest, WhenClause, bind_merge
 from paimon.operations.row_level.merge_source import describe_source
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.row_level.merge_share import MergeShare

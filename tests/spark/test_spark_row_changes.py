@@ -17,7 +17,7 @@ import paimon
 import paimon.spark
 from paimon.domain.errors import CommitConflict, InvalidRequest, StorageError, Unsupported
 from paimon.operations.data_files import read_data_file
-from paimon.operations.row_level import change
+from paimon.operations.row_level import delete_update
 from paimon.operations.write.writer import TableWriter
 from paimon.table import Table
 
@@ -120,14 +120,14 @@ def test_a_change_of_the_same_files_refuses_the_commit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
     table = make(tmp_path, layout)
-    commit = change.commit_written
+    commit = delete_update.commit_written
 
     def commit_second(*arguments: Any) -> Any:
-        monkeypatch.setattr(change, "commit_written", commit)
+        monkeypatch.setattr(delete_update, "commit_written", commit)
         table.delete("id = 4")
         return commit(*arguments)
 
-    monkeypatch.setattr(change, "commit_written", commit_second)
+    monkeypatch.setattr(delete_update, "commit_written", commit_second)
     with pytest.raises(CommitConflict):
         paimon.spark.update(table, {"s": "'new'"}, "id < 5", spark=spark)
     assert [r["s"] for r in read(table) if r["id"] < 5] == [None, "s2", "s1", "s3"]

@@ -1,34 +1,59 @@
-"""Number the rows of an append table, so that a query engine can name rows of a table without a primary key.
+"""Number the rows of an append table, so that a query engine can find the rows to delete or update by their numbers.
 
-Invariant: the number of a row is the number of rows in the files before it, plus its position in its file. Deleted rows
-count, too.
+Invariant: the result is that of `selected_rows` for the same rows. The changes stream; memory holds those of one file,
+and the positions of deleted rows. A commit of another user that changed rows after the snapshot refuses the change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import define, field, frozen
 
+from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_values
+from paimon.domain.assignment.expression import ColumnDefault
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.columns.convert import convert_array
+from paimon.domain.commit.message import CommitMessage, ReadState
+from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
+from paimon.domain.schema.rules.row_level import check_deletable, check_numberable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
+from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.read_snapshot import check_unexpired
+from paimon.operations.commit.request import CommitRequest
+from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.evaluate import evaluate_condition
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import Projection, ReadPlan, bind_predicate, select_fields
+from paimon.operations.row_level.delete_update import RowChange
+from paimon.operations.row_level.selected_rows import (
+    BucketMatches,
+    ChangeRows,
+    FileMatch,
+    WrittenChanges,
+    build_removal_message,
+    open_append_writer,
+    read_new_rows,
+)
 from paimon.operations.table_context import TableContext
+from paimon.operations.write.commit_written import commit_written
+from paimon.operations.write.writer import TableWriter
 
 _Rows: TypeAlias = tuple[pa.RecordBatch, npt.NDArray[np.int64]]
 """Rows and their numbers."""
@@ -124,3 +149,224 @@ def plan_numbered_rows(
             files.append(NumberedFile(split, file, deleted, first))
             first += file.row_count
     return NumberedRows(context, snapshot, ReadPlan(tuple(columns), bound), number_name, files)
+
+
+def check_numbered_change(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+    """Check that an append table accepts a change, before a query looks for its rows; return the columns to set.
+
+    None deletes rows.
+    """
+    check_numberable(context.table)
+    if columns is not None:
+        return check_updatable(context.table, columns)
+    check_deletable(context.table)
+    return ()
+
+
+@frozen(eq=False)
+class NumberedChange:
+    """A delete or an update of rows that a query finds by their numbers."""
+
+    # The rows among which the query looks
+    rows: NumberedRows
+    # The columns that get new values; if empty, the rows are deleted
+    columns: tuple[DataField, ...]
+    commit_user: str
+    # The columns that get their default; the query has no values for them
+    defaults: frozenset[str] = frozenset()
+
+    @property
+    def context(self) -> TableContext:
+        """Engine and table."""
+        return self.rows.context
+
+    @property
+    def computed(self) -> list[DataField]:
+        """The columns whose values the query has, after the number of the row."""
+        return [column for column in self.columns if column.name not in self.defaults]
+
+
+WriteNumberedChange: TypeAlias = Callable[[NumberedChange], WrittenChanges]
+"""Runs the query, and writes the files of a change."""
+
+
+def change_numbered_rows(
+    change: NumberedChange, write: WriteNumberedChange, properties: Mapping[str, str] | None = None
+) -> RowChange:
+    """Delete or update rows in one commit.
+
+    `write` calls `write_numbered_changes` with the result of the query, here or in tasks. CommitConflict: another user
+    changed rows, or the snapshot expired during the call; nothing was changed.
+    """
+    context, snapshot = change.context, change.rows.snapshot
+    with check_unexpired(context, snapshot, "run the statement again"):
+        written = write(change)
+    request = CommitRequest(
+        written.messages,
+        change.commit_user,
+        properties=properties or {},
+        operation="UPDATE" if change.columns else "DELETE",
+        read_state=ReadState.of(snapshot),
+    )
+    with abort_on_refusal(context, written.messages, change.commit_user, snapshot):
+        return RowChange(commit_written(context, request), written.rows)
+
+
+def write_numbered_changes(
+    change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False
+) -> WrittenChanges:
+    """Write the files and the deletion vectors of a change.
+
+    `changes` has the numbers of the rows, ascending and all different, and then the new values. If they are a part of
+    the changes, no other part has rows of the same files or deletion vectors. `concurrent` encodes columns in the
+    executor; a task must not set it.
+    """
+    job = _Job.start(change, changes, concurrent)
+    with undo_on_failure(job.undo):
+        job.change_files()
+        job.remove_rows()
+        return WrittenChanges([*job.messages, *job.writer.prepare_commit()], job.count)
+
+
+def write_new_versions(
+    change: NumberedChange, changes: pa.RecordBatchReader
+) -> tuple[Sequence[BucketMatches], Sequence[CommitMessage]]:
+    """Write the new versions of rows, and leave it to the caller to remove the old ones.
+
+    The arguments are those of `write_numbered_changes`, except that other parts may have rows of the same deletion
+    vectors.
+    """
+    job = _Job.start(change, changes)
+    with undo_on_failure(job.undo):
+        job.change_files()
+        return list(job.found.values()), job.writer.prepare_commit()
+
+
+def check_value_types(columns: Sequence[DataField], schema: pa.Schema) -> None:
+    """Refuse types of new values that do not fit, also if no row changes."""
+    for column, given in zip(columns, schema.types[1:], strict=True):
+        fit_values(pa.nulls(0, given), column)
+
+
+@frozen(eq=False)
+class _Job:
+    """A change that is being written."""
+
+    change: NumberedChange
+    writer: TableWriter
+    changes: _Stream
+    found: dict[tuple[bytes, int], BucketMatches] = field(factory=dict)
+    messages: list[CommitMessage] = field(factory=list)
+
+    @classmethod
+    def start(cls, change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False) -> _Job:
+        """Open a writer for a change."""
+        check_value_types(change.computed, changes.schema)
+        return cls(change, open_append_writer(change.context, change.commit_user, concurrent), _Stream(changes))
+
+    @property
+    def context(self) -> TableContext:
+        """Engine and table."""
+        return self.change.context
+
+    @property
+    def count(self) -> int:
+        """The number of changed rows."""
+        return sum(found.count for found in self.found.values())
+
+    def undo(self) -> None:
+        """Delete what was written before an error."""
+        self.writer.abort()
+        delete_index_files(self.context, [e for m in self.messages for e in m.data.new_index_files])
+
+    def change_files(self) -> None:
+        """Write the new versions of all rows."""
+        for file in self.change.rows.files:
+            self.change_file(file)
+
+    def change_file(self, file: NumberedFile) -> None:
+        """Write the new versions of the rows of one file, and record the old ones."""
+        changes = self.changes.take_before(file.end)
+        if not changes.num_rows:
+            return
+        positions = changes.column(0).to_numpy() - file.first
+        before = DeletionVector() if file.deleted is None else read_vector(self.context.engine, file.deleted)
+        match = FileMatch(file.file, before, before.with_deleted(positions))
+        change = self._plan_change(changes) if self.change.columns else None
+        for rows in read_new_rows(self.context, file.split, match, change):
+            self.writer.write(rows)
+        key = file.split.partition, file.split.bucket
+        earlier = self.found.setdefault(key, BucketMatches(file.split, ()))
+        self.found[key] = BucketMatches(file.split, (*earlier.files, match))
+
+    def remove_rows(self) -> None:
+        """Make the messages that remove the old rows."""
+        snapshot = self.change.rows.snapshot
+        held = {} if snapshot is None or not self.found else read_bucket_vectors(self.context, snapshot)
+        for key, matches in self.found.items():
+            vectors = held.get(key, BucketVectors(*key))
+            self.messages.append(build_removal_message(self.context, matches.split, matches.files, vectors))
+
+    def _plan_change(self, changes: pa.Table) -> ChangeRows:
+        """Return a function that replaces values of the changed rows, which it gets in the order of their numbers."""
+        values = {
+            column.name: convert_array(fit_values(combine_column(given), column), column.type, column.name)
+            for column, given in zip(self.change.computed, changes.columns[1:], strict=True)
+        }
+        numbers = pa.RecordBatch.from_arrays([combine_column(changes.column(0))], ["number"])
+        for column in self.change.columns:
+            if column.name in self.change.defaults:
+                default = evaluate_column(ColumnDefault(), numbers, column)
+                values[column.name] = convert_array(default, column.type, column.name)
+        position = 0
+
+        def change(rows: pa.RecordBatch) -> pa.Table:
+            """Return the next rows with their new values."""
+            nonlocal position
+            part = slice(position, position + rows.num_rows)
+            position += rows.num_rows
+            columns = [
+                values[name][part] if name in values else old
+                for name, old in zip(rows.schema.names, rows.columns, strict=True)
+            ]
+            return pa.Table.from_arrays(columns, schema=rows.schema)
+
+        return change
+
+
+@define(eq=False)
+class _Stream:
+    """A state machine: the changes that no file has taken yet, in ascending order of their numbers."""
+
+    reader: pa.RecordBatchReader
+    rest: pa.RecordBatch | None = None
+    last: int = -1
+
+    def take_before(self, end: int) -> pa.Table:
+        """Return the changes of rows whose number is below `end`.
+
+        Raise InvalidRequest if the query engine did not return the rows in the order of their numbers.
+        """
+        parts: list[pa.RecordBatch] = []
+        while self._load():
+            assert self.rest is not None
+            count = int(np.searchsorted(self.rest.column(0).to_numpy(), end))
+            parts.append(self.rest.slice(0, count))
+            self.rest = self.rest.slice(count)
+            if self.rest.num_rows:
+                break
+        return pa.Table.from_batches(parts, self.reader.schema)
+
+    def _load(self) -> bool:
+        """Read the next batch if all rows of the one before it are taken; return whether there is a row."""
+        while self.rest is None or not self.rest.num_rows:
+            try:
+                self.rest = self.reader.read_next_batch()
+            except StopIteration:
+                return False
+            numbers = self.rest.column(0).to_numpy()
+            if len(numbers):
+                if int(numbers[0]) <= self.last or (np.diff(numbers) <= 0).any():
+                    raise InvalidRequest("The query engine returned changed rows in the wrong order.", subject="engine")
+                self.last = int(numbers[-1])
+        return True

@@ -34,8 +34,8 @@ from paimon.operations.data_files.deletion_vector_files import (
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
-from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates
+from paimon.operations.row_level.selected_rows import SelectedChange, WrittenChanges
 from paimon.operations.table_context import TableContext
 
 Vectors: TypeAlias = Mapping[BucketKey, BucketVectors]

@@ -24,12 +24,11 @@ from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.data_files.deletion_vector_files import delete_index_files
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.projection import select_fields
-from paimon.operations.row_level.append_rows import open_append_writer
-from paimon.operations.row_level.merge_changes import compute_insert_rows, group_by_clause
+from paimon.operations.row_level.merge_changes import compute_insert_rows, group_by_clause, list_match_columns
 from paimon.operations.row_level.merge_match import Matching
-from paimon.operations.row_level.merge_target import list_match_columns
 from paimon.operations.row_level.row_id_deletes import delete_row_ids
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates
+from paimon.operations.row_level.selected_rows import open_append_writer
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 

@@ -21,9 +21,17 @@ from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.operations.commit.abort import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
 from paimon.operations.data_files.undo import undo_on_failure
-from paimon.operations.row_level.append_rows import build_removal_message, open_append_writer, write_new_rows
-from paimon.operations.row_level.keyed_rows import read_keyed_changes, with_hidden_rows
-from paimon.operations.row_level.matches import BucketMatches, SelectedChange, WrittenChanges, find_in_split
+from paimon.operations.row_level.selected_rows import (
+    BucketMatches,
+    SelectedChange,
+    WrittenChanges,
+    build_removal_message,
+    find_in_split,
+    open_append_writer,
+    read_keyed_changes,
+    with_hidden_rows,
+    write_new_rows,
+)
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.options import check_shared_location
@@ -36,7 +44,7 @@ from paimon.spark.tasks.work_units import WorkUnit, has_partial_units, plan_unit
 
 
 class SparkRowChanges:
-    """Writes the changes of selected rows with Spark tasks; see `paimon.operations.row_level.change.WriteChanges`."""
+    """Writes the changes of selected rows with Spark tasks; see `WriteChanges` of `delete_update`."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -18,9 +18,9 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
-from paimon.operations.row_level.keyed_rows import with_hidden_rows
-from paimon.operations.row_level.merge_plan import BoundMerge, WrittenMerge
+from paimon.operations.row_level.merge import BoundMerge, WrittenMerge
 from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
+from paimon.operations.row_level.selected_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
 from paimon.spark.options import check_shared_location
 from paimon.spark.row_level.merge_append import merge_append_rows
@@ -43,7 +43,7 @@ from paimon.spark.types import to_batch_schema
 
 @frozen(eq=False)
 class FrameSource:
-    """A source in Spark; see `paimon.operations.row_level.merge_plan.MergeSource`."""
+    """A source in Spark; see `paimon.operations.row_level.merge.MergeSource`."""
 
     frame: DataFrame
     fields: tuple[DataField, ...]

@@ -31,16 +31,16 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.operations.data_files.deletion_vector_files import BucketVectors
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.undo import undo_on_failure
-from paimon.operations.row_level.append_rows import build_removal_message, open_append_writer
-from paimon.operations.row_level.matches import BucketMatches
 from paimon.operations.row_level.merge_changes import (
     FileChanges,
     compute_insert_rows,
     group_by_clause,
+    read_file_vectors,
+    read_live_rows,
     read_merged_rows,
 )
 from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.merge_target import read_file_vectors, read_live_rows
+from paimon.operations.row_level.selected_rows import BucketMatches, build_removal_message, open_append_writer
 from paimon.spark.row_level.keyed_write import LAST
 from paimon.spark.row_level.merge_share import MergeShare, SharePart
 from paimon.spark.row_level.merge_source import (

@@ -17,8 +17,7 @@ from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.domain.assignment.merge_clauses import MergeAction, MergeClause
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.predicate.expression import Predicate
-from paimon.operations.row_level.merge_changes import compute_insert_rows, compute_keyed_rows
-from paimon.operations.row_level.merge_target import read_keyed_target
+from paimon.operations.row_level.merge_changes import compute_insert_rows, compute_keyed_rows, read_keyed_target
 from paimon.spark.row_level.keyed_write import ChangedRowSender, KeyedWrite
 from paimon.spark.row_level.merge_share import MergeShare, SharePart
 from paimon.spark.row_level.merge_source import (

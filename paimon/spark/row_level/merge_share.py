@@ -18,8 +18,14 @@ from pyspark import Accumulator
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.assignment.merge_columnar import Mask
 from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.merge_source import index_source, store_source
-from paimon.operations.row_level.spilled_source import ReadPart, SourceRows, part_bytes, store_piece
+from paimon.operations.row_level.merge_source import (
+    ReadPart,
+    SourceRows,
+    index_source,
+    part_bytes,
+    store_piece,
+    store_source,
+)
 from paimon.ports.engine import Engine
 from paimon.spark.row_level.merge_source import MergeJob, is_unit
 from paimon.spark.tasks.message_tasks import Counts

@@ -26,14 +26,15 @@ from paimon.domain.commit.message_codec import encode
 from paimon.domain.types.arrow import arrow_type
 from paimon.operations.commit.abort import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
-from paimon.operations.row_level.matches import WrittenChanges
-from paimon.operations.row_level.numbered_changes import (
+from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
+    NumberedFile,
+    NumberedRows,
     check_value_types,
     write_new_versions,
     write_numbered_changes,
 )
-from paimon.operations.row_level.numbered_rows import NumberedFile, NumberedRows
+from paimon.operations.row_level.selected_rows import WrittenChanges
 from paimon.spark.options import check_shared_location
 from paimon.spark.row_level.removals import RemoveRows, send_removals
 from paimon.spark.tasks.message_tasks import Counts, collect_prepared, count_rows, run_message_tasks, sum_counts

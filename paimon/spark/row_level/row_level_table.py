@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder
-from paimon.operations.row_level.merge_plan import MergeRequest
+from paimon.operations.row_level.merge import MergeRequest
 from paimon.spark.remote import check_classic
 from paimon.spark.row_level.change_rows import SparkRowChanges
 from paimon.spark.row_level.merge import FrameSource

@@ -19,8 +19,8 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder, MergeResult
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
-from paimon.operations.row_level.matches import WrittenChanges
-from paimon.operations.row_level.numbered_changes import NumberedChange
+from paimon.operations.row_level.numbered_rows import NumberedChange
+from paimon.operations.row_level.selected_rows import WrittenChanges
 from paimon.ports.queries import QuerySource
 from paimon.spark.maintenance.compact import compact
 from paimon.spark.maintenance.rescale import rescale

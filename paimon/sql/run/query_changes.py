@@ -17,15 +17,15 @@ from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expr
 from paimon.domain.schema.rules.row_level import check_updatable
 from paimon.domain.types.type_text import quote_identifier
 from paimon.merge_builder import retry_conflicts
-from paimon.operations.row_level.change import RowChange
-from paimon.operations.row_level.matches import WrittenChanges
-from paimon.operations.row_level.numbered_changes import (
+from paimon.operations.row_level.delete_update import RowChange
+from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
+    NumberedRows,
     change_numbered_rows,
     check_numbered_change,
     write_numbered_changes,
 )
-from paimon.operations.row_level.numbered_rows import NumberedRows
+from paimon.operations.row_level.selected_rows import WrittenChanges
 from paimon.ports.queries import QuerySource
 from paimon.references import commit_user_of, run_after_commit
 from paimon.sql.parse.lexer import StatementReader

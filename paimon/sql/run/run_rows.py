@@ -24,7 +24,7 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import quote_identifier, quote_text
-from paimon.operations.row_level.change import LateInput
+from paimon.operations.row_level.delete_update import LateInput
 from paimon.source_reads import SourceReads, find_reads
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine

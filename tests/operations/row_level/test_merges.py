@@ -29,8 +29,8 @@ from paimon.domain.types.arrow import fields_from_arrow
 from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files.read_data_file import BATCH_ROWS
 from paimon.operations.row_level import merge as merge_module
-from paimon.operations.row_level import merge_match, merge_source, spilled_source
-from paimon.operations.row_level.merge_plan import bind_merge
+from paimon.operations.row_level import merge_match, merge_source
+from paimon.operations.row_level.merge import bind_merge
 from paimon.ports.engine import MemoryBudget
 from paimon.ports.executor import Executor
 from paimon.table import Table
@@ -167,7 +167,7 @@ def spill_sources(spills: bool) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if spills:
             patch.setattr(merge_source, "must_spill", lambda engine, size: size > 0)
-            patch.setattr(spilled_source, "part_bytes", lambda engine: 100)
+            patch.setattr(merge_source, "part_bytes", lambda engine: 100)
         yield
 
 

@@ -14,13 +14,14 @@ from paimon.domain.errors import CommitConflict, InvalidRequest, ReadConflict, S
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.row_level.numbered_changes import (
+from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
+    NumberedRows,
     change_numbered_rows,
     check_numbered_change,
+    plan_numbered_rows,
     write_numbered_changes,
 )
-from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
 from paimon.table import Table
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])

@@ -11,7 +11,7 @@ import pytest
 
 import paimon
 from paimon.domain.commit.message_codec import decode, encode
-from paimon.operations.row_level import change as change_module
+from paimon.operations.row_level import delete_update as change_module
 from paimon.row_updates import TableUpdate
 
 

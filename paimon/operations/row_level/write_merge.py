@@ -25,9 +25,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
-from paimon.operations.row_level.append_rows import build_removal_message, open_append_writer, read_new_rows
-from paimon.operations.row_level.keyed_rows import with_hidden_rows
-from paimon.operations.row_level.matches import FileMatch
+from paimon.operations.row_level.merge import BoundMerge, WrittenMerge
 from paimon.operations.row_level.merge_changes import (
     FileChanges,
     compute_insert_rows,
@@ -36,17 +34,25 @@ from paimon.operations.row_level.merge_changes import (
     find_changes_in_split,
     group_by_clause,
     merge_file,
+    read_keyed_target,
     read_merged_rows,
 )
 from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.merge_plan import BoundMerge, WrittenMerge
-from paimon.operations.row_level.merge_target import read_keyed_target
 from paimon.operations.row_level.row_id_merge import write_row_id_merge
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
+from paimon.operations.row_level.selected_rows import (
+    FileMatch,
+    build_removal_message,
+    open_append_writer,
+    read_new_rows,
+    with_hidden_rows,
+)
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
 PreparePart: TypeAlias = Callable[[], tuple[Matching, Predicate | None]]
+
+
 """Reads a part of the source, and returns the merge with it."""
 
 

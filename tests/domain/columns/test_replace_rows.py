@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
+from paimon.domain.columns.replace_rows import filter_rows, replace_rows
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [True, None, False]),

@@ -31,11 +31,14 @@ from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.projection import bind_predicate
-from paimon.operations.row_level.append_rows import write_append_changes
-from paimon.operations.row_level.keyed_rows import write_keyed_changes
-from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.row_level.row_id_deletes import selects_partitions, write_row_id_deletes
-from paimon.operations.row_level.row_id_matches import write_row_id_changes
+from paimon.operations.row_level.row_id_updates import write_row_id_changes
+from paimon.operations.row_level.selected_rows import (
+    SelectedChange,
+    WrittenChanges,
+    write_append_changes,
+    write_keyed_changes,
+)
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
 
@@ -53,6 +56,8 @@ def compute_late_input(given: Any) -> Any:
 
 
 WriteChanges = Callable[[TableContext, SelectedChange], WrittenChanges]
+
+
 """Writes the changes of selected rows."""
 
 
