@@ -15,7 +15,6 @@ from paimon.compat.refused import PeerClass
 from paimon.compat.snapshot import from_paimon_tag
 from paimon.compat.table import FileStoreTable
 
-Name = str | Identifier
 
 
 class VersionMethods(PeerClass):

@@ -14,7 +14,7 @@ from attrs import define, field
 from paimon.compat.predicate import Predicate, to_paimon_predicate
 from paimon.compat.splits import DataSplit, from_paimon_splits
 from paimon.domain.predicate.text import format_predicate
-from paimon.domain.scan.scan_plan import Plan
+from paimon.domain.scan.scan_plan import Plan as PaimonPlan
 
 if TYPE_CHECKING:
     from paimon.compat.table import FileStoreTable
@@ -114,7 +114,7 @@ class ExplainResult:
 
 def explain_plan(
     table: FileStoreTable,
-    planned: Plan,
+    planned: PaimonPlan,
     predicate: Predicate | None,
     selection: tuple[list[str] | None, int | None],
     verbose: bool,
@@ -158,7 +158,7 @@ def _describe_split(split: DataSplit) -> ExplainSplitInfo:
     )
 
 
-def _add_pruning(result: ExplainResult, planned: Plan) -> None:
+def _add_pruning(result: ExplainResult, planned: PaimonPlan) -> None:
     steps = {step.name: PruningStat(step.before, step.after) for step in planned.steps}
     manifests, partitions = steps.get("manifests"), steps.get("partitions")
     if partitions is not None and manifests is not None and partitions.before is not None:
