@@ -16,7 +16,7 @@ unchanged: ``python -m paimon.compat program.py``. `docs/how-to/move-from-pypaim
 from __future__ import annotations
 
 from paimon.compat.alias import add_alias, is_installed, remove_alias
-from paimon.compat.settings import set_allow_unknown_options
+from paimon.compat.refused import set_allow_unknown_options
 
 __all__ = ["install", "is_installed", "uninstall"]
 

@@ -8,34 +8,140 @@ from __future__ import annotations
 import re
 import sqlite3
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
 from typing import Any, Self
 
+from attrs import define
+
 import paimon
-from paimon.compat import settings
-from paimon.compat.catalog_exception import (
+from paimon.compat import refused
+from paimon.compat.catalog_values import (
+    BranchNotExistException,
+    Database,
     DatabaseAlreadyExistException,
+    GetTagResponse,
+    Identifier,
+    PagedList,
+    Partition,
     TableNotExistException,
+    TableSnapshot,
+    TagNotExistException,
     catalog_errors,
+    cut_page,
+    to_identifier,
+    to_iso_duration,
+    to_partition,
 )
-from paimon.compat.catalog_options import to_connect_arguments
-from paimon.compat.catalog_values import Database, PagedList, Partition, TableSnapshot, cut_page, to_partition
-from paimon.compat.catalog_versions import VersionMethods
 from paimon.compat.data_types import to_paimon_field
-from paimon.compat.identifier import Identifier, to_identifier
-from paimon.compat.property_change import PropertyChange
-from paimon.compat.refused import refuse
-from paimon.compat.schema import Schema, TableSchema, from_paimon_schema
-from paimon.compat.schema_change import SchemaChange, check_fixed_options
-from paimon.compat.snapshot import from_paimon_snapshot
-from paimon.compat.system import SystemTable
-from paimon.compat.table import FileStoreTable
+from paimon.compat.refused import PeerClass, refuse
+from paimon.compat.schema import Schema, SchemaChange, TableSchema, check_fixed_options, from_paimon_schema
+from paimon.compat.snapshot import from_paimon_snapshot, from_paimon_tag
+from paimon.compat.table import FileStoreTable, SystemTable
+from paimon.domain.errors import capitalize, did_you_mean
+
+_METASTORE = "metastore"
+
+
+_JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
+
+
+_OWN = ("memory-budget", "threads", "sync-all-properties")
+
+
+_PREFIXES = ("fs.s3.", "fs.oss.", "fs.gs.", "fs.azure.", "s3.", "oss.", "gcs.", "gs.", "azure.")
+
+
+_STORAGE = {
+    "accesskeyid": "access_key_id",
+    "access-key": "access_key_id",
+    "access.key": "access_key_id",
+    "accesskeysecret": "secret_access_key",
+    "secret-key": "secret_access_key",
+    "secret.key": "secret_access_key",
+    "securitytoken": "session_token",
+    "session-token": "session_token",
+    "session.token": "session_token",
+    "endpoint": "endpoint",
+    "region": "region",
+    "path-style-access": "path.style.access",
+    "path.style.access": "path.style.access",
+}
+
+
+def to_connect_arguments(options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the warehouse and the named arguments of `paimon.connect`."""
+    metastore = options.get(_METASTORE, "filesystem")
+    if metastore == "rest":
+        refuse("metastore=rest", "open the warehouse with metastore=filesystem or metastore=jdbc")
+    if metastore not in ("filesystem", "jdbc"):
+        raise ValueError(f"Unknown catalog identifier: {metastore}. Known are filesystem and jdbc.")
+    if options.get("warehouse") is None:
+        raise ValueError("Paimon 'warehouse' path must be set")
+    arguments: dict[str, Any] = {} if metastore == "filesystem" else {_METASTORE: metastore}
+    storage: dict[str, Any] = {}
+    for key, value in options.items():
+        if key in (_METASTORE, "warehouse"):
+            continue
+        if key.startswith("table-default.") or key in _OWN or (metastore == "jdbc" and key in _JDBC):
+            arguments[key] = value
+        elif key.startswith(_PREFIXES):
+            storage[_to_storage_name(key)] = value
+        elif not refused.allows_unknown_options():
+            hint = did_you_mean(key, ["warehouse", _METASTORE, *_JDBC, *_OWN, "s3.endpoint", "table-default.X"])
+            near = f" {capitalize(hint)}" if hint and hint.startswith("did you mean") else ""
+            raise ValueError(f"Catalog option {key!r} is not known.{near} {refused.HOW_TO_ALLOW}.")
+    return str(options["warehouse"]), arguments | ({"storage": storage} if storage else {})
+
+
+def _to_storage_name(key: str) -> str:
+    prefix = next(prefix for prefix in _PREFIXES if key.startswith(prefix))
+    name = key.removeprefix(prefix)
+    return _STORAGE.get(name.lower(), name)
+
+
+class PropertyChange:
+    """The base of all changes, with functions that make them."""
+
+    @staticmethod
+    def set_property(property: str, value: str) -> SetProperty:
+        """Return the change that sets a property."""
+        return SetProperty(property, value)
+
+    @staticmethod
+    def remove_property(property: str) -> RemoveProperty:
+        """Return the change that removes a property."""
+        return RemoveProperty(property)
+
+    @staticmethod
+    def get_set_properties_to_remove_keys(
+        changes: Iterable[PropertyChange],
+    ) -> tuple[dict[str, str], set[str]]:
+        """Return the properties to set, and the names of those to remove."""
+        listed = list(changes)
+        values = {change.property: change.value for change in listed if isinstance(change, SetProperty)}
+        return values, {change.property for change in listed if isinstance(change, RemoveProperty)}
+
+
+@define
+class SetProperty(PropertyChange):
+    """Set a property."""
+
+    property: str
+    value: str
+
+
+@define
+class RemoveProperty(PropertyChange):
+    """Remove a property."""
+
+    property: str
+
 
 Name = str | Identifier
 
 
-class Catalog(VersionMethods):
+class Catalog(PeerClass):
     """The databases and tables of a warehouse; made by `CatalogFactory.create`."""
 
     DB_SUFFIX = ".db"
@@ -129,7 +235,7 @@ class Catalog(VersionMethods):
         kind = schema.options.get("type", "table")
         if kind != "table":
             raise ValueError(f"Table Type: {kind} cannot be created; leave out the option 'type'.")
-        with catalog_errors(name), settings.option_errors():
+        with catalog_errors(name), refused.option_errors():
             self.inner.create_table(
                 name.get_full_name(),
                 [to_paimon_field(column) for column in schema.fields],
@@ -138,7 +244,7 @@ class Catalog(VersionMethods):
                 options=add_bucket_key(schema),
                 comment=schema.comment,
                 exist_ok=ignore_if_exists,
-                allow_unknown_options=settings.allows_unknown_options(),
+                allow_unknown_options=refused.allows_unknown_options(),
             )
 
     def drop_table(self, identifier: Name, ignore_if_not_exists: bool = False) -> None:
@@ -167,10 +273,10 @@ class Catalog(VersionMethods):
             raise
         try:
             wanted = check_fixed_options(changes, table.inner)
-            with catalog_errors(), settings.option_errors():
+            with catalog_errors(), refused.option_errors():
                 table.inner.alter(
                     *(change.to_paimon() for change in wanted),
-                    allow_unknown_options=settings.allows_unknown_options(),
+                    allow_unknown_options=refused.allows_unknown_options(),
                 )
         except Exception as error:
             paths = [".".join(names) for change in changes if len(names := getattr(change, "field_names", [])) > 1]
@@ -236,6 +342,78 @@ class Catalog(VersionMethods):
             names = [name for name in names if matches.match(name.replace("/", ","))]
         page, token = cut_page(names, max_results, page_token)
         return PagedList([named[name] for name in page], token)
+
+    def create_tag(
+        self,
+        identifier: Name,
+        tag_name: str,
+        snapshot_id: int | None = None,
+        time_retained: str | None = None,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        """Create a tag."""
+        table = self.get_table(identifier)
+        with catalog_errors():
+            try:
+                table.inner.tags.create(tag_name, snapshot_id, time_retained=time_retained, exist_ok=ignore_if_exists)
+            except paimon.NotFound as error:
+                raise ValueError(str(error)) from error
+
+    def delete_tag(self, identifier: Name, tag_name: str) -> None:
+        """Delete a tag."""
+        if not self.get_table(identifier).delete_tag(tag_name):
+            raise TagNotExistException(tag_name)
+
+    def get_tag(self, identifier: Name, tag_name: str) -> GetTagResponse:
+        """Return a tag."""
+        found = self.get_table(identifier).inner.tags.get(tag_name)
+        if found is None:
+            raise TagNotExistException(tag_name)
+        tag = from_paimon_tag(found)
+        created = None if tag.tag_create_time is None else int(tag.tag_create_time.timestamp() * 1000)
+        retained = None if tag.tag_time_retained is None else to_iso_duration(tag.tag_time_retained)
+        return GetTagResponse(tag_name, tag.trim_to_snapshot(), created, retained)
+
+    def list_tags_paged(
+        self,
+        identifier: Name,
+        max_results: int | None = None,
+        page_token: str | None = None,
+        tag_name_prefix: str | None = None,
+    ) -> PagedList[str]:
+        """Return the names of the tags of a table in pages."""
+        names = [name for name in self.get_table(identifier).list_tags() if name.startswith(tag_name_prefix or "")]
+        return PagedList(*cut_page(names, max_results, page_token))
+
+    def create_branch(self, identifier: Name, branch_name: str, tag_name: str | None = None) -> None:
+        """Create a branch, by default without rows."""
+        table = self.get_table(identifier)
+        with catalog_errors():
+            table.inner.branches.create(branch_name, tag_name)
+
+    def drop_branch(self, identifier: Name, branch_name: str) -> None:
+        """Delete a branch."""
+        self._existing_branch(identifier, branch_name).inner.branches.delete(branch_name)
+
+    def rename_branch(self, identifier: Name, from_branch: str, to_branch: str) -> None:
+        """Give a branch another name."""
+        table = self._existing_branch(identifier, from_branch)
+        with catalog_errors():
+            table.inner.branches.rename(from_branch, to_branch)
+
+    def fast_forward(self, identifier: Name, branch_name: str) -> None:
+        """Continue a table with the snapshots of a branch."""
+        self._existing_branch(identifier, branch_name).inner.branches.fast_forward(branch_name)
+
+    def list_branches(self, identifier: Name) -> list[str]:
+        """Return the names of the branches of a table other than main."""
+        return list(self.get_table(identifier).inner.branches)
+
+    def _existing_branch(self, identifier: Name, branch_name: str) -> FileStoreTable:
+        table: FileStoreTable = self.get_table(identifier)
+        if branch_name not in table.inner.branches:
+            raise BranchNotExistException(branch_name)
+        return table
 
     def close(self) -> None:
         """Do nothing: a catalog holds no connections."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define, evolve
 
 import paimon
 from paimon.compat.snapshot import Snapshot, from_paimon_snapshot
+from paimon.compat.stored_table import StoredTable
 from paimon.domain.commit.message import CommitMessage as PaimonMessage
 from paimon.domain.errors import (
     BucketCountConflict,
@@ -25,9 +26,6 @@ from paimon.domain.errors import (
 from paimon.domain.manifest.entries import DataFileMeta as PaimonDataFileMeta
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
-
-if TYPE_CHECKING:
-    from paimon.compat.table import FileStoreTable
 
 _PEER_WORDS = {
     BucketCountConflict: "Total buckets differ.",
@@ -129,7 +127,7 @@ class DataFileMeta:
         return hash(self._file.file_name)
 
 
-def from_paimon_messages(messages: Iterable[PaimonMessage], table: FileStoreTable) -> list[CommitMessage]:
+def from_paimon_messages(messages: Iterable[PaimonMessage], table: StoredTable) -> list[CommitMessage]:
     """Return the messages of pypaimon for those of this library."""
     types = [column.type for column in table.inner.table_schema.partition_fields]
 

@@ -12,11 +12,11 @@ from attrs import define, frozen
 
 from paimon.compat.commit_message import CommitMessage, from_paimon_messages
 from paimon.compat.refused import refuse
+from paimon.compat.stored_table import StoredTable
 from paimon.domain.assignment.expression import ColumnValue, Constant, Expression
 from paimon.domain.errors import AmbiguousMerge
 
 if TYPE_CHECKING:
-    from paimon.compat.table import FileStoreTable
     from paimon.row_updates import TableUpdate as PaimonTableUpdate
 
 _SOURCE, _TARGET = "s", "t"
@@ -101,7 +101,7 @@ class WhenNotMatched:
 class MergeClauses:
     """The clauses of `merge_into`, over a table and the names of its columns."""
 
-    table: FileStoreTable
+    table: StoredTable
     on: Mapping[str, str]
     matched: Sequence[WhenMatched]
     not_matched: Sequence[WhenNotMatched]
@@ -176,7 +176,7 @@ def _to_expression(value: Any, names: Sequence[str]) -> Expression:
 
 
 def merge_into(
-    table: FileStoreTable,
+    table: StoredTable,
     update: PaimonTableUpdate,
     source: Any,
     on: Sequence[str] | Mapping[str, str],

@@ -1,15 +1,17 @@
-"""Snapshots and tags as pypaimon returns them.
+"""Snapshots, tags and instants by the names of pypaimon.
 
-Source: `pypaimon.snapshot.snapshot`, `pypaimon.tag.tag`.
+Source: `pypaimon.snapshot`, `pypaimon.tag`, `pypaimon.table.instant`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from attrs import define
 
 from paimon import Snapshot as PaimonSnapshot
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -19,7 +21,9 @@ from paimon.domain.snapshot.snapshot_json import snapshot_from_json
 if TYPE_CHECKING:
     from paimon.compat.file_io import FileIO
 
+
 __all__ = ["BATCH_COMMIT_IDENTIFIER", "Changelog", "Snapshot", "Tag", "from_paimon_snapshot", "from_paimon_tag"]
+
 
 _SAME = tuple(name for name in attrs.fields_dict(PaimonSnapshot) if name not in ("commit_kind", "operation", "unknown"))
 
@@ -119,3 +123,54 @@ def from_paimon_tag(tag: PaimonTag) -> Tag:
     created = None if tag.create_time is None else datetime.fromisoformat(tag.create_time)
     retained = None if tag.retained_seconds is None else timedelta(seconds=tag.retained_seconds)
     return Tag(**_members(tag.snapshot), tag_create_time=created, tag_time_retained=retained)
+
+
+@define
+class Instant:
+    """A snapshot (int) or a tag (str)."""
+
+    value: int | str
+
+    @staticmethod
+    def snapshot(snapshot_id: int) -> SnapshotInstant:
+        """Return the state of a snapshot."""
+        return SnapshotInstant(snapshot_id)
+
+    @staticmethod
+    def tag(tag_name: str) -> TagInstant:
+        """Return the state of a tag."""
+        return TagInstant(tag_name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members of its JSON."""
+        if isinstance(self.value, int):
+            return {"type": "snapshot", "snapshotId": self.value}
+        return {"type": "tag", "tagName": self.value}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Instant:
+        """Return the state for the members of its JSON."""
+        kind = data.get("type")
+        if kind == "snapshot":
+            return SnapshotInstant(data["snapshotId"])
+        if kind == "tag":
+            return TagInstant(data["tagName"])
+        raise ValueError(f"Unknown instant type: {kind}")
+
+
+class SnapshotInstant(Instant):
+    """The state of a snapshot."""
+
+    @property
+    def snapshot_id(self) -> int | str:
+        """The id of the snapshot."""
+        return self.value
+
+
+class TagInstant(Instant):
+    """The state of a tag."""
+
+    @property
+    def tag_name(self) -> int | str:
+        """The name of the tag."""
+        return self.value

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from paimon.compat.arrow_types import arrow_schema_of
-from paimon.compat.data_types import DataField
+from paimon.compat.data_types import DataField, arrow_schema_of
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
-from paimon.compat.read import name_columns
+from paimon.compat.read import TableRead, name_columns
 from paimon.compat.refused import PeerClass
 from paimon.compat.rows import ROW_KIND_COLUMN
-from paimon.compat.splits import DataSplit, Plan, from_paimon_splits
-from paimon.compat.table_read import TableRead
+from paimon.compat.scan import DataSplit, Plan, from_paimon_splits
+from paimon.compat.stored_table import StoredTable
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.stream_read_builder import StreamPlan, StreamTableRead, StreamTableScan
 
 if TYPE_CHECKING:
-    from paimon.compat.table import FileStoreTable
     from paimon.stream_read_builder import StreamReadBuilder as PaimonStreamReadBuilder
 
 BucketFilter = Callable[[int], bool]
@@ -31,7 +29,7 @@ BucketFilter = Callable[[int], bool]
 class StreamReadBuilder(PeerClass):
     """Collect what to read of a stream; made by `FileStoreTable.new_stream_read_builder`."""
 
-    def __init__(self, table: FileStoreTable) -> None:
+    def __init__(self, table: StoredTable) -> None:
         self.table = table
         self._predicate: Predicate | None = None
         self._columns: dict[str, str] | None = None
@@ -107,7 +105,7 @@ class StreamReadBuilder(PeerClass):
 
 
 def open_stream(
-    table: FileStoreTable, predicate: Predicate | None, columns: Mapping[str, str] | None = None
+    table: StoredTable, predicate: Predicate | None, columns: Mapping[str, str] | None = None
 ) -> PaimonStreamReadBuilder:
     """Return the stream builder of this library."""
     builder = table.inner.new_stream_read_builder()
@@ -121,7 +119,7 @@ class AsyncStreamingTableScan(PeerClass):
 
     def __init__(
         self,
-        table: FileStoreTable,
+        table: StoredTable,
         predicate: Predicate | None = None,
         poll_interval_ms: int = 1000,
         *,
@@ -204,7 +202,7 @@ class StreamRead(TableRead):
 
     def __init__(
         self,
-        table: FileStoreTable,
+        table: StoredTable,
         predicate: Predicate | None,
         columns: Mapping[str, str] | None,
         include_row_kind: bool,

@@ -1,210 +1,32 @@
-"""Tables by the names of pypaimon.
+"""Tables and system tables, and their builders, by the names of pypaimon.
 
-Source: `pypaimon.table.file_store_table`.
+Source: `pypaimon.table.file_store_table`, `pypaimon.table.system`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from enum import Enum, auto
+from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 import paimon
-from paimon.compat import settings
-from paimon.compat.core_options import CoreOptions
-from paimon.compat.data_types import DataField
-from paimon.compat.file_io import FileIO
-from paimon.compat.identifier import Identifier
-from paimon.compat.managers import BranchManager, SnapshotManager, TagManager
-from paimon.compat.options import Options
+from paimon.compat.catalog_values import Identifier
+from paimon.compat.data_types import DataField, PyarrowFieldParser, RowType
+from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.read import ReadBuilder
 from paimon.compat.refused import PeerClass, refuse
-from paimon.compat.schema import TableSchema, from_paimon_fields, from_paimon_schema
-from paimon.compat.stream_managers import ChangelogManager, ConsumerManager
+from paimon.compat.rows import GenericRow
+from paimon.compat.scan import Plan, Split
+from paimon.compat.stored_table import BucketMode, StoredTable
 from paimon.compat.stream_read import StreamReadBuilder
 from paimon.compat.write import BatchWriteBuilder, StreamWriteBuilder
 
 _WRITES_BUCKETS = "postpone.batch-write-fixed-bucket"
 
 
-class BucketMode(Enum):
-    """How rows are assigned to buckets."""
-
-    HASH_FIXED = auto()
-    HASH_DYNAMIC = auto()
-    CROSS_PARTITION = auto()
-    BUCKET_UNAWARE = auto()
-    POSTPONE_MODE = auto()
-
-
-class Table(PeerClass, ABC):
-    """The base of all tables."""
-
-    @abstractmethod
-    def new_read_builder(self) -> Any:
-        """Return the builder of reads."""
-
-    @abstractmethod
-    def new_stream_read_builder(self) -> Any:
-        """Return the builder of reads that follow new snapshots."""
-
-    @abstractmethod
-    def new_batch_write_builder(self) -> Any:
-        """Return the builder of writes with one commit."""
-
-    @abstractmethod
-    def new_stream_write_builder(self) -> Any:
-        """Return the builder of writes with many commits."""
-
-    def new_vector_search_builder(self) -> Any:
-        """Refuse to search vectors."""
-        refuse("new_vector_search_builder", "read the rows and search them with a library for vectors")
-
-    def new_batch_vector_search_builder(self) -> Any:
-        """Refuse to search vectors."""
-        refuse("new_batch_vector_search_builder", "read the rows and search them with a library for vectors")
-
-    def new_full_text_search_builder(self) -> Any:
-        """Refuse to search texts."""
-        refuse("new_full_text_search_builder", "filter with PredicateBuilder.contains or like")
-
-    def new_hybrid_search_builder(self) -> Any:
-        """Refuse to search texts and vectors."""
-        refuse("new_hybrid_search_builder", "read the rows and search them with a library")
-
-
-class FileStoreTable(Table):
+class FileStoreTable(StoredTable):
     """One table; made by `Catalog.get_table`."""
-
-    def __init__(self, inner: paimon.Table, identifier: Identifier) -> None:
-        self.inner = inner
-        self.identifier = identifier
-
-    @property
-    def partition_keys_fields(self) -> list[DataField]:
-        """The partition columns with their types."""
-        return from_paimon_fields(self.inner.table_schema.partition_fields)
-
-    @classmethod
-    def from_path(cls, table_path: str, file_io_options: Mapping[str, Any] | None = None) -> FileStoreTable:
-        """Open the table at a path."""
-        try:
-            table = paimon.open_table(table_path, storage=file_io_options or None)
-        except paimon.NotFound as error:
-            raise ValueError(f"No schema found at path: {table_path}") from error
-        return cls(table, Identifier("default", "table"))
-
-    @property
-    def file_io(self) -> FileIO:
-        """The storage of the table."""
-        return FileIO(self.inner.engine.files)
-
-    @property
-    def table_path(self) -> str:
-        """The directory or URL of the table."""
-        return self.inner.location
-
-    @property
-    def table_schema(self) -> TableSchema:
-        """The schema, with the options of this handle."""
-        return from_paimon_schema(self.inner.table_schema, self.inner.options)
-
-    @property
-    def options(self) -> CoreOptions:
-        """The options of this handle."""
-        return CoreOptions(Options(dict(self.inner.options)))
-
-    @property
-    def fields(self) -> list[DataField]:
-        """The columns."""
-        return from_paimon_fields(self.inner.table_schema.fields)
-
-    @property
-    def field_names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.inner.table_schema.names)
-
-    @property
-    def field_dict(self) -> dict[str, DataField]:
-        """The columns by name."""
-        return {column.name: column for column in self.fields}
-
-    @property
-    def primary_keys(self) -> list[str]:
-        """The columns of the primary key."""
-        return list(self.inner.primary_keys)
-
-    @property
-    def partition_keys(self) -> list[str]:
-        """The partition columns."""
-        return list(self.inner.partition_keys)
-
-    @property
-    def trimmed_primary_keys(self) -> list[str]:
-        """The columns of the primary key without partition columns."""
-        return list(self.inner.table_schema.trimmed_primary_keys)
-
-    @property
-    def is_primary_key_table(self) -> bool:
-        """Whether the table has a primary key."""
-        return bool(self.inner.primary_keys)
-
-    @property
-    def total_buckets(self) -> int:
-        """The option `bucket`."""
-        return int(self.options.bucket())
-
-    def schema(self) -> TableSchema:
-        """Return the schema."""
-        return self.table_schema
-
-    def comment(self) -> str | None:
-        """Return the comment."""
-        return self.inner.table_schema.comment
-
-    def current_branch(self) -> str:
-        """Return the branch of this handle."""
-        return self.inner.options.get("branch") or self.identifier.get_branch_name_or_default()
-
-    def bucket_mode(self) -> BucketMode:
-        """Return how rows are assigned to buckets."""
-        buckets, keys = self.total_buckets, self.primary_keys
-        if buckets == -2:
-            return BucketMode.POSTPONE_MODE
-        if buckets != -1:
-            return BucketMode.HASH_FIXED
-        if not keys:
-            return BucketMode.BUCKET_UNAWARE
-        return BucketMode.HASH_DYNAMIC if set(self.partition_keys) <= set(keys) else BucketMode.CROSS_PARTITION
-
-    def copy(self, options: Mapping[str, Any]) -> FileStoreTable:
-        """Return the same table with dynamic options; None removes an option."""
-        if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
-            raise ValueError("Cannot change bucket number")
-        with settings.option_errors():
-            copied = self.inner.with_options(options, allow_unknown_options=settings.allows_unknown_options())
-        return FileStoreTable(copied, self.identifier)
-
-    def copy_without_time_travel(self, options: Mapping[str, Any]) -> FileStoreTable:
-        """Return the same table with dynamic options, in the schema of this handle; as `copy`."""
-        return self.copy(options)
-
-    def open_writing(self) -> paimon.Table:
-        """Return the table as pypaimon writes it: a commit is one snapshot, and nothing is compacted.
-
-        Tables whose reads skip files that are not compacted are compacted all the same: their rows would not be
-        returned. An option `write-only` of the table has priority.
-        """
-        options = self.options
-        needs_compaction = (
-            options.deletion_vectors_enabled()
-            or options.merge_engine() == "first-row"
-            or options.changelog_producer() in ("lookup", "full-compaction")
-        )
-        if needs_compaction or "write-only" in self.inner.options:
-            return self.inner
-        return self.inner.with_options({"write-only": "true"})
 
     def new_read_builder(self) -> ReadBuilder:
         """Return the builder of reads."""
@@ -229,87 +51,119 @@ class FileStoreTable(Table):
         """Return the builder of writes with many commits."""
         return StreamWriteBuilder(self)
 
-    def snapshot_manager(self) -> SnapshotManager:
-        """Return the snapshots."""
-        return SnapshotManager(self.inner)
-
-    def tag_manager(self) -> TagManager:
-        """Return the tags."""
-        return TagManager(self.inner)
-
-    def branch_manager(self) -> BranchManager:
-        """Return the branches."""
-        return BranchManager(self.inner)
-
-    def changelog_manager(self) -> ChangelogManager:
-        """Return the decoupled changelogs."""
-        return ChangelogManager(self.inner)
-
-    def consumer_manager(self) -> ConsumerManager:
-        """Return the consumers."""
-        return ConsumerManager(self.inner)
-
-    def create_tag(
-        self,
-        tag_name: str,
-        snapshot_id: int | None = None,
-        ignore_if_exists: bool = False,
-        time_retained: str | None = None,
-    ) -> None:
-        """Create a tag."""
-        self.tag_manager().create(tag_name, snapshot_id, ignore_if_exists, time_retained)
-
-    def delete_tag(self, tag_name: str) -> bool:
-        """Delete a tag; return whether there was one."""
-        return self.tag_manager().delete_tag(tag_name)
-
-    def list_tags(self) -> list[str]:
-        """Return the names of the tags."""
-        return self.tag_manager().list_tags()
-
-    def rename_tag(self, old_name: str, new_name: str) -> None:
-        """Give a tag another name."""
-        self.tag_manager().rename_tag(old_name, new_name)
-
-    def replace_tag(self, tag_name: str, snapshot_id: int | None = None, time_retained: str | None = None) -> None:
-        """Make a tag name another snapshot."""
-        self.tag_manager().replace(tag_name, snapshot_id, time_retained)
-
-    def rename_branch(self, from_branch: str, to_branch: str) -> None:
-        """Give a branch another name."""
-        self.branch_manager().rename_branch(from_branch, to_branch)
-
-    def rollback_to(self, target: int | str) -> None:
-        """Roll back to a snapshot (int) or a tag (str)."""
-        if isinstance(target, bool) or not isinstance(target, int | str):
-            raise ValueError(f"Unsupported rollback target type: {type(target)}")
-        try:
-            if isinstance(target, int):
-                self.inner.maintain.rollback_to(snapshot=target)
-            else:
-                self.inner.maintain.rollback_to(tag=target)
-        except paimon.NotFound as error:
-            kind = "snapshot" if isinstance(target, int) else "tag"
-            raise ValueError(f"Rollback {kind} '{target}' doesn't exist.") from error
-
-    def rollback_to_timestamp(self, timestamp_millis: int) -> None:
-        """Roll back to the last snapshot at or before a time in epoch milliseconds."""
-        found = self.snapshot_manager().earlier_or_equal_time_mills(timestamp_millis)
-        if found is None:
-            raise ValueError(f"No snapshot found with timestamp earlier than or equal to {timestamp_millis}ms.")
-        self.rollback_to(found.id)
-
-    def create_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
-        """Refuse global indexes."""
-        refuse(
-            "create_global_index", "filter by the primary key, or use partitions: files are pruned by their statistics"
-        )
-
-    def drop_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
-        """Refuse global indexes."""
-        refuse(
-            "drop_global_index", "filter by the primary key, or use partitions: files are pruned by their statistics"
-        )
-
     def __repr__(self) -> str:
         return f"FileStoreTable({self.identifier.get_full_name()!r})"
+
+
+class SystemSplit(Split):
+    """The whole system table: it is read at once, and has no data files of its own."""
+
+    @property
+    def files(self) -> list[Any]:
+        """No files."""
+        return []
+
+    @property
+    def partition(self) -> GenericRow:
+        """The row without values."""
+        return GenericRow([], [])
+
+    @property
+    def bucket(self) -> int:
+        """The bucket 0."""
+        return 0
+
+    @property
+    def row_count(self) -> int:
+        """No rows of data files."""
+        return 0
+
+
+class SystemTable(PeerClass):
+    """A read-only table with metadata; made by `Catalog.get_table`."""
+
+    def __init__(self, inner: paimon.SystemTable, identifier: Identifier) -> None:
+        self.inner = inner
+        self.identifier = identifier
+
+    @property
+    def fields(self) -> list[DataField]:
+        """The columns."""
+        return PyarrowFieldParser.to_paimon_schema(self.inner.arrow_schema)
+
+    @property
+    def field_names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.inner.arrow_schema.names)
+
+    def row_type(self) -> RowType:
+        """Return the columns as one type."""
+        return RowType(False, self.fields)
+
+    def new_read_builder(self) -> SystemReadBuilder:
+        """Return the builder of reads."""
+        return SystemReadBuilder(self)
+
+    def new_batch_write_builder(self) -> Any:
+        """Refuse to write."""
+        refuse("writes of system tables", "write to the table itself")
+
+
+class SystemReadBuilder:
+    """Collect what to read of a system table."""
+
+    def __init__(self, table: SystemTable) -> None:
+        self.table = table
+        self._predicate: Predicate | None = None
+        self._columns: list[str] | None = None
+        self._limit: int | None = None
+
+    def with_filter(self, predicate: Predicate | None) -> SystemReadBuilder:
+        """Read the rows where a predicate is true."""
+        self._predicate = predicate
+        return self
+
+    def with_projection(self, projection: list[str] | None) -> SystemReadBuilder:
+        """Read these columns."""
+        self._columns = projection
+        return self
+
+    def with_limit(self, limit: int | None) -> SystemReadBuilder:
+        """Read at most so many rows."""
+        self._limit = limit
+        return self
+
+    def new_predicate_builder(self) -> PredicateBuilder:
+        """Return the builder of predicates on the columns."""
+        return PredicateBuilder(self.table.fields)
+
+    def new_scan(self) -> SystemReadBuilder:
+        """Return the object that plans."""
+        return self
+
+    def new_read(self) -> SystemReadBuilder:
+        """Return the object that reads."""
+        return self
+
+    def plan(self) -> Plan:
+        """Return the plan: one split."""
+        return Plan([SystemSplit()])
+
+    def read_type(self) -> list[DataField]:
+        """Return the columns that are read."""
+        fields = self.table.fields
+        return fields if self._columns is None else [f for name in self._columns for f in fields if f.name == name]
+
+    def to_arrow(self, splits: Sequence[object], parallelism: int | None = None) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        where = None if self._predicate is None else to_paimon_predicate(self._predicate)
+        table = self.table.inner.scan(self._columns, where, self._limit).to_arrow()
+        return table if splits else table.slice(0, 0)
+
+    def to_pandas(self, splits: Sequence[object], parallelism: int | None = None) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return self.to_arrow(splits).to_pandas()
+
+    def to_arrow_batch_reader(self, splits: Sequence[object]) -> pa.RecordBatchReader:
+        """Return a reader of the rows."""
+        return self.to_arrow(splits).to_reader()

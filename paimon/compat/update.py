@@ -1,7 +1,4 @@
-"""Updates and deletes by the names of pypaimon, through the methods of this library's tables.
-
-pypaimon prepares messages that a commit publishes. So it is here for tables with `data-evolution.enabled`. For other
-tables the messages say what to change, and the commit computes and publishes it in one step.
+"""Updates and deletes of rows by the names of pypaimon.
 
 Source: `pypaimon.write.table_update`.
 """
@@ -11,23 +8,168 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import define
 
 import paimon
-from paimon.compat.arrow_types import arrow_schema_of
-from paimon.compat.assignments import AssignedColumns, check_assignments
 from paimon.compat.commit_message import CommitMessage, delete_errors, from_paimon_messages, row_id_errors
-from paimon.compat.map_columns import to_map_columns
+from paimon.compat.data_types import arrow_schema_of
 from paimon.compat.merge_into import merge_into
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import InternalRow, named_values
-from paimon.compat.shard_update import ShardTableUpdator
+from paimon.compat.stored_table import StoredTable
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import DataField
 
 if TYPE_CHECKING:
-    from paimon.compat.table import FileStoreTable
+    from paimon.row_updates import RowShard
     from paimon.row_updates import TableUpdate as PaimonTableUpdate
+
+
+def check_assignments(
+    assignments: Mapping[str, Any], read_columns: Sequence[str], names: Sequence[str], partition_keys: Sequence[str]
+) -> None:
+    """Check the assignments of `update_by_predicate` as pypaimon does."""
+    if not assignments:
+        raise ValueError("assignments must not be empty.")
+    calls = any(callable(value) for value in assignments.values())
+    if read_columns and not calls:
+        raise ValueError("read_columns requires a callable assignment.")
+    if calls and any(_is_array(value) for value in assignments.values()):
+        raise ValueError("Callable assignments cannot be combined with Arrow array assignments.")
+    if calls and not read_columns:
+        raise ValueError("Callable assignments require read_columns.")
+    for name in read_columns:
+        if name not in names:
+            raise ValueError(f"Read column {name} is not in table schema.")
+    for name in assignments:
+        if name not in names:
+            raise ValueError(f"Column {name} is not in table schema.")
+        if name in partition_keys:
+            raise ValueError(f"update_by_predicate does not support updating partition column '{name}'.")
+
+
+class AssignedColumns:
+    """The new columns of rows, computed for one group of rows after the other."""
+
+    def __init__(self, assignments: Mapping[str, Any], fields: Sequence[DataField]) -> None:
+        kinds = arrow_schema_of([field for field in fields if field.name in assignments])
+        self._kinds = {name: kinds.field(name).type for name in assignments}
+        self._assignments = assignments
+        self._rows = 0
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return the new columns of the next rows."""
+        first, self._rows = self._rows, self._rows + rows.num_rows
+        columns = {name: self._fill(name, value, first, rows) for name, value in self._assignments.items()}
+        return pa.table(columns)
+
+    def check_all_used(self) -> None:
+        """Check that no array has more values than there were rows."""
+        for value in self._assignments.values():
+            if _is_array(value) and len(value) != self._rows:
+                raise _length_error(len(value), f"{self._rows}")
+
+    def _fill(self, name: str, value: Any, first: int, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+        kind = self._kinds[name]
+        if callable(value):
+            value = value(rows)
+            if not _is_array(value):
+                raise ValueError(f"Callable assignment for {name} must return a pyarrow.Array or pyarrow.ChunkedArray.")
+            if len(value) != rows.num_rows:
+                raise _length_error(len(value), f"{rows.num_rows}")
+            return value.cast(kind)
+        if _is_array(value):
+            part = value.slice(first, rows.num_rows)
+            if len(part) != rows.num_rows:
+                raise _length_error(len(value), f"at least {first + rows.num_rows}")
+            return part.cast(kind)
+        return pa.repeat(pa.scalar(value.as_py() if isinstance(value, pa.Scalar) else value, kind), rows.num_rows)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, pa.Array | pa.ChunkedArray)
+
+
+def _length_error(given: int, rows: str) -> ValueError:
+    return ValueError(f"Assignment array length must match matched row count: {given} != {rows}.")
+
+
+def to_map_columns(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
+    """Return rows whose columns of type MAP are maps."""
+    kinds = {field.name: arrow_type(field.type) for field in fields}
+    for place, name in enumerate(rows.column_names):
+        kind = kinds.get(name)
+        if kind is not None and pa.types.is_map(kind):
+            column = rows.column(place).combine_chunks()
+            if pa.types.is_list(column.type) and pa.types.is_list(column.type.value_type):
+                rows = rows.set_column(place, name, _pairs_to_map(column, kind, name))
+            elif pa.types.is_struct(column.type):
+                rows = rows.set_column(place, name, _structs_to_map(column, kind))
+    return rows
+
+
+def _pairs_to_map(column: pa.ListArray, kind: pa.MapType, name: str) -> pa.MapArray:
+    pairs = column.flatten()
+    if pairs.null_count or (not pc.all(pc.equal(pc.list_value_length(pairs), 2)).as_py() and len(pairs)):
+        raise ValueError(f"Column {name} has lists that are no pairs of a key and a value.")
+    values = pairs.flatten()
+    keys = values.take(pa.array(np.arange(0, len(values), 2)))
+    items = values.take(pa.array(np.arange(1, len(values), 2)))
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return _build_map(lengths, keys, items, kind, column.is_null())
+
+
+def _structs_to_map(column: pa.StructArray, kind: pa.MapType) -> pa.MapArray:
+    present = column.drop_null()
+    children = [present.field(i) for i in range(present.type.num_fields)]
+    if any(child.null_count for child in children):
+        raise ValueError(
+            "Cannot coerce schema-less dict input with null values to map type, because a missing key looks the same. "
+            "Pass an array of map type, or lists of pairs."
+        )
+    count, rows = len(children), len(present)
+    keys = pa.array([field.name for field in present.type] * rows)
+    order = np.arange(rows * count).reshape(count, rows).T.ravel()
+    cast = [child.cast(kind.item_type) for child in children]
+    items = pa.concat_arrays(cast).take(pa.array(order)) if cast else pa.array([], kind.item_type)
+    lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, count)
+    return _build_map(lengths, keys, items, kind, column.is_null())
+
+
+def _build_map(
+    lengths: np.ndarray, keys: pa.Array, items: pa.Array, kind: pa.MapType, nulls: pa.BooleanArray
+) -> pa.MapArray:
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    built = pa.MapArray.from_arrays(offsets, keys.cast(kind.key_type), items.cast(kind.item_type)).cast(kind)
+    return pc.if_else(nulls, pa.scalar(None, kind), built) if pc.any(nulls).as_py() else built
+
+
+class ShardTableUpdator(PeerClass):
+    """Read a part of the rows and write columns of all of them; made by `TableUpdate.new_shard_updator`."""
+
+    def __init__(self, shard: RowShard, table: StoredTable) -> None:
+        self.table = table
+        self._shard = shard
+        self._batches: list[pa.RecordBatch] = []
+
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the rows of the part."""
+        return self._shard.to_arrow_batch_reader()
+
+    def update_by_arrow_batch(self, data: pa.RecordBatch) -> None:
+        """Take the new columns of the next rows, in the order of the reader."""
+        self._batches.append(data)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Return the messages to commit."""
+        if not self._batches:
+            return []
+        return from_paimon_messages(self._shard.update(pa.Table.from_batches(self._batches)), self.table)
+
 
 _ROW_ID = "_ROW_ID"
 
@@ -58,7 +200,7 @@ def run_pending_changes(
 class TableUpdate(PeerClass):
     """The base of `BatchTableUpdate` and `StreamTableUpdate`."""
 
-    def __init__(self, table: FileStoreTable, commit_user: str) -> None:
+    def __init__(self, table: StoredTable, commit_user: str) -> None:
         self.table = table
         self.commit_user = commit_user
         self.update_cols: list[str] | None = None
@@ -243,7 +385,7 @@ class StreamTableUpdate(TableUpdate):
     Other tables are refused: their updates are made by the commit, so a commit that is repeated would make them again.
     """
 
-    def __init__(self, table: FileStoreTable, commit_user: str) -> None:
+    def __init__(self, table: StoredTable, commit_user: str) -> None:
         super().__init__(table, commit_user)
         self._check_evolves("An update with commit identifiers", "call new_batch_write_builder().new_update()")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paimon.compat.arrow_types import arrow_schema_of, to_plain_texts
 from paimon.compat.commit_message import (
     CommitCallback,
     CommitMessage,
@@ -20,15 +19,16 @@ from paimon.compat.commit_message import (
     to_paimon_callback,
     to_paimon_messages,
 )
+from paimon.compat.data_types import arrow_schema_of, to_plain_texts
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import RowKind, named_values
+from paimon.compat.stored_table import StoredTable
 from paimon.compat.update import BatchTableUpdate, PendingChange, StreamTableUpdate, TableUpdate, run_pending_changes
 from paimon.domain.columns.plain import plain_type
 
 if TYPE_CHECKING:
     import paimon
     from paimon.builders import TableWrite as PaimonTableWrite
-    from paimon.compat.table import FileStoreTable
 
 _KIND = "__row_kind__"
 _ROWS_OF_BATCH = 8_192
@@ -37,7 +37,7 @@ _ROWS_OF_BATCH = 8_192
 class WriteBuilder(PeerClass, ABC):
     """Make the writers and the commits of one job."""
 
-    def __init__(self, table: FileStoreTable) -> None:
+    def __init__(self, table: StoredTable) -> None:
         self.table = table
         self.commit_user = table.inner.new_batch_write_builder().commit_user
 
@@ -61,7 +61,7 @@ class WriteBuilder(PeerClass, ABC):
 class BatchWriteBuilder(WriteBuilder):
     """Make the writers and the commit of one job; made by `FileStoreTable.new_batch_write_builder`."""
 
-    def __init__(self, table: FileStoreTable) -> None:
+    def __init__(self, table: StoredTable) -> None:
         super().__init__(table)
         self.static_partition: dict[str, Any] | None = None
 
@@ -104,9 +104,7 @@ class TableWrite(PeerClass):
 
     _streams = False
 
-    def __init__(
-        self, table: FileStoreTable, commit_user: str, static_partition: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, table: StoredTable, commit_user: str, static_partition: Mapping[str, Any] | None = None) -> None:
         self.table = table
         self.commit_user = commit_user
         self.static_partition = static_partition
@@ -257,9 +255,7 @@ class TableCommit(PeerClass):
 
     _streams = False
 
-    def __init__(
-        self, table: FileStoreTable, commit_user: str, static_partition: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, table: StoredTable, commit_user: str, static_partition: Mapping[str, Any] | None = None) -> None:
         self.table = table
         self.commit_user = commit_user
         self.overwrite_partition = static_partition

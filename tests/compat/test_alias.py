@@ -13,7 +13,7 @@ import pytest
 
 import paimon
 import paimon.compat
-from paimon.compat import names
+from paimon.compat.alias import HOMES
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def alias() -> Iterator[None]:
 
 
 def test_every_listed_name_can_be_imported() -> None:
-    for module, homes in names.HOMES.items():
+    for module, homes in HOMES.items():
         loaded = import_module(module)
         assert [n for n, home in homes.items() if getattr(loaded, n) is not getattr(import_module(home), n)] == []
         assert dir(loaded) == sorted(homes), module
@@ -261,8 +261,7 @@ def test_a_state_that_does_not_exist_is_a_value_error(tmp_path: Path) -> None:
 
 def test_an_option_that_cannot_change_is_named_in_the_words_of_pypaimon(tmp_path: Path) -> None:
     from paimon.compat.catalog import CatalogFactory
-    from paimon.compat.schema import Schema
-    from paimon.compat.schema_change import SchemaChange
+    from paimon.compat.schema import Schema, SchemaChange
 
     catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
     catalog.create_database("shop")

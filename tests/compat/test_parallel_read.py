@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pytest
 
-from paimon.compat.parallel_read import read_batches
+from paimon.compat.read import read_batches
 
 ROWS = 3
 

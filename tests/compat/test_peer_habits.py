@@ -412,7 +412,7 @@ def test_rows_of_data_evolution_tables_are_merged_and_deleted(catalog: Any) -> N
 
 
 def test_maps_are_given_as_pairs_and_as_dicts() -> None:
-    from paimon.compat.map_columns import to_map_columns
+    from paimon.compat.update import to_map_columns
     from paimon.domain.types.arrow import fields_from_arrow
 
     kind = pa.map_(pa.string(), pa.int32())
