@@ -126,7 +126,7 @@ def test_methods_return_what_those_of_pypaimon_return() -> None:
         for full_name in SIGNATURES
         for method, peer, own in list_shared(full_name)
         if peer["returns"] not in (None, "Any") and own.return_annotation != "Any"
-        and find_kind(str(own.return_annotation)) not in (find_kind(peer["returns"]), "Self")
+        and find_kind(str(own.return_annotation)) not in (find_kind(peer["returns"]), "self")
     }  # fmt: skip
     assert different == OTHER_CLASSES
 
