@@ -20,6 +20,7 @@ from paimon.display.notebook import given_arguments
 from paimon.domain.columns.conform import check_fit
 from paimon.domain.commit.entries import find_oldest
 from paimon.domain.commit.message import CommitMessage, ReadState
+from paimon.domain.commit.request import check_long
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
@@ -28,11 +29,10 @@ from paimon.domain.schema.rules.row_level import restrict_columns
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping, check_text
-from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot
 from paimon.operations.commit.history import is_committed
-from paimon.operations.commit.request import check_long
-from paimon.operations.metadata.table_identity import check_same_table
+from paimon.operations.commit.prepared_files import abort
+from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written, repeat_commit
 from paimon.operations.write.source import read_checked_rows

@@ -200,7 +200,7 @@ class Catalog(DatabaseCatalog):
         AlreadyExists
             There is a table of this name.
         """
-        from paimon.operations.data_files.undo import undo_on_failure
+        from paimon.operations.metadata.delete_files import undo_on_failure
         from paimon.operations.refs.filled_tables import begin_filled_table, discard_branch, find_interrupted
         from paimon.table_location import open_at
 

@@ -20,7 +20,7 @@ from paimon.operations.expire.expire_partitions import expire_partitions, to_par
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
-from paimon.operations.metadata.table_identity import on_same_table
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags

@@ -17,9 +17,9 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, T
 from paimon.operations.expire.references import list_branch_names
 from paimon.operations.maintenance.after_commit import run_maintenance
 from paimon.operations.metadata.consumers import read_consumers
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot, load_tag, tag_names
 from paimon.operations.metadata.storage_time import OlderThan
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs import branches, consumers, tags
 from paimon.operations.table_context import TableContext

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from paimon.builders import BatchWriteBuilder, StreamWriteBuilder
 from paimon.changes import Changes
 from paimon.domain.commit.message import ReadState
+from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitOverwritten, CommitUncertain
 from paimon.domain.options.setting import option_text
 from paimon.domain.predicate.expression import Predicate
@@ -23,7 +24,6 @@ from paimon.domain.schema import changes as to
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
 from paimon.follow import Follow
-from paimon.operations.commit.request import CommitResult
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.expire.expire_partitions import drop_partitions
 from paimon.operations.rescale.rescale import RescaleResult

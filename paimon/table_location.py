@@ -14,8 +14,7 @@ from paimon.domain.schema.rules.merge import check_dynamic_columns
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.expire.references import list_branch_names
-from paimon.operations.metadata.schemas import latest_schema
-from paimon.operations.metadata.table_identity import open_newest_schema
+from paimon.operations.metadata.schemas import latest_schema, open_newest_schema
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.system_table import SystemTable, open_system_table

@@ -47,9 +47,8 @@ from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.schemas import latest_schema, load_schema
+from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table
 from paimon.operations.metadata.snapshots import has_snapshots, latest_snapshot
-from paimon.operations.metadata.table_identity import check_same_table, on_same_table
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.metadata.unmerged_files import check_rows_merged
 from paimon.operations.table_context import TableContext

@@ -33,7 +33,7 @@ from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.buckets.key_bootstrap import KeysOfBucket, plan_key_splits, read_key_places
 from paimon.operations.buckets.key_index import KeyIndex
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.prepare_rows import prepare_rows

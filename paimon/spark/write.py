@@ -20,8 +20,8 @@ from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.missing_columns import set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema
+from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.table_context import TableContext
 from paimon.source_reads import find_own_reads, stamp_messages
 from paimon.spark import frame_reads  # noqa: F401  (find_own_reads learns about frames)

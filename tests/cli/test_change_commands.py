@@ -13,8 +13,8 @@ from support.command_line import run
 import paimon
 from paimon import builders
 from paimon.cli.main import main
+from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitConflict
-from paimon.operations.commit.request import CommitResult
 
 
 @pytest.fixture

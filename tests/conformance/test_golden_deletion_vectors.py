@@ -13,8 +13,7 @@ from paimon.domain.deletion.index_file import encode_index_file
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.deletion.vector_codec import MAGIC_64, decode_vector
 from paimon.domain.manifest.entries import DELETION_VECTORS, IndexManifestEntry
-from paimon.operations.metadata.index_manifest import index_path
-from paimon.operations.metadata.manifests import read_index_manifest
+from paimon.operations.metadata.manifests import index_path, read_index_manifest
 from paimon.table import Table
 
 CASES = sorted({p.parents[2].name for p in golden_directory().glob("*/table/manifest/index-manifest-*")})

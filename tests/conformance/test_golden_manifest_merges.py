@@ -15,8 +15,7 @@ from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.commit.merging import BaseMerge
+from paimon.operations.commit.manifest_writer import BaseMerge, ManifestWriter
 from paimon.operations.metadata.manifests import read_data_manifests, read_manifest, read_manifest_list
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import snapshots

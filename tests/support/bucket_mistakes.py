@@ -10,7 +10,7 @@ from attrs import evolve
 
 import paimon.operations.buckets.bucket_assigner as bucket_assigner
 import paimon.operations.buckets.key_index as key_index
-import paimon.operations.commit.change_on_base as on_base
+import paimon.operations.commit.checks as on_base
 import paimon.operations.write.compact_postponed as compact_postponed
 from paimon.domain.bucket.cross_partition_columnar import PlacedRows
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, ReadState

@@ -12,10 +12,10 @@ from attrs import evolve
 import paimon.domain.commit.conflicts.files as conflicting_files
 import paimon.maintain
 import paimon.operations.commit.attempt as attempt
-import paimon.operations.commit.change_on_base as on_base
+import paimon.operations.commit.checks as on_base
 import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
-import paimon.operations.commit.withdraw as withdraw
+import paimon.operations.commit.publish as withdraw
 import paimon.operations.compact.compact as compacting
 import paimon.operations.compact.work as work
 import paimon.operations.expire.expire_snapshots as expiry

@@ -25,8 +25,8 @@ from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.buckets.hash_index_files import read_hash_entries, read_hashes, write_hashes
 from paimon.operations.data_files.deletion_vector_files import IndexChange, delete_index_files
-from paimon.operations.data_files.undo import undo_on_failure
-from paimon.operations.metadata.index_manifest import index_path
+from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.operations.metadata.manifests import index_path
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 

@@ -16,8 +16,7 @@ from paimon.domain.bucket.key_hashes import Hashes
 from paimon.domain.errors import CorruptTable, NotFound, Unsupported
 from paimon.domain.manifest.entries import DELETION_VECTORS, HASH_INDEX, FileKind, IndexManifestEntry
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.index_manifest import index_path
-from paimon.operations.metadata.manifests import read_index_manifest
+from paimon.operations.metadata.manifests import index_path, read_index_manifest
 from paimon.operations.table_context import TableContext
 
 

@@ -31,13 +31,10 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import find_published_since
-from paimon.operations.commit.lineage import can_have_been_detached
-from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.commit.merging import BaseMerge
-from paimon.operations.commit.publish import publish
-from paimon.operations.commit.withdraw import confirm_same_table, explain_failure
+from paimon.operations.commit.manifest_writer import BaseMerge, ManifestWriter
+from paimon.operations.commit.publish import can_have_been_detached, confirm_same_table, explain_failure, publish
+from paimon.operations.metadata.schemas import list_schemas_of_table
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
-from paimon.operations.metadata.table_identity import list_schemas_of_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 

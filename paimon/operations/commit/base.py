@@ -20,7 +20,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.domain.types.type_text import format_type
-from paimon.operations.commit.manifests import ManifestWriter
+from paimon.operations.commit.manifest_writer import ManifestWriter
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_live_columns, to_entries
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.metadata.type_proof import TypeProof

@@ -15,19 +15,17 @@ from attrs import evolve
 
 from paimon.domain.commit.entries import Change, append_change, check_paths, compact_change
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.request import CommitRequest, CommitResult, check_request
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, PaimonError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
 from paimon.operations.commit.callbacks import call_callbacks, check_callbacks
-from paimon.operations.commit.change_on_base import CheckedChange, plan_append, plan_compaction, plan_overwrite
-from paimon.operations.commit.history import find_snapshots_of_commit, is_already_committed
-from paimon.operations.commit.last_commits import record_last_commit
+from paimon.operations.commit.checks import CheckedChange, SafeSnapshot, plan_append, plan_compaction, plan_overwrite
+from paimon.operations.commit.history import find_snapshots_of_commit, is_already_committed, record_last_commit
 from paimon.operations.commit.prepared_files import check_prepared_files
-from paimon.operations.commit.request import CommitRequest, CommitResult, check_request
-from paimon.operations.commit.strict_mode import SafeSnapshot
+from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
 

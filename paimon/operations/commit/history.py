@@ -1,25 +1,196 @@
-"""Find the commits of a user in the snapshots of a table.
-
-Invariant: the identifiers of one user ascend, so all up to that of the newest snapshot of the user are committed. Batch
-commits have the largest identifier, which says nothing about other commits. Snapshots are read from the newest to the
-first one of the user; if there is none, the record that expiry keeps is read. A detached snapshot was never committed.
+"""Find the commits of a user: in the snapshots, in the records that expiry keeps, and in the memory of this process.
 
 Source: `FileStoreCommitImpl.filterCommitted`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 
-from paimon.domain.commit.stream_batches import check_same_plan
-from paimon.domain.errors import InvalidRequest
-from paimon.domain.json_text import LONG_MIN
+from attrs import evolve, field, frozen
+
+from paimon.domain.commit.publishing import is_overwritten
+from paimon.domain.commit.request import CommitRequest
+from paimon.domain.commit.stream_batches import StreamBatch, check_history_reaches, check_same_plan, is_batch_committed
+from paimon.domain.commit.stream_target import StreamTarget
+from paimon.domain.errors import CommitOverwritten, CorruptTable, InvalidRequest, NotFound, StorageError
+from paimon.domain.json_text import LONG_MIN, SNAPSHOT_FILE
+from paimon.domain.paths import TablePaths, join_path
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.lineage import is_detached
-from paimon.operations.commit.recorded_commits import find_recorded_commit
-from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
-from paimon.operations.metadata.table_identity import check_same_table
+from paimon.domain.snapshot.snapshot_json import snapshot_from_json, snapshot_to_json
+from paimon.operations.commit.publish import is_descendant, is_detached
+from paimon.operations.metadata.schemas import check_same_table, load_first_schema
+from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
+
+_LAST_COMMIT = "last commit"
+_FILE_BYTES = 2_000
+"""Approximate size of the record of one file in the cache."""
+
+
+@frozen(eq=False)
+class LastCommit:
+    """The snapshots of one request, each with the name of the index manifest before it."""
+
+    request: CommitRequest
+    snapshots: tuple[tuple[Snapshot, str | None], ...] = field(factory=tuple)
+
+
+def record_last_commit(
+    context: TableContext, request: CommitRequest, snapshot: Snapshot, index_before: str | None
+) -> None:
+    """Record a published snapshot in the engine's cache, next to the earlier snapshots of the same request.
+
+    `index_before` is the name of the index manifest of its base.
+    """
+    last = _recall_last_commit(context)
+    if last is None or last.request is not request:
+        last = LastCommit(request)
+    record = evolve(last, snapshots=(*last.snapshots, (snapshot, index_before)))
+    files = sum(len(m.data.new_files) + len(m.compact.compact_before) for m in request.messages)
+    context.engine.cache.put(context.paths.snapshots, record, _FILE_BYTES * (files + 2), _LAST_COMMIT)
+
+
+def check_last_commit(context: TableContext, latest: Snapshot | None) -> None:
+    """Check that the last commit of this process is still in the table; a lost one is reported once."""
+    last = _recall_last_commit(context)
+    if last is None:
+        return
+    newest = last.snapshots[-1][0]
+    if latest is None or latest.id < newest.id:  # rolled back
+        forget_last_commit(context)
+        return
+    lost = _find_lost_safely(context, last, latest)
+    if lost:
+        forget_last_commit(context)
+        _report_lost(context, last, lost)
+
+
+def _report_lost(context: TableContext, last: LastCommit, lost: Sequence[tuple[Snapshot, Snapshot]]) -> None:
+    """Raise CommitOverwritten if rows are lost; a lost compaction is only counted."""
+    written = [pair for pair in lost if pair[0].commit_kind is not CommitKind.COMPACT]
+    if not written:
+        context.engine.observer.count("commit.compaction_overwritten", len(lost))
+        return
+    committed, other = written[0]
+    error = CommitOverwritten(committed.id, committed.commit_user, committed.commit_identifier, other.commit_user)
+    error.request = last.request
+    raise error
+
+
+def _find_lost_safely(context: TableContext, last: LastCommit, latest: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
+    """Return the lost snapshots; none if a read fails, because the new commit reports that error itself."""
+    try:
+        return _find_lost(context, last, latest)
+    except (CorruptTable, StorageError, NotFound):  # the new commit reads what it needs, and reports the error
+        return []
+
+
+def _find_lost(context: TableContext, last: LastCommit, latest: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
+    """Return lost snapshots with their replacements, oldest first; an existing snapshot contains those before it."""
+    lost: list[tuple[Snapshot, Snapshot]] = []
+    for committed, index_before in reversed(last.snapshots):
+        stored = latest if latest.id == committed.id else find_snapshot(context, committed.id)
+        if stored is not None and stored.is_same(committed):
+            break
+        following = find_snapshot(context, committed.id + 1) if latest.id > committed.id else None
+        is_contained = None if following is None else is_descendant(context, following, committed, index_before)
+        if stored is not None and is_overwritten(is_head=latest.id == committed.id, held_by_next=is_contained):
+            lost.insert(0, (committed, stored))
+    return lost
+
+
+def _recall_last_commit(context: TableContext) -> LastCommit | None:
+    found = context.engine.cache.get(context.paths.snapshots, _LAST_COMMIT)
+    return found if isinstance(found, LastCommit) else None
+
+
+def forget_last_commit(context: TableContext) -> None:
+    """Drop the record of the last commit, before snapshots are removed on purpose."""
+    context.engine.cache.drop([context.paths.snapshots])
+
+
+_DIRECTORY, _PREFIX = "last-commit", "commit-"
+
+
+def find_recorded_commit(context: TableContext, commit_user: str) -> Snapshot | None:
+    """Return the last expired commit of a user, if it was recorded."""
+    path = _record_path(context.paths, commit_user)
+    recorded = _read_record(context, path)
+    if recorded is not None and recorded.commit_user != commit_user:
+        raise CorruptTable(path, f"contains a commit of user {recorded.commit_user!r}")
+    return recorded
+
+
+def record_last_commits(context: TableContext, expiring: Sequence[Snapshot], first_staying: int) -> int:
+    """Record the last commits of the users who have none from `first_staying` on.
+
+    Returns the id of the first snapshot that must stay: `first_staying`, or the one whose record cannot be written.
+    """
+    last = {s.commit_user: s for s in expiring if s.commit_identifier != BATCH_COMMIT_IDENTIFIER}
+    snapshot = latest_snapshot(context) if last else None
+    while last and snapshot is not None and snapshot.id >= first_staying:
+        if snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER:
+            last.pop(snapshot.commit_user, None)
+        snapshot = find_snapshot(context, snapshot.id - 1)
+    for snapshot in sorted(last.values(), key=lambda s: s.id):
+        if is_detached(context, snapshot):
+            continue
+        try:
+            _write_record(context, snapshot)
+        except StorageError as error:
+            if snapshot.id > expiring[0].id:
+                return snapshot.id
+            raise StorageError(
+                error.path,
+                f"the last commit of user {snapshot.commit_user!r} cannot be recorded, so snapshot {snapshot.id} stays",
+                hint="free space or repair the storage, and expire again",
+            ) from error
+    return first_staying
+
+
+def delete_records_after(context: TableContext, snapshot_id: int) -> None:
+    """Delete the records of commits that a rollback to this snapshot removes; only one to an expired tag has such."""
+    for recorded in _read_records(context):
+        if recorded.id > snapshot_id:
+            context.files.delete([_record_path(context.paths, recorded.commit_user)])
+
+
+def replace_records(source: TableContext, target: TableContext, first: int) -> None:
+    """Copy the records of a branch to another one, which takes over its state from a snapshot on."""
+    for recorded in _read_records(target):
+        taken = find_snapshot(source, recorded.id) if recorded.id >= first else recorded
+        if taken is None or not taken.is_same(recorded):
+            target.files.delete([_record_path(target.paths, recorded.commit_user)])
+    for recorded in _read_records(source):
+        _write_record(target, recorded)
+
+
+def _read_records(context: TableContext) -> list[Snapshot]:
+    directory = join_path(context.paths.metadata_root, _DIRECTORY)
+    names = [status.name for status in context.files.list(directory) if status.name.startswith(_PREFIX)]
+    records = [_read_record(context, join_path(directory, name)) for name in names]
+    return [recorded for recorded in records if recorded is not None]
+
+
+def _write_record(context: TableContext, snapshot: Snapshot) -> None:
+    path = _record_path(context.paths, snapshot.commit_user)
+    recorded = _read_record(context, path)
+    if recorded is None or recorded.time_millis <= snapshot.time_millis:
+        context.files.replace(path, snapshot_to_json(snapshot))
+
+
+def _read_record(context: TableContext, path: str) -> Snapshot | None:
+    try:
+        return snapshot_from_json(context.files.read(path, SNAPSHOT_FILE.max_bytes), path)
+    except NotFound:
+        return None
+
+
+def _record_path(paths: TablePaths, commit_user: str) -> str:
+    digest = hashlib.sha256(commit_user.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return join_path(paths.metadata_root, _DIRECTORY, f"{_PREFIX}{digest}")
 
 
 def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
@@ -119,3 +290,36 @@ def find_published_since(
 
 def _find_previous(context: TableContext, snapshot_id: int) -> Snapshot | None:
     return find_snapshot(context, snapshot_id - 1) if snapshot_id > 1 else None
+
+
+def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBatch) -> bool:
+    """Return whether the table has a batch of a stream, under whose user no other job commits.
+
+    Raises InvalidRequest if the stream and the table do not belong together, or the history does not show the batch.
+    """
+    check_same_table(context)
+    last = find_last_commit(context, commit_user)
+    first = _read_oldest_snapshot(context) if last is None else None
+    return is_batch_committed(context.table.table_name, batch, last, first)
+
+
+def check_batch_can_repeat(context: TableContext, commit_user: str, batch: StreamBatch) -> None:
+    """Refuse a batch of `foreachBatch`, whose identifiers the caller chooses, if it may have expired unrecorded."""
+    check_same_table(context)
+    if find_last_commit(context, commit_user) is None:
+        check_history_reaches(context.table.table_name, batch, _read_oldest_snapshot(context))
+
+
+def _read_oldest_snapshot(context: TableContext) -> Snapshot | None:
+    """Return the oldest snapshot; a table whose oldest one expires during the read does not look like an empty one."""
+    while (first_id := earliest_snapshot_id(context)) is not None:
+        first = find_snapshot(context, first_id)
+        if first is not None:
+            return first
+    return None
+
+
+def describe_stream_target(context: TableContext) -> StreamTarget:
+    """Return what identifies a table as the target of a stream."""
+    first = load_first_schema(context.engine, context.paths)
+    return StreamTarget.of(context.table.location, context.table.branch, first, context.schema)

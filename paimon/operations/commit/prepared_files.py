@@ -1,23 +1,158 @@
-"""Check that the files of a commit still exist, if they were written long before it.
+"""The files that writers prepared: check before a commit that they exist, and delete those that no commit published.
 
-A removal of orphan files deletes files that no snapshot references for a day. A commit that names such a file would be
-acknowledged, and its rows would be lost. Most commits follow their files within seconds, so one question for the oldest
-file is enough for them: its time is the storage's, whatever the clocks of the writers show.
+Source: `TableCommitImpl.abort`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain, takewhile
 from operator import itemgetter
 
-from paimon.domain.commit.entries import data_files, file_paths
+from paimon.domain.commit.entries import check_paths, data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict
-from paimon.operations.commit.abort import list_prepared_paths
-from paimon.operations.metadata.table_identity import check_same_table
+from paimon.domain.commit.request import CommitRequest
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitNotVisible,
+    CommitOverwritten,
+    CommitUncertain,
+    PaimonError,
+    TableDropped,
+    TableReplaced,
+)
+from paimon.domain.manifest.entries import IndexManifestEntry
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.operations.commit.base import CommitBase
+from paimon.operations.commit.history import is_committed, iterate_snapshots
+from paimon.operations.metadata.delete_files import delete_empty_directories, delete_files
+from paimon.operations.metadata.manifests import index_path, read_manifest, read_manifest_list
+from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
+
+
+def abort(
+    context: TableContext,
+    messages: Sequence[CommitMessage],
+    commit_user: str,
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
+    is_before: Callable[[Snapshot], bool] | None = None,
+) -> tuple[str, ...]:
+    """Delete the files of messages that will never be committed; return the deleted paths.
+
+    Do not call this for a commit whose outcome is uncertain: that commit may still be published. `is_before` identifies
+    a snapshot older than the files, and ends the search for references. Without it all snapshots are read. A commit
+    that was published keeps its files.
+    """
+    check_paths(messages, (context.table.location, *context.table.allowed_roots))
+    try:
+        with suppress(TableReplaced):  # the snapshots of the new table do not name these files
+            if commit_identifier != BATCH_COMMIT_IDENTIFIER and is_committed(context, commit_user, commit_identifier):
+                return ()
+        referenced = _referenced_names(context, commit_user, is_before or (lambda _: False))
+        is_dropped = False
+    except TableDropped:
+        referenced, is_dropped = set(), True
+    paths_to_delete = list_prepared_paths(context.table, messages, referenced)
+    if paths_to_delete:
+        delete_files(context.engine, paths_to_delete)
+    if is_dropped:  # writers made the directories again, and a rename to this name needs the place
+        delete_empty_directories(context.engine, context.table.location)
+    return tuple(paths_to_delete)
+
+
+def list_prepared_paths(
+    table: TableDefinition, messages: Sequence[CommitMessage], kept: Collection[str] = ()
+) -> list[str]:
+    """Return the paths of all files that the writers of these messages created, without the names in `kept`."""
+    paths = [
+        path
+        for message in messages
+        for file in data_files(message)
+        if file.file_name not in kept
+        for path in file_paths(message, file)
+    ]
+    new_index = [e for m in messages for e in _new_index_files(m)]
+    return paths + [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
+
+
+def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bool:
+    """Return whether the files of messages must be kept after their commit failed with this error.
+
+    They are kept if the commit was or may have been published, and if `resolve_commit` would commit them again.
+    """
+    if isinstance(error, (CommitUncertain, CommitNotVisible)):
+        return True
+    if isinstance(error, (TableDropped, TableReplaced)):
+        return error.snapshot_id is not None
+    if not isinstance(error, CommitOverwritten) or not isinstance(error.request, CommitRequest):
+        return False
+    lost = {file.file_name for message in error.request.messages for file in data_files(message)}
+    return any(file.file_name in lost for message in messages for file in data_files(message))
+
+
+@contextmanager
+def abort_on_failure(
+    context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot | None
+) -> Iterator[None]:
+    """Abort the messages if the block, which prepares them, fails for any reason.
+
+    The block may append to `messages`. `seen` is a snapshot that existed before the first of their files was written.
+    """
+    try:
+        yield
+    except BaseException:
+        abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
+        raise
+
+
+@contextmanager
+def abort_on_refusal(
+    context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot | None
+) -> Iterator[None]:
+    """Abort the messages if the block, which commits them, raises an error of this library.
+
+    After an interrupt or a foreign error the files are kept, because the snapshot may still reach the storage. If it
+    never does, the files are orphans. `seen` is a snapshot that existed before the first of the files was written.
+    """
+    try:
+        yield
+    except PaimonError as error:
+        if not is_still_needed(messages, error):
+            abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
+        raise
+
+
+def _new_index_files(message: CommitMessage) -> tuple[IndexManifestEntry, ...]:
+    return (*message.data.new_index_files, *message.compact.new_index_files)
+
+
+def _referenced_names(context: TableContext, commit_user: str, is_before: Callable[[Snapshot], bool]) -> set[str]:
+    history = iterate_snapshots(context)
+    newest = next(history, None)
+    if newest is None:
+        return set()
+    live = CommitBase(context, newest).read_live_files(lambda _: True)
+    names = {e.file.file_name for e in live} | _index_names(context, newest)
+    for snapshot in takewhile(lambda s: not is_before(s), chain([newest], history)):
+        if snapshot.commit_user == commit_user:
+            names |= _delta_names(context, snapshot) | _index_names(context, snapshot)
+    return names
+
+
+def _index_names(context: TableContext, snapshot: Snapshot) -> set[str]:
+    return {e.file_name for e in CommitBase(context, snapshot).index_files}
+
+
+def _delta_names(context: TableContext, snapshot: Snapshot) -> set[str]:
+    lists = [n for n in (snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if n]
+    metas = [m for name in lists for m in read_manifest_list(context, name)]
+    return {e.file.file_name for m in metas for e in read_manifest(context, m.file_name)}
+
 
 _FRESH_MILLIS = 3_600_000
 """Younger files are not looked for. It is far below a day, because the local clock may differ from the storage's."""

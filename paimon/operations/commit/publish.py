@@ -1,19 +1,125 @@
-"""Publish a snapshot, and determine for certain whether it is in the history.
-
-Invariant: the decisions are those of `paimon.domain.commit.publishing`. After an unknown outcome nothing is deleted.
+"""Publish a snapshot, determine for certain whether it is in the history, and take it back if the table is gone.
 
 Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` checks and then renames.
 """
 
 from __future__ import annotations
 
-from paimon.domain.commit.publishing import Place, Seen, Step, decide_next_step
-from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError
+from enum import Enum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.commit.publishing import Place, Seen, Step, decide_next_step, decide_place, is_built_on
+from paimon.domain.errors import (
+    CommitUncertain,
+    CorruptTable,
+    NotFound,
+    PaimonError,
+    StorageError,
+    TableDropped,
+    TableReplaced,
+)
+from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.lineage import find_place
-from paimon.operations.metadata.snapshots import find_snapshot
+from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.operations.metadata.manifests import read_live_columns, read_manifest, read_manifest_list, to_entries
+from paimon.operations.metadata.schemas import check_same_table, find_missing_table
+from paimon.operations.metadata.snapshots import (
+    find_snapshot,
+    list_branch_directories,
+    read_earliest_hint,
+    snapshot_ids,
+    tags,
+    write_hint,
+)
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
+
+
+def find_place(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> Place:
+    """Decide where a published snapshot belongs whose base no longer exists."""
+    ids = snapshot_ids(context)
+    candidates = (find_snapshot(context, i) for i in ids if i > snapshot.id)
+    later = next((candidate for candidate in candidates if candidate is not None), None)
+    index_before = base.index_manifest if base else None
+    descends = None if later is None else is_descendant(context, later, snapshot, index_before)
+    stored = find_snapshot(context, snapshot.id)
+    return decide_place(
+        descends,
+        is_oldest=bool(ids) and ids[0] >= snapshot.id,
+        is_newest=bool(ids) and ids[-1] == snapshot.id,
+        is_next_adjacent=None if later is None else later.id == snapshot.id + 1,
+        still_exists=stored is not None and stored.identity == snapshot.identity,
+    )
+
+
+def is_detached(context: TableContext, snapshot: Snapshot) -> bool:
+    """Return whether an existing snapshot is certainly detached, because its id was used and expired before.
+
+    The next snapshot was built without it. If there is no next snapshot, the history begins later: the EARLIEST hint is
+    written after all earlier snapshots are deleted.
+    """
+    next_snapshot = find_snapshot(context, snapshot.id + 1)
+    if next_snapshot is not None:
+        return is_descendant(context, next_snapshot, snapshot, snapshot.index_manifest) is False
+    first = read_earliest_hint(context)
+    return first is not None and first > snapshot.id
+
+
+def can_have_been_detached(context: TableContext, base: Snapshot | None) -> bool:
+    """Return whether a snapshot that lost against another one may have existed as a detached snapshot for some time.
+
+    This is possible if the history begins after `base` (None: after the first snapshot). It is true, too, if this
+    cannot be read.
+    """
+    if base is not None:
+        return find_snapshot(context, base.id) is None
+    try:
+        first = find_snapshot(context, 1)
+        return first is None or is_detached(context, first)
+    except (StorageError, CorruptTable, NotFound):
+        return True
+
+
+def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
+    """Return the snapshots that are certainly detached, oldest first; in a table without any, one snapshot is read.
+
+    Raise CorruptTable if a manifest list of a snapshot that still exists is missing or damaged.
+    """
+    found: list[Snapshot] = []
+    for snapshot_id in snapshot_ids(context):
+        snapshot = find_snapshot(context, snapshot_id)
+        if snapshot is None:  # expired since it was listed
+            continue
+        try:
+            if not is_detached(context, snapshot):
+                break
+        except CorruptTable:
+            if find_snapshot(context, snapshot_id) == snapshot:
+                raise
+            continue  # expired since it was read
+        found.append(snapshot)
+    return found
+
+
+def is_descendant(context: TableContext, later: Snapshot, snapshot: Snapshot, index_before: str | None) -> bool | None:
+    """Return whether a later snapshot contains the changes of an earlier one; None if the files do not show it.
+
+    `index_before` is the name of the index manifest before the earlier snapshot.
+    """
+    base_manifests = read_manifest_list(context, later.base_manifest_list)
+    added = read_manifest_list(context, snapshot.delta_manifest_list)
+    names = {meta.file_name for meta in base_manifests}
+    if added and all(meta.file_name in names for meta in added):
+        return True
+    delta = [entry for meta in added for entry in read_manifest(context, meta.file_name)]
+    live = read_live_columns(context, base_manifests)
+    wanted = pa.array(sorted({entry.file.file_name for entry in delta}), pa.string())
+    named = pc.is_in(live.files.field("_FILE_NAME"), wanted).to_numpy(zero_copy_only=False).astype(bool)
+    found = {entry.identity for entry in to_entries(live.filter(named))}
+    return is_built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)
+
 
 _TRIES = 5
 _FIRST_WAIT_MILLIS = 5
@@ -122,3 +228,91 @@ def _read_with_retries(context: TableContext, snapshot_id: int) -> Snapshot | Pa
         context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
         stored = try_read_snapshot(context, snapshot_id)
     return stored
+
+
+class _Left(Enum):
+    """What is left of a snapshot in the directory of the table."""
+
+    NOTHING = "taken back"
+    MOVED = "not found: dropped or renamed with its table"
+    IN_USE = "still there"
+
+
+def confirm_same_table(context: TableContext, snapshot: Snapshot) -> None:
+    """Check that a published snapshot is in the table that was opened; otherwise take it back.
+
+    Raise TableDropped or TableReplaced if it is not: the commit must not be acknowledged. Raise CommitUncertain if the
+    storage does not show it.
+    """
+    reason = ""
+    for attempt in range(_TRIES):
+        if attempt:
+            context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
+        try:
+            check_same_table(context)
+        except (TableDropped, TableReplaced) as missing:
+            raise _withdraw(context, missing, snapshot.id, snapshot.identity) from None
+        except PaimonError as error:
+            reason = error.message
+        else:
+            return
+    raise CommitUncertain(
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        f"snapshot {snapshot.id} is published, but the first schema of the table cannot be read: {reason}",
+        snapshot_id=snapshot.id,
+        identity=snapshot.identity,
+    )
+
+
+def explain_failure(context: TableContext, error: PaimonError) -> PaimonError:
+    """Return why an attempt failed: the error that says that the table is gone, or the error itself."""
+    missing = None if isinstance(error, (TableDropped, TableReplaced)) else find_missing_table(context)
+    if missing is None:
+        return error
+    if isinstance(error, CommitUncertain) and error.snapshot_id is not None:
+        return _withdraw(context, missing, error.snapshot_id, error.identity)
+    return missing
+
+
+def _withdraw(
+    context: TableContext, missing: TableDropped | TableReplaced, snapshot_id: int, identity: str | None
+) -> TableDropped | TableReplaced:
+    """Take a snapshot back if possible, and return the error that says what is left of it."""
+    try:
+        left = _take_back(context, snapshot_id, identity)
+    except PaimonError:
+        left = _Left.IN_USE
+    if left is _Left.NOTHING:
+        return missing
+    return (TableDropped if left is _Left.MOVED else type(missing))(context.table.location, snapshot_id)
+
+
+def _take_back(context: TableContext, snapshot_id: int, identity: str | None) -> _Left:
+    with context.engine.snapshots.lock(context.paths):
+        stored = try_read_snapshot(context, snapshot_id)
+        if isinstance(stored, PaimonError):
+            return _Left.IN_USE
+        if stored is None or stored.identity != identity:
+            return _Left.MOVED
+        if _is_used(context, stored):
+            return _Left.IN_USE
+        before = find_snapshot(context, snapshot_id - 1) if snapshot_id > 1 else None
+        delete_newest_snapshot(context, snapshot_id)
+        if before is not None:
+            write_hint(context, context.paths.latest_hint, before.id)
+        if find_snapshot(context, snapshot_id + 1) is None:
+            return _Left.NOTHING
+        # Without a lock, another commit was built on it meanwhile; its history must not have a gap.
+        context.files.put_if_absent(context.paths.snapshot(snapshot_id), snapshot_to_json(stored))
+    return _Left.IN_USE
+
+
+def _is_used(context: TableContext, snapshot: Snapshot) -> bool:
+    """Return whether another commit was built on the snapshot, or a tag or another branch has a copy of it."""
+    if find_snapshot(context, snapshot.id + 1) is not None:
+        return True
+    names = {MAIN_BRANCH, *list_branch_directories(context.engine, context.paths)} - {context.table.branch}
+    copies = [tag.snapshot for tag in tags(context)]
+    copies += [s for n in sorted(names) if (s := find_snapshot(context.at_branch(n), snapshot.id)) is not None]
+    return any(copy.is_same(snapshot) for copy in copies)

@@ -21,8 +21,8 @@ from paimon.operations.compact.unit import UnitWork
 from paimon.operations.compact.work import BucketWork
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.data_files.working_vectors import WorkingVectors
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 

@@ -12,7 +12,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.index_manifest import find_deletion_files
+from paimon.operations.metadata.manifests import find_deletion_files
 from paimon.operations.table_context import TableContext
 
 _JAVA_HINT = "compact this table with Java's Paimon"

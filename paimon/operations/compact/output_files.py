@@ -15,8 +15,8 @@ from attrs import evolve
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.paths import join_path
 from paimon.operations.data_files.file_layout import FileLayout
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.table_context import TableContext
 
 

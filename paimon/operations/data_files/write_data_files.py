@@ -24,7 +24,7 @@ from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.file_layout import FileLayout
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.ports.engine import Engine
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, WrittenFile

@@ -27,11 +27,12 @@ from paimon.domain.maintenance.snapshot_expiry import (
     has_decoupled_changelogs,
 )
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.recorded_commits import record_last_commits
+from paimon.operations.commit.history import record_last_commits
 from paimon.operations.expire.decoupled_changelogs import decouple_changelogs
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_snapshots
 from paimon.operations.expire.references import Reference, read_all_references, read_branches, read_nearby_references
 from paimon.operations.metadata.consumers import earliest_consumer_snapshot
+from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import (
     earliest_snapshot_id,
     find_snapshot,
@@ -40,7 +41,6 @@ from paimon.operations.metadata.snapshots import (
     snapshot_ids,
     write_hint,
 )
-from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 
 _BATCH_SNAPSHOTS = 50

@@ -27,8 +27,8 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.index_manifest import index_path
 from paimon.operations.metadata.manifests import (
+    index_path,
     read_data_manifests,
     read_index_manifest,
     read_live_entries,

@@ -23,13 +23,13 @@ from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 from paimon.domain.manifest.entry_columns import Mask
 from paimon.domain.paths import check_within, join_path
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.lineage import find_detached_snapshots
+from paimon.operations.commit.publish import find_detached_snapshots
 from paimon.operations.expire.files_to_delete import delete_empty_directories
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference, list_unfinished_branches, read_all_references, read_branches
 from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.storage_time import OlderThan, find_newest_millis, probe_storage_millis
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus

@@ -48,8 +48,7 @@ from paimon.operations.fsck.index_checks import HashIndexCheck, KeyCheck, check_
 from paimon.operations.fsck.reference_checks import Metadata, MetadataCheck, ReferenceCheck
 from paimon.operations.fsck.states import Findings, State, check_stream_readers, find_states
 from paimon.operations.metadata.manifests import read_live_entries
-from paimon.operations.metadata.schemas import latest_schema, load_schema
-from paimon.operations.metadata.table_identity import on_same_table
+from paimon.operations.metadata.schemas import latest_schema, load_schema, on_same_table
 from paimon.operations.metadata.type_proof import TypeProof
 from paimon.operations.table_context import TableContext
 

@@ -30,7 +30,7 @@ from paimon.operations.buckets.key_bootstrap import open_key_store, plan_key_spl
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.fsck.states import Findings, State, to_fault
-from paimon.operations.metadata.index_manifest import find_deletion_files, index_path
+from paimon.operations.metadata.manifests import find_deletion_files, index_path
 from paimon.operations.table_context import TableContext
 from paimon.ports.key_stores import KeyStore, Places
 

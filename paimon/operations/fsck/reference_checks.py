@@ -23,8 +23,12 @@ from paimon.domain.paths import check_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.operations.expire.references import ReferencedPart
 from paimon.operations.fsck.states import Findings, State, to_fault
-from paimon.operations.metadata.index_manifest import index_path
-from paimon.operations.metadata.manifests import read_index_manifest, read_manifest_columns, read_manifest_list
+from paimon.operations.metadata.manifests import (
+    index_path,
+    read_index_manifest,
+    read_manifest_columns,
+    read_manifest_list,
+)
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 

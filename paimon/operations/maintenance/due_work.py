@@ -19,8 +19,8 @@ from paimon.operations.expire.expire_changelogs import count_expirable_changelog
 from paimon.operations.expire.expire_partitions import expire_partitions, find_expired_partitions
 from paimon.operations.expire.expire_snapshots import expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import find_orphan_files, remove_orphans
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.storage_time import OlderThan
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.refs.consumers import expire_consumers, find_old_consumers
 from paimon.operations.refs.tags import expire_tags, find_expired_tags
 from paimon.operations.table_context import TableContext

@@ -1,4 +1,4 @@
-"""Delete files of a table, and drop them from the cache.
+"""Delete files of a table and drop them from the cache, and undo the effects of a block that fails.
 
 Invariant: a file that is deleted through this module is no longer cached by the engine. The cache of a long-lived
 process contains only what the table contains.
@@ -6,7 +6,8 @@ process contains only what the table contains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from paimon.ports.engine import Engine
@@ -43,3 +44,13 @@ def _delete_chunk(engine: Engine, paths: Sequence[str]) -> int:
     """Delete files, and return their number."""
     engine.files.delete(paths)
     return len(paths)
+
+
+@contextmanager
+def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
+    """Call `undo`, which removes what the block created, if the block raises."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise

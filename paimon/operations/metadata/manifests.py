@@ -13,19 +13,29 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from paimon.domain.errors import CorruptTable, NotFound
-from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entries import (
+    DELETION_VECTORS,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+    ManifestFileMeta,
+)
 from paimon.domain.manifest.entry_codec import entry_from_record, manifest_from_record
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.index_codec import index_entry_from_record
 from paimon.domain.manifest.merge import check_added_once, mark_live
 from paimon.domain.manifest.stored_record import Record
+from paimon.domain.paths import check_stored_segment, check_within, join_path
+from paimon.domain.scan.assemble import BucketKey
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.splits import DeletionFile
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import WHOLE_BYTES
 
 T = TypeVar("T")
-
 _KINDS = tuple(FileKind)
 _COLUMNS = "columns"
 _META_BYTES, _ENTRY_BYTES = 300, 1_000
@@ -193,3 +203,42 @@ def _read_bytes(engine: Engine, path: str, size: int | None) -> bytes:
     if size is not None and size != len(data):
         raise CorruptTable(path, f"has {len(data)} bytes, but the table records {size}")
     return data
+
+
+def find_deletion_files(context: TableContext, snapshot: Snapshot) -> Mapping[BucketKey, Mapping[str, DeletionFile]]:
+    """Return the location of each deletion vector, by partition and bucket, then by name of the data file.
+
+    Data files without a vector are missing.
+    """
+    if snapshot.index_manifest is None:
+        return {}
+    source = context.paths.manifest(snapshot.index_manifest)
+    found: dict[BucketKey, dict[str, DeletionFile]] = {}
+    for entry in read_index_manifest(context, snapshot.index_manifest):
+        if entry.kind is FileKind.DELETE:
+            continue
+        if entry.index_type != DELETION_VECTORS:
+            if entry.deletion_vectors:
+                raise CorruptTable(source, f"contains deletion vectors in an index of type {entry.index_type!r:.80}")
+            continue
+        path = index_path(context.table, entry, source)
+        files = found.setdefault((entry.partition, entry.bucket), {})
+        for vector in entry.deletion_vectors or ():
+            if vector.data_file in files:
+                raise CorruptTable(source, f"names two deletion vectors for data file {vector.data_file!r}")
+            files[vector.data_file] = DeletionFile(path, vector)
+    return found
+
+
+def index_path(table: TableDefinition, entry: IndexManifestEntry, source: str) -> str:
+    """Return the path of an index file: the external path, or in the bucket or index directory, as the options say.
+
+    `source` is the file that names the index file, for error messages. Raises `CorruptTable` if the path lies outside
+    the table and its allowed roots.
+    """
+    if entry.external_path is not None:
+        return check_within(entry.external_path, (table.location, *table.allowed_roots), source)
+    if table.options.index_file_in_data_file_dir:
+        directory = BucketPaths.of(table).directory(entry.partition, entry.bucket)
+        return join_path(directory, check_stored_segment(entry.file_name, source))
+    return table.paths.index(entry.file_name, source)

@@ -18,7 +18,7 @@ from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
 from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
-from paimon.operations.metadata.table_identity import check_table_exists
+from paimon.operations.metadata.schemas import check_table_exists
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
@@ -282,3 +282,22 @@ def _describe_ids(ids: Sequence[int]) -> str:
     if not ids:
         return "the table has no snapshot"
     return f"available are {ids[0]} to {ids[-1]}"
+
+
+@contextmanager
+def check_unexpired(context: TableContext, snapshot: Snapshot | None, hint: str) -> Iterator[None]:
+    """Raise SnapshotExpired if the block, which reads a snapshot, fails because that expired or was rolled back.
+
+    `hint` states what the caller can do then. If the snapshot still exists, the error of the block is unchanged.
+    """
+    try:
+        yield
+    except (CorruptTable, StorageError) as error:
+        found = None if snapshot is None else find_snapshot(context, snapshot.id)
+        if snapshot is None or (found is not None and found.is_same(snapshot)):
+            raise
+        raise SnapshotExpired(
+            f"Snapshot {snapshot.id} of table {context.table.table_name!r} expired, or was rolled back, while it was "
+            "read",
+            hint=f"{hint}; raise 'snapshot.time-retained' if this occurs often",
+        ) from error

@@ -11,8 +11,7 @@ import numpy as np
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.index_manifest import find_deletion_files
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
+from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_columns
 from paimon.operations.table_context import TableContext
 
 

@@ -38,8 +38,8 @@ from paimon.domain.schema.rules.layout import UNAWARE
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.index_manifest import find_deletion_files
 from paimon.operations.metadata.manifests import (
+    find_deletion_files,
     read_data_manifests,
     read_delta_list,
     read_manifest_columns,

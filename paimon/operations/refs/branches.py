@@ -22,15 +22,14 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.expire.references import list_branch_names
-from paimon.operations.metadata.schemas import schema_ids
+from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.operations.metadata.schemas import on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import (
     list_branch_directories,
     load_tag,
     snapshot_ids,
 )
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.refs.replace_history import copy_file, replace_history
 from paimon.operations.refs.rollback import drop_changelog
 from paimon.operations.table_context import TableContext

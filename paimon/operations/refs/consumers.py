@@ -17,9 +17,9 @@ from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.json_text import dump_json
 from paimon.domain.paths import STATE_SUFFIX
 from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
 from paimon.operations.metadata.storage_time import OlderThan, find_newest_metadata_millis, read_storage_millis
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import FileStatus
 

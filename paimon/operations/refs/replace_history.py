@@ -21,8 +21,7 @@ from __future__ import annotations
 from paimon.domain.errors import CommitConflict, InvalidRequest, NotFound
 from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.last_commits import forget_last_commit
-from paimon.operations.commit.recorded_commits import replace_records
+from paimon.operations.commit.history import forget_last_commit, replace_records
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import (

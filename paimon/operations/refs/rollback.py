@@ -15,9 +15,9 @@ from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
-from paimon.operations.commit.last_commits import forget_last_commit
+from paimon.operations.commit.history import delete_records_after, forget_last_commit
 from paimon.operations.commit.publish import delete_newest_snapshot
-from paimon.operations.commit.recorded_commits import delete_records_after
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
     load_snapshot,
@@ -27,7 +27,6 @@ from paimon.operations.metadata.snapshots import (
     tags,
     write_hint,
 )
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.metadata.type_proof import check_restored_values
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,

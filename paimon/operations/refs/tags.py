@@ -24,6 +24,7 @@ from paimon.domain.whitespace import is_blank
 from paimon.operations.compact.zones import to_local_millis
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_tag
 from paimon.operations.expire.references import Reference, read_changelog_references, read_nearby_references
+from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_first_snapshot,
     find_snapshot,
@@ -35,7 +36,6 @@ from paimon.operations.metadata.snapshots import (
     tags,
 )
 from paimon.operations.metadata.storage_time import OlderThan, read_storage_millis
-from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome

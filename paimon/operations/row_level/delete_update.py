@@ -20,15 +20,14 @@ from paimon.domain.assignment.expression import (
     columns_of,
 )
 from paimon.domain.commit.message import ReadState
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
-from paimon.operations.commit.abort import abort_on_refusal
-from paimon.operations.commit.read_snapshot import check_unexpired
-from paimon.operations.commit.request import CommitRequest, CommitResult
-from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.metadata.table_identity import check_same_table
+from paimon.operations.commit.prepared_files import abort_on_refusal
+from paimon.operations.metadata.schemas import check_same_table
+from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.projection import bind_predicate
 from paimon.operations.row_level.row_id_deletes import selects_partitions, write_row_id_deletes

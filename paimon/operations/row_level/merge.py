@@ -18,6 +18,7 @@ from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeA
 from paimon.domain.assignment.merge_sql import MergeNames, bind_condition, bind_expression, parse_on
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.commit.message import CommitMessage, ReadState
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
@@ -28,9 +29,8 @@ from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import format_type
-from paimon.operations.commit.abort import abort_on_refusal
-from paimon.operations.commit.read_snapshot import check_unexpired
-from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.commit.prepared_files import abort_on_refusal
+from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.row_level.delete_update import compute_late_input, to_expression
 from paimon.operations.table_context import TableContext

@@ -28,7 +28,7 @@ from paimon.domain.row.values import to_values
 from paimon.domain.types.arrow import arrow_schema, arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.merge import BoundMerge, MergeRequest, WrittenMerge
 from paimon.operations.row_level.merge_match import KeyRange, Matching, name_source
 from paimon.operations.row_level.write_merge import write_merge

@@ -19,6 +19,7 @@ from paimon.domain.assignment.expression import ColumnDefault
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.commit.message import CommitMessage, ReadState
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
@@ -31,13 +32,12 @@ from paimon.domain.schema.rules.row_level import check_deletable, check_numberab
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
-from paimon.operations.commit.abort import abort_on_refusal
-from paimon.operations.commit.read_snapshot import check_unexpired
-from paimon.operations.commit.request import CommitRequest
+from paimon.operations.commit.prepared_files import abort_on_refusal
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.read.evaluate import evaluate_condition
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import Projection, ReadPlan, bind_predicate, select_fields

@@ -31,7 +31,7 @@ from paimon.operations.data_files.deletion_vector_files import (
     read_bucket_vectors,
     write_vectors,
 )
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates

@@ -42,8 +42,8 @@ from paimon.domain.types.system_columns import ROW_ID, SEQUENCE_NUMBER
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.read.plan import plan_scan

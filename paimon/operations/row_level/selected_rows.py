@@ -37,7 +37,7 @@ from paimon.operations.data_files.deletion_vector_files import (
 )
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.evaluate import evaluate_condition, evaluate_expression
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import select_fields

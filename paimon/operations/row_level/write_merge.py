@@ -23,7 +23,7 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.row_level.merge import BoundMerge, WrittenMerge
 from paimon.operations.row_level.merge_changes import (

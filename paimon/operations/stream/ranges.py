@@ -18,9 +18,8 @@ from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.domain.types.data_types import DataType
-from paimon.operations.metadata.schemas import load_first_schema, load_schema
+from paimon.operations.metadata.schemas import check_same_table, load_first_schema, load_schema
 from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
-from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
 from paimon.operations.stream.begin import find_progressed_start, protect_start
 from paimon.operations.stream.progress import Progress

@@ -16,8 +16,8 @@ from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
 from paimon.operations.stream.begin import find_progressed_start, protect_start
 from paimon.operations.stream.progress import Progress

@@ -21,8 +21,8 @@ from paimon.domain.paths import join_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.operations.data_files.deletion_vector_files import IndexChange, delete_index_files
 from paimon.operations.data_files.file_layout import FileLayout
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.restore import BucketStates

@@ -11,16 +11,15 @@ from attrs import evolve, frozen
 from paimon.domain.commit.entries import data_files
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.publishing import CommitStatus, Place, Seen, commit_status_at, commit_status_of_identifier
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, NotFound
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.abort import list_prepared_paths
 from paimon.operations.commit.history import find_last_commit, iterate_user_snapshots
-from paimon.operations.commit.lineage import find_place, is_detached
-from paimon.operations.commit.publish import try_read_snapshot
-from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.commit.prepared_files import list_prepared_paths
+from paimon.operations.commit.publish import find_place, is_detached, try_read_snapshot
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
+from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
-from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written, show_rows
 from paimon.operations.write.row_visibility import collect_written_level_0

@@ -12,6 +12,7 @@ from itertools import count, takewhile
 from attrs import evolve
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import (
     CommitConflict,
     CommitOverwritten,
@@ -24,12 +25,11 @@ from paimon.domain.errors import (
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.abort import abort, abort_on_refusal
+from paimon.operations.commit.checks import LateRowsFound
 from paimon.operations.commit.commit import SafeSnapshot, call_callbacks_again, commit
 from paimon.operations.commit.history import iterate_user_snapshots
-from paimon.operations.commit.late_rows import LateRowsFound
-from paimon.operations.commit.lineage import is_detached
-from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.commit.prepared_files import abort, abort_on_refusal
+from paimon.operations.commit.publish import is_detached
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext

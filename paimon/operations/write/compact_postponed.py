@@ -27,10 +27,9 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import VALUE_KIND
-from paimon.operations.commit.abort import abort_on_failure, abort_on_refusal
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.commit.history import iterate_snapshots
-from paimon.operations.commit.read_snapshot import check_unexpired
+from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
 from paimon.operations.compact.compact import (
     CompactResult,
     compact,
@@ -42,9 +41,9 @@ from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.partition_condition import bind_partition_condition
 from paimon.operations.compact.work import check_external_paths
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.manifests import read_delta_list, read_manifest
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 

@@ -19,12 +19,12 @@ from paimon.domain.json_text import LONG_MAX
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.commit.abort import list_prepared_paths
-from paimon.operations.commit.late_rows import list_numbered_files
+from paimon.operations.commit.checks import list_numbered_files
+from paimon.operations.commit.prepared_files import list_prepared_paths
 from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.table_context import TableContext
 
 

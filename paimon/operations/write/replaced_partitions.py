@@ -15,8 +15,7 @@ from paimon.domain.partition.partition_path import format_partition_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.operations.buckets.key_bootstrap import plan_key_splits, read_key_places
 from paimon.operations.buckets.key_index import KeyIndex
-from paimon.operations.commit.read_snapshot import check_unexpired
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
 from paimon.operations.table_context import TableContext
 
 

@@ -20,6 +20,7 @@ from paimon.domain.commit.conflicts.level_order import check_level_order
 from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import compact_change
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitUncertain, PaimonError, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
@@ -27,14 +28,13 @@ from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.scan_plan import ScanKind
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.abort import abort, list_prepared_paths
 from paimon.operations.commit.attempt import build_retry_policy
-from paimon.operations.commit.request import CommitRequest
+from paimon.operations.commit.prepared_files import abort, list_prepared_paths
 from paimon.operations.compact.bucket_work import compact_bucket
 from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.work import BucketWork, plan_bucket_work
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext

@@ -18,9 +18,9 @@ from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.schema.bucket_mode import BucketMode
-from paimon.operations.commit.abort import abort_on_failure
+from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.selected_rows import (
     BucketMatches,
     SelectedChange,

@@ -30,7 +30,7 @@ from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.splits import DataSplit
 from paimon.operations.data_files.deletion_vector_files import BucketVectors
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.merge_changes import (
     FileChanges,
     compute_insert_rows,

@@ -26,7 +26,7 @@ from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
 from paimon.engines import engine_for, location_of
-from paimon.operations.commit.stream_batches import (
+from paimon.operations.commit.history import (
     check_batch_can_repeat,
     check_stream_batch,
     describe_stream_target,

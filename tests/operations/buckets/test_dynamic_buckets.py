@@ -24,7 +24,7 @@ from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.domain.types.data_types import BigIntType, VarCharType
 from paimon.operations.buckets.bucket_assigner import BucketAssigner
-from paimon.operations.commit.manifests import ManifestWriter
+from paimon.operations.commit.manifest_writer import ManifestWriter
 from paimon.operations.metadata.manifests import read_index_manifest
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import MemoryBudget

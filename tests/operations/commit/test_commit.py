@@ -22,10 +22,10 @@ from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, FileSo
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
-from paimon.operations.commit.abort import abort
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
 from paimon.operations.commit.history import is_committed
+from paimon.operations.commit.prepared_files import abort
 from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine

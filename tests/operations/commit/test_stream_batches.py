@@ -13,8 +13,8 @@ import paimon
 from paimon.domain.commit.stream_batches import PLAN_HASH, StreamBatch
 from paimon.domain.errors import InvalidRequest
 from paimon.operations.commit import commit as commit_module
-from paimon.operations.commit import stream_batches
-from paimon.operations.commit.stream_batches import check_stream_batch
+from paimon.operations.commit import history
+from paimon.operations.commit.history import check_stream_batch
 from paimon.operations.metadata.snapshots import earliest_snapshot_id
 from paimon.operations.table_context import TableContext
 from paimon.table_write import commit_messages
@@ -108,6 +108,6 @@ def test_a_snapshot_that_expires_during_the_check_does_not_make_a_batch_new(
         table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
         return found
 
-    monkeypatch.setattr(stream_batches, "earliest_snapshot_id", expire_after_listing)
+    monkeypatch.setattr(history, "earliest_snapshot_id", expire_after_listing)
     with pytest.raises(InvalidRequest, match="snapshots begin with 4"):
         check_stream_batch(table.context, USER, StreamBatch(0))

@@ -11,8 +11,7 @@ from support.tables import create_table
 import paimon
 from paimon.domain.errors import Unsupported
 from paimon.domain.manifest.entries import ManifestEntry
-from paimon.operations.metadata.index_manifest import find_deletion_files
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_entries
 
 COLUMNS = "k INT NOT NULL, v STRING"
 

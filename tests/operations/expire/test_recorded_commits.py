@@ -13,7 +13,7 @@ import paimon
 from paimon.domain.commit.publishing import CommitStatus
 from paimon.domain.commit.stream_batches import PLAN_HASH, StreamBatch
 from paimon.domain.errors import InvalidRequest, StorageError
-from paimon.operations.commit.stream_batches import check_stream_batch
+from paimon.operations.commit.history import check_stream_batch
 from paimon.ports.files import FileIO
 from paimon.testing.faulty_files import Fault, FaultyFiles
 

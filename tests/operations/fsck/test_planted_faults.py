@@ -23,7 +23,7 @@ from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.stats.stats_codec import to_simple_stats
 from paimon.domain.types.data_types import IntType, VarCharType
-from paimon.operations.commit.manifests import ManifestWriter
+from paimon.operations.commit.manifest_writer import ManifestWriter
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_live_entries
 from paimon.operations.table_context import TableContext
 
