@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paimon.domain.predicate.field_paths import find_column
-from paimon.sql.run.column_names import name_columns
+from paimon.sql.run.expressions import name_columns
 
 COLUMNS = ("Id", "price", "V", "alike", "Alike")
 

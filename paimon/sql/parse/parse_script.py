@@ -12,7 +12,6 @@ from attrs import frozen
 from paimon.domain.errors import PaimonError, Unsupported, did_you_mean
 from paimon.sql.parse.lexer import StatementReader, split_statements
 from paimon.sql.parse.parse_catalogs import CATALOG_READERS, parse_call
-from paimon.sql.parse.parse_merge import MERGE_READERS
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_rows import ROW_READERS
 from paimon.sql.parse.parse_tables import REFUSED_READERS, TABLE_READERS
@@ -113,7 +112,6 @@ _READERS: Mapping[tuple[str, ...], Read] = {
     **CATALOG_READERS,
     **TABLE_READERS,
     **ROW_READERS,
-    **MERGE_READERS,
 }
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""
 _OTHER_STATEMENTS = frozenset(

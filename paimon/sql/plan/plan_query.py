@@ -33,10 +33,9 @@ from paimon.scan import Scan
 from paimon.source_reads import SnapshotRead, find_reads
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
-from paimon.sql.plan.check_columns import check_subquery_columns
 from paimon.sql.plan.count_from_metadata import plan_from_metadata
-from paimon.sql.plan.pushdown_columns import find_columns
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
+from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
 from paimon.sql.session import Session
 from paimon.system_table import SystemScan, SystemTable
 

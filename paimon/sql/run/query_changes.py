@@ -33,7 +33,7 @@ from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.parse_rows import is_default
 from paimon.sql.parse.statements import Delete, Query, TableName, Update
 from paimon.sql.plan.plan_query import NumberedTable, PlannedQuery, plan_query, query_engine
-from paimon.sql.run.statement_run import StatementRun
+from paimon.sql.run.result import StatementRun
 
 if TYPE_CHECKING:
     from paimon.merge_builder import MergeBuilder, MergeResult

@@ -1,15 +1,16 @@
-"""The result of a statement: its rows in all forms, and as a table of text.
+"""What a statement gets and returns: its context while it runs, and its rows in all forms, also as a table of text.
 
 Invariant: the rows of a query are computed when they are requested, from the snapshots that its planning selected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from attrs import evolve, frozen
 
 from paimon.display.notebook import NotebookDisplay, read_or_explain
 from paimon.display.text_table import ELLIPSIS, to_text_columns, to_text_lines
@@ -17,6 +18,7 @@ from paimon.domain.errors import PaimonError
 from paimon.domain.secrets import mask_statement
 from paimon.results import Results, first_rows
 from paimon.source_reads import SourceReads, find_reads
+from paimon.sql.session import Session
 
 if TYPE_CHECKING:
     from paimon.sql.plan.plan_query import PlannedQuery
@@ -155,3 +157,34 @@ def split_lines(rows: pa.Table) -> pa.Table:
     texts = [text or "" for text in rows[0].to_pylist()]
     lines = [line for text in texts for line in text.split("\n")]
     return rows if len(lines) == len(texts) else pa.table({rows.column_names[0]: lines})
+
+
+@frozen(eq=False)
+class StatementRun:
+    """One statement that runs."""
+
+    # Read and changed by the statement
+    session: Session
+    text: str
+    # Tabular data that queries read by name
+    frames: Mapping[str, Any]
+
+    def renew(self) -> StatementRun:
+        """Return the statement as it is when it runs again: frames that read tables have the newest rows."""
+        found = {name: find_reads(frame).again for name, frame in self.frames.items()}
+        frames = {name: frame if (again := found[name]) is None else again() for name, frame in self.frames.items()}
+        return evolve(self, frames=frames)
+
+    def to_result(self, columns: Mapping[str, Sequence[object]], schema: pa.Schema | None = None) -> SqlResult:
+        """Return rows, whose columns are texts unless a schema is given."""
+        types = schema or pa.schema([(name, pa.string()) for name in columns])
+        return self.to_rows(pa.table({name: list(columns[name]) for name in types.names}, schema=types))
+
+    def to_rows(self, rows: pa.Table) -> SqlResult:
+        """Return rows as the result of the statement."""
+        return SqlResult(self.text, rows.schema, rows)
+
+
+def report(run: StatementRun, sentence: str) -> SqlResult:
+    """Return the result of a statement without rows: one sentence about what it did."""
+    return run.to_result({"result": [sentence]})

@@ -1,6 +1,7 @@
 """Run INSERT, UPDATE, DELETE and MERGE INTO.
 
-Invariant: each statement is one commit of the table, and INSERT casts each column to the type of the table.
+Invariant: each statement is one commit of the table, and INSERT casts each column to the type of the table. A cast
+value fits the column, or the cast fails.
 """
 
 from __future__ import annotations
@@ -13,27 +14,25 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.domain.commit.message import ReadState
-from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.predicate.zero_order import equate_zeros, is_floating
 from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.nested_types import all_types
-from paimon.domain.types.type_text import quote_identifier, quote_text
+from paimon.domain.types.type_text import format_type, quote_identifier, quote_text
 from paimon.operations.row_level.delete_update import LateInput
 from paimon.source_reads import SourceReads, find_reads
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
-from paimon.sql.run.column_names import name_columns
-from paimon.sql.run.engine_types import to_engine_type
+from paimon.sql.run.expressions import SubqueryError, has_subquery, name_columns, read_assignment, read_condition
 from paimon.sql.run.query_changes import change_by_query, merge_query
-from paimon.sql.run.result import SqlResult
-from paimon.sql.run.statement_run import StatementRun
-from paimon.sql.run.subqueries import SubqueryError, has_subquery, read_assignment, read_condition
+from paimon.sql.run.result import SqlResult, StatementRun
 from paimon.table_write import WriteResult, retry_source
 
 if TYPE_CHECKING:
@@ -43,6 +42,25 @@ if TYPE_CHECKING:
 _REPORT = pa.schema([("rows", pa.int64()), ("snapshot", pa.int64())])
 _MERGE_REPORT = pa.schema([(name, pa.int64()) for name in ("inserted", "updated", "deleted", "snapshot")])
 _EVERY_ROW = "TRUE"
+_ENGINE_TYPES: dict[type[DataType], str] = {
+    dt.BooleanType: "BOOLEAN",
+    dt.TinyIntType: "TINYINT",
+    dt.SmallIntType: "SMALLINT",
+    dt.IntType: "INTEGER",
+    dt.BigIntType: "BIGINT",
+    dt.FloatType: "FLOAT",
+    dt.DoubleType: "DOUBLE",
+    dt.DateType: "DATE",
+    dt.TimeType: "TIME",
+    dt.CharType: "VARCHAR",
+    dt.VarCharType: "VARCHAR",
+    dt.BinaryType: "BLOB",
+    dt.VarBinaryType: "BLOB",
+    dt.BlobType: "BLOB",
+    dt.LocalZonedTimestampType: "TIMESTAMPTZ",
+}
+_ENGINE_TIMESTAMPS = {0: "TIMESTAMP_S", 1: "TIMESTAMP_MS", 2: "TIMESTAMP_MS", 3: "TIMESTAMP_MS"}
+"""The names of types in DuckDB's SQL."""
 
 
 def insert_rows(run: StatementRun, statement: Insert, table: Table | None = None) -> SqlResult:
@@ -106,7 +124,7 @@ class _CastRows:
         static = statement.partition or {}
         fields = {column.name: column for column in table.table_schema.fields}
         casts += [
-            f"CAST({_to_literal(value)} AS {to_engine_type(fields[name].type)}) AS {quote_identifier(name)}"
+            f"CAST({_to_literal(value)} AS {_to_engine_type(fields[name].type)}) AS {quote_identifier(name)}"
             for name, value in static.items()
         ]
         aliases = ", ".join(f"c{i}" for i in range(len(given)))
@@ -142,7 +160,31 @@ def _cast(name: str, found: pa.DataType, wanted: DataType, in_tasks: bool) -> st
         name = f"round_even({name}, 0)" if pa.types.is_floating(found) else name
     if isinstance(wanted, FloatType) and in_tasks and not pa.types.is_integer(found):
         wanted = DoubleType()
-    return f"CAST({name} AS {to_engine_type(wanted)})"
+    return f"CAST({name} AS {_to_engine_type(wanted)})"
+
+
+def _to_engine_type(kind: DataType) -> str:
+    """Return the name of the type in DuckDB's SQL; raise `Unsupported` if SQL cannot create values of the type."""
+    plain = _ENGINE_TYPES.get(type(kind))
+    if plain is not None:
+        return plain
+    match kind:
+        case dt.DecimalType(precision=p, scale=s):
+            return f"DECIMAL({p}, {s})"
+        case dt.TimestampType(precision=p):
+            return _ENGINE_TIMESTAMPS.get(p, "TIMESTAMP" if p <= 6 else "TIMESTAMP_NS")
+        case dt.ArrayType(element=e):
+            return f"{_to_engine_type(e)}[]"
+        case dt.VectorType(element=e, length=n):
+            return f"{_to_engine_type(e)}[{n}]"
+        case dt.MapType(key=k, value=v):
+            return f"MAP({_to_engine_type(k)}, {_to_engine_type(v)})"
+        case dt.MultisetType(element=e):
+            return f"MAP({_to_engine_type(e)}, INTEGER)"
+        case dt.RowType(fields=fields):
+            inner = ", ".join(f'"{f.name.replace(chr(34), chr(34) * 2)}" {_to_engine_type(f.type)}' for f in fields)
+            return f"STRUCT({inner})"
+    raise Unsupported(f"type {format_type(kind)} in INSERT", hint="write the rows with Table.write")
 
 
 def _select_columns(table: Table, names: Sequence[str], statement: Insert) -> list[DataField]:

@@ -1,22 +1,34 @@
-"""Run SHOW, DESCRIBE and CALL."""
+"""Run SHOW, DESCRIBE and CALL, and write the CREATE TABLE statement of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
-from paimon.domain.types.type_text import format_type, quote_identifier
-from paimon.procedures.registry import PROCEDURES, list_procedures
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.secrets import redact_option
+from paimon.domain.types.type_text import format_field, format_type, quote_identifier, quote_name, quote_text
+from paimon.procedures.arguments import bind_arguments
+from paimon.procedures.registry import (
+    HELP,
+    PROCEDURES,
+    REPAIR,
+    TABLE,
+    call_help,
+    call_procedure,
+    find_procedure,
+    list_procedures,
+    split_table_argument,
+)
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Call, Describe, Show, TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
-from paimon.sql.run.format_table import format_create_table
-from paimon.sql.run.result import SqlResult
-from paimon.sql.run.run_calls import run_call
-from paimon.sql.run.statement_run import StatementRun
-from paimon.sql.session import list_names
+from paimon.sql.run.result import SqlResult, StatementRun
+from paimon.sql.session import Session, list_names
 from paimon.system_table import SystemTable
 
 
@@ -91,7 +103,29 @@ def _show_options(run: StatementRun, statement: Show) -> SqlResult:
 def _show_create_table(run: StatementRun, statement: Show) -> SqlResult:
     table = run.session.open_table(TableName(statement.parts))
     name = tuple(table.name.split(".", 1))
-    return run.to_result({"statement": [format_create_table(name, table.table_schema)]})
+    return run.to_result({"statement": [_format_create_table(name, table.table_schema)]})
+
+
+def _format_create_table(name: Sequence[str], schema: TableSchema) -> str:
+    """Return a CREATE TABLE statement in Flink's dialect, in several lines and without a semicolon."""
+    lines = [f"  {format_field(column)}" for column in schema.fields]
+    if schema.primary_keys:
+        lines.append(f"  PRIMARY KEY ({_join_names(schema.primary_keys)}) NOT ENFORCED")
+    parts = [f"CREATE TABLE {'.'.join(map(quote_name, name))} (\n" + ",\n".join(lines) + "\n)"]
+    if schema.comment:
+        parts.append(f"COMMENT {quote_text(schema.comment)}")
+    if schema.partition_keys:
+        parts.append(f"PARTITIONED BY ({_join_names(schema.partition_keys)})")
+    if schema.options:
+        pairs = (
+            f"  {quote_text(key)} = {quote_text(redact_option(key, v))}" for key, v in sorted(schema.options.items())
+        )
+        parts.append("WITH (\n" + ",\n".join(pairs) + "\n)")
+    return "\n".join(parts)
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(map(quote_name, names))
 
 
 def _describe(run: StatementRun, statement: Describe) -> SqlResult:
@@ -127,7 +161,21 @@ def _describe(run: StatementRun, statement: Describe) -> SqlResult:
 
 
 def _call(run: StatementRun, statement: Call) -> SqlResult:
-    return run.to_rows(run_call(run.session, statement))
+    return run.to_rows(_call_procedure(run.session, statement))
+
+
+def _call_procedure(session: Session, statement: Call) -> pa.Table:
+    """Run a procedure, and return its result as rows."""
+    if statement.procedure == HELP:
+        return call_help(statement.positional, statement.named)
+    if statement.procedure == REPAIR:
+        bound = bind_arguments(REPAIR, (TABLE,), statement.positional, statement.named)
+        place = session.locate(tuple(bound["table"].split(".")))
+        return pa.table({"table": [place.catalog.repair_table(place.name).name]})
+    procedure = find_procedure(statement.procedure)
+    name, named = split_table_argument(procedure, statement.positional, statement.named)
+    table = session.distribute(session.open_table(TableName(tuple(name.split(".")))))
+    return call_procedure(table, procedure.name, (), named)
 
 
 _KINDS: Mapping[str, Callable[[StatementRun, Show], SqlResult]] = {

@@ -15,14 +15,12 @@ from paimon.ports.queries import QueryEngine
 from paimon.sql.parse.parse_script import ParsedStatement, parse_script
 from paimon.sql.parse.statements import CreateView, Delete, Explain, MergeWhen, Query, Statement, TableName, Update
 from paimon.sql.plan.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
+from paimon.sql.run.expressions import SubqueryError
 from paimon.sql.run.query_changes import build_change_query
-from paimon.sql.run.result import SqlResult, note_line
-from paimon.sql.run.run_catalogs import CATALOG_RUNNERS
+from paimon.sql.run.result import SqlResult, StatementRun, note_line, report
 from paimon.sql.run.run_rows import ROW_RUNNERS, find_changed_rows
 from paimon.sql.run.run_show import SHOW_RUNNERS
 from paimon.sql.run.run_tables import TABLE_RUNNERS
-from paimon.sql.run.statement_run import StatementRun, report
-from paimon.sql.run.subqueries import SubqueryError
 from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog, Workers
 
 _MOST_KNOWN_SCRIPTS = 100
@@ -237,7 +235,6 @@ _RUNNERS: Mapping[type, Any] = {
     Query: _run_query,
     CreateView: _create_view,
     Explain: _explain,
-    **CATALOG_RUNNERS,
     **TABLE_RUNNERS,
     **ROW_RUNNERS,
     **SHOW_RUNNERS,

@@ -1,36 +1,158 @@
-"""Run CREATE, ALTER, DROP and TRUNCATE TABLE."""
+"""Run CREATE, ALTER and DROP of catalogs, databases, tables, branches, tags and views, USE, SET and RESET."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
 
 from attrs import evolve
+from sqlglot import exp
 
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported, did_you_mean
 from paimon.domain.options.known_options import OPTIONS, canonical_key
+from paimon.domain.options.validate import check_options
 from paimon.domain.schema.changes import RemoveOption
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
+from paimon.ports.queries import QuerySource
 from paimon.sql.parse.statements import (
     AlterTable,
+    CreateCatalog,
+    CreateDatabase,
     CreateTable,
+    DropCatalog,
+    DropDatabase,
     DropPartitions,
     DropTable,
+    DropView,
     Insert,
     RenameTable,
+    ResetOption,
+    SetOption,
     TableName,
     Truncate,
+    Use,
 )
-from paimon.sql.plan.column_comments import find_column_comments
-from paimon.sql.plan.plan_query import describe_query, plan_query
-from paimon.sql.run.result import SqlResult
+from paimon.sql.plan.plan_query import ScanOrigin, describe_query, plan_query
+from paimon.sql.run.result import SqlResult, StatementRun, report
 from paimon.sql.run.run_rows import insert_rows, report_completed
-from paimon.sql.run.statement_run import StatementRun, report
-from paimon.sql.session import DEFAULT_DATABASE, TablePlace
+from paimon.sql.session import DEFAULT_DATABASE, OPTION_PREFIX, TablePlace
+from paimon.table import Table
 
-if TYPE_CHECKING:
-    from paimon.table import Table
+_STORAGE = "storage."
+"""The beginning of options of CREATE CATALOG for the file system."""
+_WITHOUT_EFFECT = ("execution.", "table.", "parallelism.", "sql-client.", "pipeline.", "state.", "taskmanager.")
+"""The beginnings of Flink's settings, which configure a cluster that there is not."""
+
+
+def _create_catalog(run: StatementRun, statement: CreateCatalog) -> SqlResult:
+    session, options = run.session, dict(statement.options)
+    if statement.name in session.catalogs:
+        if statement.exist_ok:
+            return report(run, f"Catalog {statement.name!r} exists.")
+        raise AlreadyExists("catalog", statement.name, hint="write CREATE CATALOG IF NOT EXISTS")
+    kind = options.pop("type", "paimon")
+    if kind != "paimon":
+        raise Unsupported(f"catalog type {kind!r}", hint="write 'type' = 'paimon'")
+    if "warehouse" not in options:
+        near = get_close_matches("warehouse", options, n=1)
+        hint = f"{near[0]!r} is unknown" if near else "give its path"
+        raise InvalidRequest("CREATE CATALOG needs the option 'warehouse'.", subject="warehouse", hint=hint)
+    if session.connect is None:
+        raise Unsupported("CREATE CATALOG in this catalog", hint="open the catalog with paimon.connect")
+    storage = {k.removeprefix(_STORAGE): options.pop(k) for k in list(options) if k.startswith(_STORAGE)}
+    arguments: dict[str, object] = {**options, **({"storage": storage} if storage else {})}
+    catalog = session.connect(str(arguments.pop("warehouse")), arguments)
+    catalog.create_database(DEFAULT_DATABASE, exist_ok=True)
+    session.catalogs[statement.name] = catalog
+    return report(run, f"Catalog {statement.name!r} is created for this session.")
+
+
+def _drop_catalog(run: StatementRun, statement: DropCatalog) -> SqlResult:
+    session = run.session
+    if statement.name not in session.catalogs:
+        if statement.missing_ok:
+            return report(run, f"There is no catalog {statement.name!r}.")
+        raise NotFound("catalog", statement.name, hint=did_you_mean(statement.name, session.catalogs))
+    if statement.name == session.catalog_name:
+        raise InvalidRequest(
+            f"Catalog {statement.name!r} is the current one.", subject=statement.name, hint="USE CATALOG another first"
+        )
+    del session.catalogs[statement.name]
+    return report(run, f"Catalog {statement.name!r} is removed from this session; its tables are unchanged.")
+
+
+def _use(run: StatementRun, statement: Use) -> SqlResult:
+    session, (first, *others) = run.session, statement.parts
+    if len(others) > 1:
+        raise InvalidRequest(f"{'.'.join(statement.parts)!r} is not the name of a database.", subject="USE")
+    is_catalog = statement.kind == "catalog" or (not others and not statement.kind and first in session.catalogs)
+    if is_catalog and not others:
+        session.catalog(first)
+        session.catalog_name, session.database = first, DEFAULT_DATABASE
+        return report(run, f"The current catalog is {first!r}.")
+    catalog_name, database = (first, others[0]) if others else (session.catalog_name, first)
+    known = session.catalog(catalog_name).databases()
+    if database not in known:
+        raise NotFound("database", database, hint=did_you_mean(database, known))
+    session.catalog_name, session.database = catalog_name, database
+    return report(run, f"The current database is {database!r}.")
+
+
+def _create_database(run: StatementRun, statement: CreateDatabase) -> SqlResult:
+    catalog, name = run.session.locate_database(statement.parts)
+    try:
+        catalog.create_database(name, exist_ok=statement.exist_ok)
+    except AlreadyExists as error:
+        raise AlreadyExists("database", name, hint="write CREATE DATABASE IF NOT EXISTS") from error
+    return report(run, f"Database {name!r} is created.")
+
+
+def _drop_database(run: StatementRun, statement: DropDatabase) -> SqlResult:
+    catalog, name = run.session.locate_database(statement.parts)
+    known = catalog.databases()
+    if statement.missing_ok and name not in known:
+        return report(run, f"There is no database {name!r}.")
+    tables = catalog.tables(name) if name in known else []
+    if tables and not statement.cascade:
+        message = f"Database {name!r} is not empty (number of tables: {len(tables)})."
+        raise InvalidRequest(message, subject=name, hint="add CASCADE to drop them too")
+    catalog.drop_database(name, cascade=statement.cascade, missing_ok=statement.missing_ok)
+    return report(run, f"Database {name!r} is dropped.")
+
+
+def _drop_view(run: StatementRun, statement: DropView) -> SqlResult:
+    views, key = run.session.views, statement.name.lower()
+    if key not in views:
+        if statement.missing_ok:
+            return report(run, f"There is no view {statement.name!r}.")
+        raise NotFound("view", statement.name, hint=did_you_mean(statement.name, views))
+    del views[key]
+    return report(run, f"View {statement.name!r} is dropped.")
+
+
+def _set_option(run: StatementRun, statement: SetOption) -> SqlResult:
+    key, value = statement.key, statement.value
+    if key.startswith(OPTION_PREFIX):
+        check_options({key.removeprefix(OPTION_PREFIX): value})
+        run.session.settings[key] = value
+        return report(run, f"All tables of this session have the option {key.removeprefix(OPTION_PREFIX)!r}.")
+    if key.startswith(_WITHOUT_EFFECT):
+        return report(run, f"Setting {key!r} of Flink has no effect here.")
+    hint = f"a table option begins with {OPTION_PREFIX!r}, such as '{OPTION_PREFIX}scan.snapshot-id'"
+    raise InvalidRequest(f"Setting {key!r} is not known.", subject=key, hint=hint)
+
+
+def _reset_option(run: StatementRun, statement: ResetOption) -> SqlResult:
+    settings = run.session.settings
+    if statement.key is None:
+        settings.clear()
+        return report(run, "All settings are removed.")
+    if statement.key not in settings:
+        raise NotFound("setting", statement.key, hint=did_you_mean(statement.key, settings))
+    del settings[statement.key]
+    return report(run, f"Setting {statement.key!r} is removed.")
 
 
 def _create_table(run: StatementRun, statement: CreateTable) -> SqlResult:
@@ -92,7 +214,7 @@ def _create_from_query(run: StatementRun, statement: CreateTable, place: TablePl
     assert statement.query is not None
     planned = plan_query(run.session, statement.query, run.frames)
     schema = describe_query(run.session, planned)
-    comments = find_column_comments(statement.query.tree, planned.sources)
+    comments = _find_column_comments(statement.query.tree, planned.sources)
     columns = [_to_column(column, comments.get(column.name.lower())) for column in fields_from_arrow(schema)]
     insert = Insert(TableName((place.catalog_name, place.database, place.table)), statement.query)
     try:
@@ -110,12 +232,50 @@ def _create_from_query(run: StatementRun, statement: CreateTable, place: TablePl
     return done if isinstance(done, SqlResult) else report_completed(run, done)
 
 
+def _find_column_comments(tree: exp.Expression, sources: Mapping[str, QuerySource]) -> dict[str, str]:
+    """Return the comments of the columns of a query, by column name in lower case; columns without one are left out.
+
+    Only a single SELECT passes them on, as in Spark. `sources` has what the query reads, by table name in the tree.
+    """
+    if not isinstance(tree, exp.Select):
+        return {}
+    tables = dict(_find_tables(tree, sources))
+    comments: dict[str, str] = {}
+    for projection in tree.expressions:
+        comments |= _find_comments(projection, tables)
+    return comments
+
+
+def _find_tables(tree: exp.Select, sources: Mapping[str, QuerySource]) -> Iterator[tuple[str, Sequence[DataField]]]:
+    """Yield the tables of FROM and of its joins, under the names that the query gives them."""
+    clauses = (*tree.args.values(), *(tree.args.get("joins") or ()))
+    tables = (clause.this for clause in clauses if isinstance(clause, exp.From | exp.Join))
+    for table in (table for table in tables if isinstance(table, exp.Table)):
+        source = sources.get(table.name)
+        origin = None if source is None else source.origin
+        if isinstance(origin, ScanOrigin) and isinstance(origin.table, Table):
+            yield table.alias_or_name.lower(), origin.table.table_schema.fields
+
+
+def _find_comments(projection: exp.Expression, tables: Mapping[str, Sequence[DataField]]) -> dict[str, str]:
+    column = projection.this if isinstance(projection, exp.Alias) else projection
+    if not isinstance(column, exp.Star | exp.Column):
+        return {}
+    qualifier = "" if isinstance(column, exp.Star) else column.table.lower()
+    fields = [field for name, columns in tables.items() if qualifier in ("", name) for field in columns]
+    if isinstance(column, exp.Star) or isinstance(column.this, exp.Star):
+        return {field.name.lower(): field.description for field in fields if field.description is not None}
+    found = [field.description for field in fields if field.name.lower() == column.name.lower()]
+    name = projection.alias_or_name.lower()
+    return {name: found[0]} if len(found) == 1 and found[0] is not None else {}
+
+
 def _to_column(column: DataField, comment: str | None) -> DataField:
     """Return a column of a query as one of a table; whether it may be null is not known."""
     return evolve(column, type=column.type.with_nullable(True), description=comment)
 
 
-def _alter(run: StatementRun, statement: AlterTable) -> SqlResult:
+def _alter_table(run: StatementRun, statement: AlterTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if statement.missing_ok and not _has_table(place):
         return report(run, f"There is no table {place.name!r}.")
@@ -134,7 +294,7 @@ def _check_reset_options(table: Table, statement: AlterTable) -> None:
             raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=near)
 
 
-def _rename(run: StatementRun, statement: RenameTable) -> SqlResult:
+def _rename_table(run: StatementRun, statement: RenameTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if statement.missing_ok and not _has_table(place):
         return report(run, f"There is no table {place.name!r}.")
@@ -146,7 +306,7 @@ def _rename(run: StatementRun, statement: RenameTable) -> SqlResult:
     return report(run, f"Table {place.name!r} has the name {'.'.join(new[-2:])!r}.")
 
 
-def _drop(run: StatementRun, statement: DropTable) -> SqlResult:
+def _drop_table(run: StatementRun, statement: DropTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if place.database not in place.catalog.databases() and not statement.missing_ok:
         raise NotFound("database", place.database)
@@ -164,18 +324,26 @@ def _drop_partitions(run: StatementRun, statement: DropPartitions) -> SqlResult:
     return report(run, f"Partitions of {table.name!r} are dropped (number of snapshots: {len(snapshots)}).")
 
 
-def _truncate(run: StatementRun, statement: Truncate) -> SqlResult:
+def _truncate_table(run: StatementRun, statement: Truncate) -> SqlResult:
     table = run.session.open_table(statement.name)
     table.overwrite(table.arrow_schema.empty_table(), {})
     return report(run, f"Table {table.name!r} is empty.")
 
 
 TABLE_RUNNERS: Mapping[type, Any] = {
+    CreateCatalog: _create_catalog,
+    DropCatalog: _drop_catalog,
+    Use: _use,
+    CreateDatabase: _create_database,
+    DropDatabase: _drop_database,
+    DropView: _drop_view,
+    SetOption: _set_option,
+    ResetOption: _reset_option,
     CreateTable: _create_table,
-    AlterTable: _alter,
-    RenameTable: _rename,
-    DropTable: _drop,
+    AlterTable: _alter_table,
+    RenameTable: _rename_table,
+    DropTable: _drop_table,
     DropPartitions: _drop_partitions,
-    Truncate: _truncate,
+    Truncate: _truncate_table,
 }
 """The function of each kind of statement."""

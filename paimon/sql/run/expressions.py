@@ -1,28 +1,51 @@
-"""Conditions and values of UPDATE and DELETE: subqueries run first, and their results become values.
+"""Prepare the conditions and values of UPDATE, DELETE and MERGE: names of columns, and subqueries that run first.
 
-Invariant: a result becomes a value of a predicate, never a part of a text.
+Invariant: the result of a subquery becomes a value of a predicate, never a part of a text.
 """
+
+# A statement has texts such as the condition of
+#
+#     DELETE FROM shop.orders o WHERE o.ID IN (SELECT id FROM refunds) AND o.price > (SELECT max(price) FROM offers)
+#
+# 1. `name_columns` edits the text by tokens, because only the table knows its columns: `o.ID` becomes `id`. Columns are
+#    named in any case, as in Spark; if two differ in case only, the exact name is needed. An expression has one table,
+#    so a qualifier (`o`, `orders`, `shop.orders`) says nothing more and goes, unless it is itself a column: then it
+#    means a nested field. A subquery has tables of its own, and its text stays.
+# 2. `read_condition` parses a text with a subquery, and runs each subquery that is an operand of AND, OR, NOT, IN,
+#    EXISTS or a comparison. The condition above becomes the predicate `id IN (3, 7) AND price > 99`, which prunes files
+#    as any other. A text without a subquery is not parsed here. `read_assignment` does the same for a new value, which
+#    is a subquery as a whole.
+# 3. Where that does not work, because a subquery names columns of the changed row, is inside an expression, or has too
+#    many rows, `SubqueryError` makes the caller take the longer way: a query finds the rows and their new values
+#    (`query_changes.py`).
+#
+# The texts are read again for each attempt to change rows (`_defer` in `run_rows.py`), so that a retry after a conflict
+# compares with the results of the newest snapshots.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+from attrs import frozen
 from sqlglot import exp
 
 from paimon.domain.assignment.expression import Constant
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Not, Or, Predicate
+from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.predicate.scalar_sql import HINT, convert_condition
 from paimon.domain.predicate.sql import PredicateDialect, column_path, parse_sql
+from paimon.domain.types.sql_tokens import Token
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import begins_subquery, parse_query
 from paimon.sql.parse.query_tree import DIALECT
 from paimon.sql.plan.plan_query import plan_query, query_engine
 from paimon.sql.plan.pushdown_predicates import OPERATORS
-from paimon.sql.run.statement_run import StatementRun
+from paimon.sql.run.result import StatementRun
 
 _ANY_HINT = "UPDATE and DELETE take any subquery"
 _MOST_VALUES = 100_000
@@ -150,3 +173,76 @@ def _read_at_most(reader: pa.RecordBatchReader, text: str) -> pa.Table:
             hint = f"use a condition with fewer values; {_ANY_HINT}"
             raise SubqueryError(f"Subquery {text!r} has more than {_MOST_VALUES:,} rows.", subject=text, hint=hint)
     return pa.Table.from_batches(batches, reader.schema)
+
+
+def name_columns(text: str, table: Sequence[str], columns: Sequence[str]) -> str:
+    """Return an expression in which columns have their names in the table, without a qualifier.
+
+    `table` has the alias, or the parts of the full name; it is removed. If it is also a column, it means a nested field
+    and stays.
+    """
+    result, copied = "", 0
+    for edit in _find_edits(text, StatementReader(text).tokens, [name.lower() for name in table], columns):
+        result += text[copied : edit.start] + edit.name
+        copied = edit.end
+    return result + text[copied:]
+
+
+@frozen
+class _Edit:
+    """The part of a text that a name takes the place of."""
+
+    start: int
+    end: int
+    name: str
+
+
+def _find_edits(text: str, tokens: Sequence[Token], table: list[str], columns: Sequence[str]) -> Iterator[_Edit]:
+    """Yield the edits of the paths outside of subqueries, in their order."""
+    lower = {name.lower() for name in columns}
+    place = depth = subquery_depth = 0
+    while place < len(tokens):
+        token = tokens[place]
+        if token.kind == "symbol":
+            depth += (token.text == "(") - (token.text == ")")
+        if subquery_depth and depth < subquery_depth:
+            subquery_depth = 0
+        if not subquery_depth and begins_subquery(tokens, place):
+            subquery_depth = depth
+        length = 0 if subquery_depth else _count_path_parts(tokens, place)
+        if length:
+            path = [tokens[place + 2 * part].text.lower() for part in range(length)]
+            skipped = _count_qualifier_parts(path, table, lower)
+            column = tokens[place + 2 * skipped]
+            if skipped:
+                yield _Edit(token.start, column.start, "")
+            following = tokens[place + 2 * length - 1] if place + 2 * length - 1 < len(tokens) else None
+            if following is None or (following.kind, following.text) != ("symbol", "("):  # else it is a function
+                yield from _correct_case(text, column, columns)
+        place += max(2 * length - 1, 1)
+
+
+def _correct_case(text: str, token: Token, columns: Sequence[str]) -> Iterator[_Edit]:
+    found = find_column(token.text, columns)
+    start = token.start + (token.kind == "quoted")
+    end = start + len(token.text)
+    if found is not None and found != token.text and text[start:end] == token.text:
+        yield _Edit(start, end, found)
+
+
+def _count_path_parts(tokens: Sequence[Token], place: int) -> int:
+    """Return how many names, separated by periods, begin here."""
+    parts = 0
+    while place < len(tokens) and tokens[place].kind in ("word", "quoted"):
+        parts += 1
+        if place + 1 >= len(tokens) or (tokens[place + 1].kind, tokens[place + 1].text) != ("symbol", "."):
+            break
+        place += 2
+    return parts
+
+
+def _count_qualifier_parts(path: Sequence[str], table: list[str], columns: set[str]) -> int:
+    """Return how many parts of a path name the table: the longest end of its name that leaves a column."""
+    if path[0] in columns:
+        return 0
+    return max((n for n in range(1, len(path)) if list(path[:n]) == table[-n:]), default=0)
