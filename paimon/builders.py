@@ -34,8 +34,8 @@ from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.prepared_files import abort
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.commit_written import commit_written, repeat_commit
-from paimon.operations.write.source import read_checked_rows
+from paimon.operations.write.commit_rows import commit_rows, repeat_commit
+from paimon.operations.write.input_rows import read_checked_rows
 from paimon.operations.write.writer import TableWriter
 from paimon.read_builder import BuilderDisplay
 from paimon.references import run_after_commit
@@ -326,7 +326,7 @@ class TableCommit(BuilderDisplay):
             ignore_empty=self.ignore_empty,
             renumbers=self.owns_messages,
         )
-        done = commit_written(self.context, request, self._safe)
+        done = commit_rows(self.context, request, self._safe)
         run_after_commit(self.context, done.snapshot_ids, identifier)
         return done
 

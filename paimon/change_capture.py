@@ -29,7 +29,7 @@ from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
 from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
-from paimon.operations.write.source import can_be_read_again, to_arrow_tables
+from paimon.operations.write.input_rows import can_be_read_again, to_arrow_tables
 from paimon.references import commit_user_of
 from paimon.table import Table
 from paimon.table_write import (

@@ -25,7 +25,7 @@ from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_postponed import compact_table
+from paimon.operations.write.compact_table import compact_table
 from paimon.references import Age, age_millis, before_millis, commit_user_of, to_older_than
 
 

@@ -29,13 +29,13 @@ from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
 from paimon.operations.metadata.manifests import read_data_manifests
-from paimon.operations.read.changes.incremental import find_incremental_range, plan_incremental_read
+from paimon.operations.read.changes.incremental import plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
-from paimon.operations.read.fallback import plan_with_fallback
+from paimon.operations.read.plan import plan_with_fallback
 from paimon.operations.read.projection import bind_predicate, build_output_schema, list_readable_fields
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
-from paimon.operations.read.time_travel import PinnedTable, pin_snapshot, selects_newest
+from paimon.operations.read.time_travel import PinnedTable, find_incremental_range, pin_snapshot, selects_newest
 from paimon.operations.table_context import TableContext
 from paimon.results import Results, first_rows
 from paimon.source_reads import SnapshotRead, SourceReads, find_reads

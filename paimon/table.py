@@ -27,7 +27,7 @@ from paimon.follow import Follow
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.expire.expire_partitions import drop_partitions
 from paimon.operations.rescale.rescale import RescaleResult
-from paimon.operations.write.commit_outcome import CommitOutcome, find_outcome, resolve_commit
+from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, resolve_commit
 from paimon.read_builder import ReadBuilder
 from paimon.references import Age, commit_user_of
 from paimon.row_level_table import RowLevelTable

@@ -8,7 +8,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_postponed import compact_table, plan_table_compaction
+from paimon.operations.write.compact_table import compact_table, plan_table_compaction
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 

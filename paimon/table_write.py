@@ -37,7 +37,7 @@ from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, 
 from paimon.operations.metadata.schemas import explain_missing_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.source import can_be_read_again, read_checked_rows
+from paimon.operations.write.input_rows import can_be_read_again, read_checked_rows
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 from paimon.source_reads import find_own_reads, stamp_messages

@@ -36,9 +36,8 @@ from paimon.operations.buckets.key_index import KeyIndex
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.prepare_rows import prepare_rows
-from paimon.operations.write.route import find_tasks, select_columns
-from paimon.operations.write.route_cross_partition import CrossPartitionRouting, find_addresses
+from paimon.operations.write.input_rows import prepare_rows
+from paimon.operations.write.route import CrossPartitionRouting, find_addresses, find_tasks, select_columns
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.tasks.shuffle import (
     ROWS_SCHEMA,

@@ -16,7 +16,7 @@ from support.golden_tables import golden_directory, sql
 
 import paimon
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.table_context import TableContext
 from paimon.table import Table

@@ -27,7 +27,7 @@ from paimon.domain.types.data_types import IntType, VarCharType
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.operations.table_context import TableContext
-from paimon.operations.write import compact_postponed
+from paimon.operations.write import compact_table
 from paimon.testing.memory_files import MemoryFiles
 from paimon.testing.strategies import MergingTable, fields_of, merging_tables, to_arrow_table
 from paimon.testing.strategies.histories import INSERT
@@ -96,7 +96,7 @@ def test_compacted_rows_are_those_of_one_write(made: MergingTable, rounds: list[
 
 
 def test_a_wrong_order_of_files_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact_postponed, "sort_postponed_files", lambda files, _: tuple(reversed(files)))
+    monkeypatch.setattr(compact_table, "sort_postponed_files", lambda files, _: tuple(reversed(files)))
     types = [IntType(nullable=False), VarCharType(1, nullable=False), *[IntType()] * 4, VarCharType(9)]
     fields = fields_of(types, ["k", "p", "s", "g", "a", "b", "t"])
     made = MergingTable(TableSchema(0, fields, len(fields) - 1, (), ("k",), {"bucket": "1"}), (INSERT,))

@@ -22,10 +22,10 @@ from paimon.domain.lsm.sorted_run import cut_into_sections
 from paimon.domain.merge.windows import cut_into_windows
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import IntType, VarCharType
-from paimon.operations.compact import work
+from paimon.operations.compact import plan_bucket
 from paimon.operations.read import merge_read
 from paimon.operations.rescale import partition_rewrite
-from paimon.operations.write import buckets, merge_tree
+from paimon.operations.write import buckets, row_writers
 from paimon.testing.strategies import MergingTable, fields_of
 from paimon.testing.strategies.histories import DELETE, INSERT
 
@@ -43,11 +43,11 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def deletes_are_dropped_on_every_level(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(work, "plan_unit", lambda *given: evolve(plan_unit(*given), drop_deletes=True))
+    patch.setattr(plan_bucket, "plan_unit", lambda *given: evolve(plan_unit(*given), drop_deletes=True))
 
 
 def keep_deletes_on_the_top_level(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(work, "plan_unit", lambda *given: evolve(plan_unit(*given), drop_deletes=False))
+    patch.setattr(plan_bucket, "plan_unit", lambda *given: evolve(plan_unit(*given), drop_deletes=False))
 
 
 def restart_sequence_numbers(patch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def restart_sequence_numbers(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_spilled_run_is_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(merge_tree, "cut_into_windows", lambda runs, keys, size: cut_into_windows(runs[:1], keys, size))
+    patch.setattr(row_writers, "cut_into_windows", lambda runs, keys, size: cut_into_windows(runs[:1], keys, size))
 
 
 def a_run_is_not_read(patch: pytest.MonkeyPatch) -> None:

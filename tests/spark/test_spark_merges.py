@@ -199,14 +199,14 @@ def test_a_merge_sees_rows_of_writers_that_commit_first(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
     table = make(tmp_path, layout)
-    commit = merge_module.commit_written
+    commit = merge_module.commit_rows
 
     def commit_second(*arguments: Any) -> Any:
-        monkeypatch.setattr(merge_module, "commit_written", commit)
+        monkeypatch.setattr(merge_module, "commit_rows", commit)
         table.update({"v": 100}, "id = 4")
         return commit(*arguments)
 
-    monkeypatch.setattr(merge_module, "commit_written", commit_second)
+    monkeypatch.setattr(merge_module, "commit_rows", commit_second)
     merge = paimon.spark.merge(lambda: paimon.spark.read(spark, table, where="id IN (4, 5)"), table, "id")
     assert merge.when_matched_update({"v": "source.v + 1"}).execute().updated == 2
     assert {row["id"]: row["v"] for row in table.scan(where="id IN (4, 5)").to_arrow().to_pylist()} == {4: 101, 5: 1}
@@ -214,7 +214,7 @@ def test_a_merge_sees_rows_of_writers_that_commit_first(
     def conflict(*_: Any) -> Any:
         raise CommitConflict("another user was first")
 
-    monkeypatch.setattr(merge_module, "commit_written", conflict)
+    monkeypatch.setattr(merge_module, "commit_rows", conflict)
     monkeypatch.setattr(merge_builder, "_ATTEMPTS", 2)
     with pytest.raises(CommitConflict, match="another user was first"):
         merge.when_matched_delete().execute()

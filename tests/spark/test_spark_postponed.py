@@ -12,7 +12,7 @@ from support.commit_tables import data_file
 import paimon
 import paimon.spark
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.write.compact_postponed import PartitionWork
+from paimon.operations.write.compact_table import PartitionWork
 from paimon.spark.maintenance.postponed import _share_files
 
 pytestmark = pytest.mark.spark

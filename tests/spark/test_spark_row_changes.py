@@ -120,14 +120,14 @@ def test_a_change_of_the_same_files_refuses_the_commit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
     table = make(tmp_path, layout)
-    commit = delete_update.commit_written
+    commit = delete_update.commit_rows
 
     def commit_second(*arguments: Any) -> Any:
-        monkeypatch.setattr(delete_update, "commit_written", commit)
+        monkeypatch.setattr(delete_update, "commit_rows", commit)
         table.delete("id = 4")
         return commit(*arguments)
 
-    monkeypatch.setattr(delete_update, "commit_written", commit_second)
+    monkeypatch.setattr(delete_update, "commit_rows", commit_second)
     with pytest.raises(CommitConflict):
         paimon.spark.update(table, {"s": "'new'"}, "id < 5", spark=spark)
     assert [r["s"] for r in read(table) if r["id"] < 5] == [None, "s2", "s1", "s3"]

@@ -11,7 +11,7 @@ from attrs import evolve
 import paimon.operations.buckets.bucket_assigner as bucket_assigner
 import paimon.operations.buckets.key_index as key_index
 import paimon.operations.commit.checks as on_base
-import paimon.operations.write.compact_postponed as compact_postponed
+import paimon.operations.write.compact_table as compact_postponed
 from paimon.domain.bucket.cross_partition_columnar import PlacedRows
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, ReadState
 from paimon.domain.schema.rules.layout import POSTPONED

@@ -17,12 +17,12 @@ import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
 import paimon.operations.commit.publish as withdraw
 import paimon.operations.compact.compact as compacting
-import paimon.operations.compact.work as work
+import paimon.operations.compact.plan_bucket as work
 import paimon.operations.expire.expire_snapshots as expiry
 import paimon.operations.expire.orphan_files as orphans
 import paimon.operations.metadata.snapshots as snapshot_listing
 import paimon.operations.read.time_travel as time_travel
-import paimon.operations.write.commit_written as commit_written
+import paimon.operations.write.commit_rows as commit_rows
 import paimon.operations.write.restore as restoring
 from paimon.adapters.cache import LruCache
 from paimon.adapters.executors.local import SerialExecutor
@@ -255,7 +255,7 @@ def _replace_unread_files() -> Patches:
 
 def _hide_acknowledged_rows() -> Patches:
     """A lost compaction is not planned again, although reads skip level 0."""
-    return [(commit_written, "must_show_rows", lambda table: False)]
+    return [(commit_rows, "must_show_rows", lambda table: False)]
 
 
 def _delete_data_before_snapshots() -> Patches:

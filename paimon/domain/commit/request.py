@@ -51,7 +51,7 @@ class CommitRequest:
     bucket_option: int | None = None
     # The snapshot from which rows were computed; later row changes by others, or a rollback, conflict
     read_state: ReadState | None = None
-    # `commit_written` may write level-0 files again, because no caller keeps the messages
+    # `commit_rows` may write level-0 files again, because no caller keeps the messages
     renumbers: bool = False
 
     @property

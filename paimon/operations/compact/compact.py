@@ -21,11 +21,10 @@ from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
-from paimon.operations.compact.bucket_work import compact_bucket
-from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
-from paimon.operations.compact.work import BucketWork, plan_bucket_work
-from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
+from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
+from paimon.operations.data_files.deletion_vectors import BucketVectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot

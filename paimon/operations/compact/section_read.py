@@ -22,8 +22,8 @@ from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.deletion_vectors import WorkingVectors
 from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
-from paimon.operations.data_files.working_vectors import WorkingVectors
 from paimon.operations.read.split import WINDOW_BYTES
 
 _MIN_ROWS = 256

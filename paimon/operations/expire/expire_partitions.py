@@ -20,9 +20,9 @@ from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.compact.zones import to_local_millis
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.metadata.storage_time import to_local_millis
 from paimon.operations.table_context import TableContext
 
 _UNKNOWN = np.iinfo(np.int64).min

@@ -16,9 +16,8 @@ from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions_if_due
 from paimon.operations.expire.expire_snapshots import expire_snapshots
 from paimon.operations.metadata.storage_time import OlderThan
-from paimon.operations.refs.auto_tags import create_batch_tag, create_due_tags
 from paimon.operations.refs.consumers import expire_consumers
-from paimon.operations.refs.tags import expire_tags
+from paimon.operations.refs.tags import create_batch_tag, create_due_tags, expire_tags
 from paimon.operations.table_context import TableContext
 
 

@@ -24,7 +24,7 @@ from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.refs.consumers import expire_consumers, find_old_consumers
 from paimon.operations.refs.tags import expire_tags, find_expired_tags
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_postponed import plan_table_compaction
+from paimon.operations.write.compact_table import plan_table_compaction
 
 _SCHEMA = pa.schema(
     [

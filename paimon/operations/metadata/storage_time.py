@@ -1,4 +1,4 @@
-"""Read the present time of the storage, by which the age of its files is measured.
+"""Read the present time of the storage, by which the age of its files is measured, and the wall clock of a time zone.
 
 Invariant: the age of a file is never the difference of the storage's time and the local clock, because either may be
 wrong. The time that is returned is not later than the storage's present time.
@@ -6,15 +6,19 @@ wrong. The time that is returned is not later than the storage's present time.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 from attrs import frozen
 
-from paimon.domain.errors import PaimonWarning, StorageError
+from paimon.domain.errors import InvalidRequest, PaimonWarning, StorageError
 from paimon.domain.paths import join_path
 from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
 _TOLERANCE_MILLIS = 60_000
@@ -88,3 +92,28 @@ def _warn_about_local_clock(context: TableContext, started: int, modified: int, 
         PaimonWarning,
         stacklevel=2,
     )
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?")
+
+
+def to_local_millis(engine: Engine, millis: int, zone: str | None = None) -> int:
+    """Convert epoch milliseconds to the wall clock of a time zone, by default that of this machine.
+
+    The result is the wall clock as epoch milliseconds, as if the zone were UTC.
+    """
+    name = (zone or "").strip()
+    if not name:
+        return millis + engine.clock.local_offset_millis(millis)
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return millis
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        minutes = int(offset[2]) * 60 + int(offset[3] or 0)
+        return millis + (minutes if offset[1] == "+" else -minutes) * 60_000
+    try:
+        there = datetime.fromtimestamp(millis / 1000, UTC).astimezone(ZoneInfo(name)).utcoffset()
+    except (ValueError, OSError, KeyError) as error:
+        hint = "use a name such as Asia/Shanghai, or an offset such as +08:00"
+        raise InvalidRequest(f"Time zone {name!r} is not known.", subject=name, hint=hint) from error
+    return millis + round(there.total_seconds() * 1000) if there else millis

@@ -9,7 +9,7 @@ from __future__ import annotations
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.fallback import plan_with_fallback
+from paimon.operations.read.plan import plan_with_fallback
 from paimon.operations.table_context import TableContext
 
 

@@ -33,8 +33,8 @@ from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.read.evaluate import evaluate_condition
-from paimon.operations.read.fallback import get_split_context
 from paimon.operations.read.merge_read import MergeRead, read_live_rows
+from paimon.operations.read.plan import get_split_context
 from paimon.operations.read.projection import (
     Projection,
     ReadPlan,

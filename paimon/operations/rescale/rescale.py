@@ -35,9 +35,9 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.commit.prepared_files import abort, is_still_needed
 from paimon.operations.compact.compact import compact, find_buckets
-from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.partition_condition import bind_partition_condition
-from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.compact.plan_bucket import check_compactable
+from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
 from paimon.operations.evolve import alter_table, load_at_newest_schema
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot

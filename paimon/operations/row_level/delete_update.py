@@ -39,7 +39,7 @@ from paimon.operations.row_level.selected_rows import (
     write_keyed_changes,
 )
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.commit_written import commit_written
+from paimon.operations.write.commit_rows import commit_rows
 
 
 @frozen(eq=False)
@@ -166,7 +166,7 @@ def _change_rows(
     read_state = ReadState.of(snapshot) if context.schema.primary_keys else None
     commit = evolve(request, messages=written.messages, read_state=request.read_state or read_state, renumbers=True)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
-        return RowChange(commit_written(context, commit), written.rows)
+        return RowChange(commit_rows(context, commit), written.rows)
 
 
 def to_expression(value: Any) -> Expression:

@@ -34,7 +34,7 @@ from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.row_level.delete_update import compute_late_input, to_expression
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.commit_written import commit_written
+from paimon.operations.write.commit_rows import commit_rows
 
 
 class MergeGroup(Enum):
@@ -280,4 +280,4 @@ def merge_source(
     )
     numbers = [written.counts.get(a, 0) for a in (MergeAction.INSERT, MergeAction.UPDATE, MergeAction.DELETE)]
     with abort_on_refusal(context, written.messages, commit_user, snapshot):
-        return MergeChange(commit_written(context, commit), *numbers)
+        return MergeChange(commit_rows(context, commit), *numbers)

@@ -33,7 +33,7 @@ from paimon.operations.row_level.merge import BoundMerge, MergeRequest, WrittenM
 from paimon.operations.row_level.merge_match import KeyRange, Matching, name_source
 from paimon.operations.row_level.write_merge import write_merge
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.source import to_arrow_tables
+from paimon.operations.write.input_rows import to_arrow_tables
 from paimon.ports.engine import Engine
 from paimon.ports.temp import TempStore
 

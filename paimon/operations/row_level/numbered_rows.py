@@ -33,8 +33,12 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
 from paimon.operations.commit.prepared_files import abort_on_refusal
-from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
-from paimon.operations.data_files.deletion_vectors import read_vector
+from paimon.operations.data_files.deletion_vectors import (
+    BucketVectors,
+    delete_index_files,
+    read_bucket_vectors,
+    read_vector,
+)
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import check_unexpired
@@ -52,7 +56,7 @@ from paimon.operations.row_level.selected_rows import (
     read_new_rows,
 )
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.commit_written import commit_written
+from paimon.operations.write.commit_rows import commit_rows
 from paimon.operations.write.writer import TableWriter
 
 _Rows: TypeAlias = tuple[pa.RecordBatch, npt.NDArray[np.int64]]
@@ -209,7 +213,7 @@ def change_numbered_rows(
         read_state=ReadState.of(snapshot),
     )
     with abort_on_refusal(context, written.messages, change.commit_user, snapshot):
-        return RowChange(commit_written(context, request), written.rows)
+        return RowChange(commit_rows(context, request), written.rows)
 
 
 def write_numbered_changes(

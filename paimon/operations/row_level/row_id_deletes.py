@@ -25,7 +25,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.row_level import check_deletable
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.system_columns import ROW_ID
-from paimon.operations.data_files.deletion_vector_files import (
+from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
     delete_index_files,
     read_bucket_vectors,

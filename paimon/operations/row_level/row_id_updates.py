@@ -40,9 +40,8 @@ from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID, SEQUENCE_NUMBER
 from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
@@ -51,7 +50,7 @@ from paimon.operations.read.projection import ReadPlan, select_fields
 from paimon.operations.read.split import read_split
 from paimon.operations.row_level.selected_rows import SelectedChange, WrittenChanges, apply_assignments
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.source import to_arrow_tables
+from paimon.operations.write.input_rows import to_arrow_tables
 
 RowIds = npt.NDArray[np.int64]
 ComputeColumns: TypeAlias = Callable[[pa.Table], pa.Table]

@@ -22,7 +22,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.source import to_arrow_tables
+from paimon.operations.write.input_rows import to_arrow_tables
 from paimon.operations.write.writer import TableWriter
 
 _Numbers = npt.NDArray[np.int64]

@@ -29,13 +29,13 @@ from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import LEVEL
-from paimon.operations.data_files.deletion_vector_files import (
+from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
     delete_index_files,
     read_bucket_vectors,
+    read_vector,
     write_vectors,
 )
-from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.evaluate import evaluate_condition, evaluate_expression

@@ -19,15 +19,14 @@ from paimon.domain.bucket.postponed import (
     to_postponed_files_table,
 )
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
-from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.data_files.write_data_files import FileLayout
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.append import AppendWriter
 from paimon.operations.write.buckets import Buckets
-from paimon.operations.write.committed import CommittedFiles
-from paimon.operations.write.restore import read_total_buckets
+from paimon.operations.write.restore import CommittedFiles, read_total_buckets
 from paimon.operations.write.route import Address, Codes, Routing, encode_partitions
+from paimon.operations.write.row_writers import AppendWriter
 
 _WRITER_ID_MASK = 2**31 - 1
 

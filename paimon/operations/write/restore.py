@@ -1,24 +1,34 @@
-"""Read the state of buckets from a snapshot: their files, sequence numbers, and the bucket count of partitions.
+"""Read the state of buckets from a snapshot, and follow the files of a writer's buckets from snapshot to snapshot.
 
 Invariant: only manifests that may contain the requested partitions are read, and new sequence numbers are larger than
-those of the bucket's files. Source: `AbstractFileStoreWrite`, `FileSystemWriteRestore`.
+those of the bucket's files. Source: `AbstractFileStoreWrite`, `FileSystemWriteRestore`, `Levels` (which assumes that no
+other process writes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from attrs import field, frozen
 
-from paimon.domain.manifest.entries import DataFileMeta, ManifestFileMeta
+from paimon.domain.commit.increments import files_after
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CorruptTable
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns
 from paimon.domain.manifest.manifest_stats import may_hold_partition
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.scan.assemble import group_by_bucket
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
+from paimon.operations.metadata.manifests import (
+    read_data_manifests,
+    read_live_columns,
+    read_manifest,
+    read_manifest_list,
+)
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import Address
 
@@ -127,3 +137,168 @@ def _find_largest_sequences(live: EntryColumns) -> dict[Address, int]:
     partitions, buckets = (codes[order][starts].tolist() for codes in (live.partitions, live.buckets))
     rows = zip(partitions, buckets, largest.tolist(), strict=True)
     return {Address(live.partition_rows[partition], bucket): number for partition, bucket, number in rows}
+
+
+_MAX_STEPS = 32
+"""If more snapshots than these are new, reading the newest one completely costs less."""
+
+
+@frozen(eq=False)
+class PreparedMessages:
+    """Commit messages that were prepared together, by bucket."""
+
+    messages: dict[Address, CommitMessage]
+
+    def is_shown_by(self, added: Collection[tuple[str, int]]) -> bool:
+        """Return whether a snapshot with these added files (name, level) contains the messages."""
+        return any(
+            (f.file_name, f.level) in added
+            for message in self.messages.values()
+            for f in (*message.data.new_files, *message.compact.compact_after)
+        )
+
+
+class CommittedFiles:
+    """Follow the table from snapshot to snapshot: a state machine.
+
+    `snapshot` is the newest one that was read; None before the first read and for an empty table. Without
+    `keeps_files`, only sequence numbers and numbers of buckets are read, from the first snapshot.
+    """
+
+    def __init__(self, context: TableContext, keeps_files: bool) -> None:
+        self._context = context
+        self._keeps_files = keeps_files
+        self._restorer: BucketStateReader | None = None
+        self._files: dict[Address, dict[str, DataFileMeta]] = {}
+        self._prepared: list[PreparedMessages] = []
+        self.snapshot: Snapshot | None = None
+
+    def restore(self, addresses: Sequence[Address]) -> BucketStates:
+        """Return the state of buckets that are new to the writer, and track their files from now on."""
+        found = self._find_files(addresses)
+        if self._keeps_files:
+            self._files |= {a: {f.file_name: f for f in found.files.get(a, ())} for a in addresses}
+        return found
+
+    def stop_tracking(self, address: Address) -> bool:
+        """Stop tracking this bucket. Return False if it must be tracked, because its state cannot be read again."""
+        if not self._keeps_files or self.is_awaiting_commit(address):
+            return False
+        self._files.pop(address, None)
+        return True
+
+    def advance(self) -> None:
+        """Read the snapshots up to the newest one.
+
+        Raise CorruptTable only if a manifest is damaged or missing although its snapshot exists; expiry is no error.
+        """
+        if self._restorer is None:
+            return
+        newest = latest_snapshot(self._context)
+        if newest == self.snapshot:
+            return
+        steps = self._find_steps(newest)
+        if steps is None:
+            self._restart(newest)
+            return
+        added: set[tuple[str, int]] = set()
+        try:
+            for entry in [entry for step in steps for entry in self._read_delta(step)]:
+                self._apply(entry, added)
+        except CorruptTable:
+            if all(self._exists(step) for step in steps):
+                raise
+            self._restart(latest_snapshot(self._context))
+            return
+        self._set_snapshot(newest)
+        self._drop_published(added)
+
+    def record_prepared(self, messages: Iterable[CommitMessage]) -> None:
+        """Record commit messages that the writer returned; they count until a snapshot contains them."""
+        by_bucket = {Address(m.partition, m.bucket): m for m in messages}
+        if by_bucket and self._keeps_files:
+            self._prepared.append(PreparedMessages(by_bucket))
+
+    def drop_prepared(self) -> None:
+        """Drop all recorded commit messages."""
+        self._prepared.clear()
+
+    def get_committed_names(self, address: Address) -> Collection[str]:
+        """Return the names of the files of a bucket in the newest known snapshot."""
+        return self._files.get(address, {}).keys()
+
+    def is_awaiting_commit(self, address: Address) -> bool:
+        """Return whether a commit message of this bucket is in no known snapshot yet."""
+        return any(address in handed.messages for handed in self._prepared)
+
+    def get_files(self, address: Address) -> dict[str, DataFileMeta]:
+        """Return the files of a bucket by name, including recorded commit messages."""
+        files = self._files.get(address, {})
+        for handed in self._prepared:
+            if message := handed.messages.get(address):
+                files = files_after(files, message.data, message.compact)
+        return files
+
+    def _find_files(self, addresses: Sequence[Address]) -> BucketStates:
+        if self._restorer is None:
+            self._set_snapshot(latest_snapshot(self._context))
+        while True:
+            assert self._restorer is not None
+            try:
+                return self._restorer.read_states(addresses)
+            except CorruptTable:
+                if self.snapshot is None or self._exists(self.snapshot):
+                    raise
+            # The snapshot expired during the read: continue with a newer one.
+            self._restart(latest_snapshot(self._context))
+
+    def _exists(self, snapshot: Snapshot) -> bool:
+        return find_snapshot(self._context, snapshot.id) == snapshot
+
+    def _set_snapshot(self, snapshot: Snapshot | None) -> None:
+        self.snapshot = snapshot
+        self._restorer = BucketStateReader(self._context, snapshot, self._keeps_files)
+
+    def _find_steps(self, newest: Snapshot | None) -> list[Snapshot] | None:
+        """Return the snapshots after the known one up to the newest; None if they do not continue the known one."""
+        known = self.snapshot
+        if newest is None or known is None or not known.id < newest.id <= known.id + _MAX_STEPS:
+            return None
+        found = [find_snapshot(self._context, i) for i in range(known.id, newest.id)]
+        chain = [s for s in found if s is not None]
+        if len(chain) < len(found) or chain[0].identity != known.identity:
+            return None
+        return [*chain[1:], newest]
+
+    def _read_delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        metas = read_manifest_list(self._context, snapshot.delta_manifest_list)
+        return [entry for meta in metas for entry in read_manifest(self._context, meta.file_name)]
+
+    def _apply(self, entry: ManifestEntry, added: set[tuple[str, int]]) -> None:
+        files = self._files.get(Address(entry.partition, entry.bucket))
+        if entry.kind is FileKind.ADD:
+            added.add((entry.file.file_name, entry.file.level))
+        if files is None:
+            return
+        known = files.get(entry.file.file_name)
+        if entry.kind is FileKind.ADD:
+            files[entry.file.file_name] = entry.file
+        elif known is not None and known.level == entry.file.level:
+            del files[entry.file.file_name]
+
+    def _drop_published(self, added: Collection[tuple[str, int]]) -> None:
+        """Drop the messages up to the last one that a snapshot contains.
+
+        Commits are in order, so earlier messages were published or lost before.
+        """
+        shown = [i for i, handed in enumerate(self._prepared) if handed.is_shown_by(added)]
+        if shown:
+            del self._prepared[: shown[-1] + 1]
+
+    def _restart(self, newest: Snapshot | None) -> None:
+        self._set_snapshot(newest)
+        assert self._restorer is not None
+        known = list(self._files)
+        self.restore(known)
+        names = {(f.file_name, f.level) for files in self._files.values() for f in files.values()}
+        self._drop_published(names)

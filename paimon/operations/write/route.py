@@ -14,25 +14,41 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from attrs import frozen
+import pyarrow.compute as pc
+from attrs import evolve, frozen
 
 from paimon.domain.bucket.bucket_columnar import compute_buckets
+from paimon.domain.bucket.hash_index import MAX_DYNAMIC_BUCKETS
+from paimon.domain.bucket.key_hashes import Hashes
 from paimon.domain.bucket.postponed import compute_first_buckets
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.conform import conform_to_fields
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.row.row_hash_columnar import serialize_rows
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.row.binary_row import deserialize
+from paimon.domain.row.kinds import RowKind
+from paimon.domain.row.row_hash_columnar import hash_rows, serialize_rows
+from paimon.domain.row.values import to_array
+from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.simple_stats import EMPTY_ROW
+from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import VALUE_KIND
+from paimon.operations.buckets.bucket_assigner import BucketAssigner
+from paimon.operations.buckets.key_bootstrap import plan_key_splits, read_key_places
+from paimon.operations.buckets.key_index import KeyIndex, RoutedRows
+from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
+from paimon.operations.table_context import TableContext
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 ReadBucketCounts: TypeAlias = Callable[[Collection[bytes]], Mapping[bytes, int]]
 """Returns the number of buckets of partitions."""
-
 _MAX_CODES_PER_ROW = 4
 """Codes up to this many times the number of rows are counted in an array; larger codes are hashed."""
 
@@ -180,3 +196,166 @@ def to_dense_codes(codes: Codes) -> tuple[Codes, Codes]:
     if present.all():
         return np.arange(len(present)), codes
     return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
+
+
+class DynamicRouting:
+    """Route rows to the buckets that an assigner chooses."""
+
+    def __init__(self, context: TableContext, assigner: BucketAssigner) -> None:
+        self._partition_fields = context.schema.partition_fields
+        self._key_fields = context.schema.key_fields
+        self._assigner = assigner
+
+    def route(self, table: pa.Table) -> tuple[list[Address], Codes]:
+        """Compute the addresses of rows; see `Routing.route`."""
+        partitions, codes = encode_partitions(table, self._partition_fields)
+        buckets = _map_partitions(partitions, codes, self._hash_keys(table), self._assigner.assign)
+        values, codes = to_dense_codes(codes * MAX_DYNAMIC_BUCKETS + buckets)
+        pairs = (divmod(value, MAX_DYNAMIC_BUCKETS) for value in values.tolist())
+        return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
+
+    def assign_task_ids(self, table: pa.Table) -> pa.Int32Array:
+        """Assign each conformed row to a parallel task, numbered below `dynamic-bucket.assigner-parallelism`."""
+        partitions, codes = encode_partitions(table, self._partition_fields)
+        tasks = _map_partitions(partitions, codes, self._hash_keys(table), self._assigner.find_tasks)
+        return from_numpy(tasks.astype(np.int32))
+
+    def _hash_keys(self, table: pa.Table) -> Hashes:
+        keys = [combine_column(table[f.name]) for f in self._key_fields]
+        return hash_rows(keys, [f.type for f in self._key_fields])
+
+
+def _map_partitions(
+    partitions: Sequence[bytes],
+    codes: Codes,
+    hashes: Hashes,
+    function: Callable[[bytes, Hashes], npt.NDArray[np.int16] | npt.NDArray[np.int64]],
+) -> Codes:
+    """Call a function with each partition and the hashes of its rows; return its numbers in the order of the rows."""
+    if len(partitions) == 1:
+        return function(partitions[0], hashes).astype(np.int64)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(partitions)))
+    found = np.empty(len(codes), np.int64)
+    for partition, rows in zip(partitions, np.split(order, ends[:-1]), strict=True):
+        found[rows] = function(partition, hashes[rows])
+    return found
+
+
+class TaskRouter:
+    """Route rows to parallel tasks so that each bucket has one task; each process may have its own router.
+
+    With `ignore_previous`, for overwrites, existing keys have no bucket. `counts` is for postponed tables, as in
+    `assign_task_ids`.
+    """
+
+    def __init__(
+        self,
+        context: TableContext,
+        tasks: int,
+        *,
+        ignore_previous: bool,
+        counts: Mapping[bytes, int] | None = None,
+    ) -> None:
+        self._table = context.table
+        self._counts = counts
+        self._tasks = tasks
+        self._dynamic: DynamicRouting | None = None
+        if context.table.bucket_mode is BucketMode.DYNAMIC:
+            shared = evolve(context.table, options=with_assigners(context.options, tasks))
+            assigner = BucketAssigner(context.with_table(shared), ignore_previous=ignore_previous)
+            self._dynamic = DynamicRouting(context, assigner)
+
+    def assign_task_ids(self, rows: pa.Table) -> pa.Int32Array:
+        """Assign each row to a task; rows have at least the partition columns and the key."""
+        if self._dynamic is None:
+            return assign_task_ids(self._table, rows, self._tasks, self._counts)
+        schema = self._table.schema
+        fields = (*schema.partition_fields, *schema.key_fields)
+        return self._dynamic.assign_task_ids(select_columns(rows, fields, self._table.table_name))
+
+
+def with_assigners(options: TableOptions, tasks: int) -> TableOptions:
+    """Return the options for writers that share the dynamic buckets of each partition among so many tasks."""
+    return options.with_values({"dynamic-bucket.assigner-parallelism": str(tasks)})
+
+
+_BUCKETS = 1 << 31
+"""Bucket numbers are smaller."""
+
+
+def find_addresses(table: pa.Table, fields: Sequence[DataField], buckets: Codes) -> tuple[list[Address], Codes]:
+    """Return the distinct addresses of rows that another process routed, and for each row the position of its address.
+
+    The rows have the values of the partition in which they are written.
+    """
+    return _to_addresses(*encode_partitions(table, fields), buckets)
+
+
+def _to_addresses(partitions: Sequence[bytes], codes: Codes, buckets: Codes) -> tuple[list[Address], Codes]:
+    values, address_codes = to_dense_codes(codes * _BUCKETS + buckets)
+    pairs = (divmod(value, _BUCKETS) for value in values.tolist())
+    return [Address(partitions[partition], bucket) for partition, bucket in pairs], address_codes
+
+
+class CrossPartitionRouting:
+    """Route rows to the places of their keys."""
+
+    def __init__(self, context: TableContext, index: KeyIndex) -> None:
+        self._partition_fields = context.schema.partition_fields
+        self._key_fields = [context.schema.field_of(name) for name in context.schema.primary_keys]
+        self._index = index
+
+    def route(self, table: pa.Table) -> tuple[pa.Table, list[Address], Codes]:
+        """Compute the rows to write, their distinct addresses, and for each row the position of its address.
+
+        The returned rows have the values of the partition in which they are written. Their number can differ from that
+        of the input, which has row kinds.
+        """
+        partitions, codes = encode_partitions(table, self._partition_fields)
+        columns = [combine_column(table[f.name]) for f in self._key_fields]
+        keys = pa.RecordBatch.from_arrays(columns, [f.name for f in self._key_fields])
+        routed = self._index.route(keys, partitions, codes)
+        return self._select_rows(table, routed), *_to_addresses(routed.partitions, routed.codes, routed.buckets)
+
+    def _select_rows(self, table: pa.Table, routed: RoutedRows) -> pa.Table:
+        is_whole = len(routed.rows) == table.num_rows and not routed.is_retract.any()
+        rows = table if is_whole else table.take(pa.array(routed.rows))
+        if routed.is_retract.any():
+            kinds = pc.if_else(pa.array(routed.is_retract), pa.scalar(RowKind.DELETE, pa.int8()), rows[VALUE_KIND.name])
+            rows = rows.set_column(rows.column_names.index(VALUE_KIND.name), VALUE_KIND.name, kinds)
+        types = [f.type for f in self._partition_fields]
+        partitions = list(zip(*(deserialize(p, types) for p in routed.partitions), strict=True))
+        for field, values in zip(self._partition_fields, partitions, strict=False):
+            column = to_array(values, field.type).take(pa.array(routed.codes.astype(np.int64)))
+            rows = rows.set_column(rows.column_names.index(field.name), arrow_field(field), column)
+        return rows
+
+
+def check_other_partitions(context: TableContext, index: KeyIndex, is_replaced: Callable[[bytes], bool]) -> ReadState:
+    """Refuse new rows whose keys are in partitions that the overwrite leaves.
+
+    `index` has the keys of the new rows only. Return the snapshot that was read; the commit checks later ones. Raise
+    SnapshotExpired if it expired during the read.
+    """
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return ReadState.of(None)
+    with check_unexpired(context, snapshot, "write the rows again"):
+        splits = [s for s in plan_key_splits(context, snapshot) if not is_replaced(s.partition)]
+        for partition, _, keys in read_key_places(context, splits):
+            if index.has_any(keys):
+                raise _left_key_error(context, partition)
+    return ReadState.of(snapshot)
+
+
+def _left_key_error(context: TableContext, partition: bytes) -> InvalidRequest:
+    fields, options = context.schema.partition_fields, context.options
+    values = deserialize(partition, [f.type for f in fields])
+    path = format_partition_path(values, fields, options.partition_default_name, options.partition_legacy_name)
+    return InvalidRequest(
+        f"A key of the new rows is in partition {path} of table {context.table.table_name!r}, "
+        "which the overwrite does not replace",
+        subject=path,
+        hint="delete the keys there first, or overwrite the whole table with partition={}",
+    )

@@ -24,16 +24,12 @@ from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitUncertain, PaimonError, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
-from paimon.domain.scan.read_rules import ReadRules
-from paimon.domain.scan.scan_plan import ScanKind
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.attempt import build_retry_policy
 from paimon.operations.commit.prepared_files import abort, list_prepared_paths
-from paimon.operations.compact.bucket_work import compact_bucket
-from paimon.operations.compact.compactable import check_compactable
-from paimon.operations.compact.work import BucketWork, plan_bucket_work
-from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
+from paimon.operations.compact.compact_bucket import compact_bucket
+from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
+from paimon.operations.data_files.deletion_vectors import BucketVectors, read_bucket_vectors
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -46,13 +42,6 @@ HiddenFiles = Mapping[Address, Collection[str]]
 """By bucket, the names of the level-0 files whose rows must become visible."""
 _Vectors = Mapping[BucketKey, BucketVectors]
 _Task = tuple[TableContext, BucketWork]
-
-
-def must_show_rows(table: TableDefinition) -> bool:
-    """Return whether a commit must leave no file on level 0: reads skip level 0, and no option allows a delay."""
-    options = table.options
-    waits = options.write_only or not options.lookup_wait or options.lookup_compact_interval > 1
-    return ReadRules.of(table, ScanKind.ALL).hides_level_0 and not waits
 
 
 def collect_written_level_0(messages: Iterable[CommitMessage]) -> HiddenFiles:

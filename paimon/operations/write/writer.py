@@ -27,25 +27,30 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.buckets.bucket_assigner import BucketAssigner
 from paimon.operations.buckets.key_index import KeyIndex
 from paimon.operations.commit.history import is_committed
-from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.data_files.write_data_files import FileLayout
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.append import AppendWriter
 from paimon.operations.write.buckets import Buckets
-from paimon.operations.write.buffer import cut_into_slices
-from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.inline import InlineCompaction
-from paimon.operations.write.merge_tree import MergeTreeWriter
+from paimon.operations.write.input_rows import prepare_rows
 from paimon.operations.write.postponed import (
     PartitionBucketCounts,
     PostponedWriter,
     WaitingRows,
     build_postponed_layout,
 )
-from paimon.operations.write.prepare_rows import prepare_rows
-from paimon.operations.write.replaced_partitions import check_other_partitions
-from paimon.operations.write.route import Address, Codes, PartitionRouting, PostponedRouting, Router, Routing
-from paimon.operations.write.route_cross_partition import CrossPartitionRouting
-from paimon.operations.write.route_dynamic import DynamicRouting
+from paimon.operations.write.restore import CommittedFiles
+from paimon.operations.write.route import (
+    Address,
+    Codes,
+    CrossPartitionRouting,
+    DynamicRouting,
+    PartitionRouting,
+    PostponedRouting,
+    Router,
+    Routing,
+    check_other_partitions,
+)
+from paimon.operations.write.row_writers import AppendWriter, MergeTreeWriter, cut_into_slices
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
 """Append tables do not sort, so buffering more rows than fill a row group has no benefit."""

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.operations.compact.compact import CompactResult
-from paimon.operations.write.compact_postponed import compact_postponed, compact_table
+from paimon.operations.write.compact_table import compact_postponed, compact_table
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 from paimon.spark.maintenance.postponed import SparkPostponedCompaction

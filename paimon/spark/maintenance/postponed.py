@@ -21,7 +21,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_postponed import PartitionWork, compact_buckets, read_postponed_rows
+from paimon.operations.write.compact_table import PartitionWork, compact_buckets, read_postponed_rows
 from paimon.operations.write.route import Address, Routing, find_tasks
 from paimon.spark.tasks.message_tasks import FinishedTasks, report_finished_task, run_message_tasks, watch_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows, start_tasks

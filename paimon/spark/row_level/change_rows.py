@@ -19,7 +19,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.operations.commit.prepared_files import abort_on_failure
-from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.selected_rows import (
     BucketMatches,

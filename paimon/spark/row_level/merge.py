@@ -17,7 +17,7 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.prepared_files import abort_on_failure
-from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
 from paimon.operations.row_level.merge import BoundMerge, WrittenMerge
 from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
 from paimon.operations.row_level.selected_rows import with_hidden_rows

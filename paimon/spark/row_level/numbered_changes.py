@@ -25,7 +25,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.types.arrow import arrow_type
 from paimon.operations.commit.prepared_files import abort_on_failure
-from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
 from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
     NumberedFile,

@@ -17,7 +17,7 @@ from paimon.domain.commit.message import CommitMessage, DataIncrement
 from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.scan.assemble import BucketKey
-from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files
+from paimon.operations.data_files.deletion_vectors import BucketVectors, delete_index_files
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.selected_rows import BucketMatches, FileMatch, build_removal_message
 from paimon.operations.table_context import TableContext

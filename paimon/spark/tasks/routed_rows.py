@@ -17,7 +17,7 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.engines import freeze_objects
-from paimon.operations.write.route_dynamic import TaskRouter
+from paimon.operations.write.route import TaskRouter
 from paimon.spark.tasks.routing import read_task_bucket_counts
 from paimon.spark.tasks.shuffle import (
     ROWS_SCHEMA,

@@ -23,7 +23,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.postponed import read_bucket_counts
-from paimon.operations.write.route_dynamic import TaskRouter
+from paimon.operations.write.route import TaskRouter
 
 
 def choose_tasks(spark: SparkSession, table: TableDefinition, tasks: int | None = None) -> int:

@@ -14,7 +14,7 @@ from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.data_files.deletion_vector_files import BucketVectors
+from paimon.operations.data_files.deletion_vectors import BucketVectors
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.table_context import TableContext
 

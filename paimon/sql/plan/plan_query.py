@@ -27,7 +27,7 @@ from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
 from paimon.operations.read.time_travel import PinnedTable
 from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
-from paimon.operations.write.source import to_arrow_tables
+from paimon.operations.write.input_rows import to_arrow_tables
 from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.scan import Scan
 from paimon.source_reads import SnapshotRead, find_reads

@@ -38,7 +38,7 @@ from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.refs.rollback import roll_back
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.commit_outcome import find_outcome, resolve_commit
+from paimon.operations.write.resolve_commit import find_outcome, resolve_commit
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome

@@ -21,9 +21,8 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.compact.lookup import Lookup
 from paimon.operations.compact.lookup_file import UpperLevels
-from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 
 EMPTY = b"\0\0\0\0"
 KEY = st.tuples(st.sampled_from(["", "a", "b"]), st.integers(-3, 12))

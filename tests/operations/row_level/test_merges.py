@@ -387,13 +387,13 @@ def test_only_files_with_possible_matches_are_read(tmp_path: Path) -> None:
 
 def conflicts(table: Table, monkeypatch: pytest.MonkeyPatch, writes: Iterator[Callable[[], Any]]) -> None:
     """Let another writer act between the read of a merge and its commit."""
-    commit = merge_module.commit_written
+    commit = merge_module.commit_rows
 
     def commit_late(*arguments: Any, **more: Any) -> Any:
         next(writes, lambda: None)()
         return commit(*arguments, **more)
 
-    monkeypatch.setattr(merge_module, "commit_written", commit_late)
+    monkeypatch.setattr(merge_module, "commit_rows", commit_late)
 
 
 @pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed", "dynamic"])

@@ -259,7 +259,7 @@ def test_changes_of_keyed_rows_see_what_others_committed(
     table = make(tmp_path, options, ["id", "day"])
     table.write(rows(1, 3))
     commit, others = (
-        delete_update.commit_written,
+        delete_update.commit_rows,
         [lambda: table.delete("id = 2"), lambda: table.update({"v": "90"}, "id = 3")],
     )
 
@@ -268,7 +268,7 @@ def test_changes_of_keyed_rows_see_what_others_committed(
             others.pop()()
         return commit(*arguments, **more)
 
-    monkeypatch.setattr(delete_update, "commit_written", commit_late)
+    monkeypatch.setattr(delete_update, "commit_rows", commit_late)
     assert table.update({"v": "v + 1"}, "v > 0").rows == 2
     assert [(r["id"], r["v"]) for r in read(table)] == [(1, 2), (3, 91)]
     others += [lambda: table.update({"v": "0"}, "id = 1")]
@@ -282,7 +282,7 @@ def test_changes_of_keyed_rows_see_a_rollback(
 ) -> None:
     """An update does not bring back rows that a rollback removed, also if another commit has the same snapshot id."""
     table = make(tmp_path, options, ["id", "day"])
-    commit = delete_update.commit_written
+    commit = delete_update.commit_rows
     table.write(rows(1, 2))
     kept_id = table.snapshots()[-1].id
     table.write([{**r, "v": 50} for r in rows(1, 3)])
@@ -295,7 +295,7 @@ def test_changes_of_keyed_rows_see_a_rollback(
             assert table.snapshots()[-1].id == read_id
         return commit(*arguments, **more)
 
-    monkeypatch.setattr(delete_update, "commit_written", commit_late)
+    monkeypatch.setattr(delete_update, "commit_rows", commit_late)
     assert table.update({"s": "'new'"}, "v > 0").rows == 3
     assert [(r["id"], r["v"], r["s"]) for r in read(table)] == [(1, 1, "new"), (2, 2, "new"), (3, 7, "new")]
 
@@ -308,14 +308,14 @@ def test_of_two_that_change_one_file_one_is_refused(
     table.write(rows(0, 9))
     other = table.with_options({})
     concurrent_actions: list[Callable[[], object]] = [lambda: other.delete(where="id = 2")]
-    real = delete_update.commit_written
+    real = delete_update.commit_rows
 
     def commit(*args: Any) -> Any:
         while concurrent_actions:
             concurrent_actions.pop()()
         return real(*args)
 
-    monkeypatch.setattr(delete_update, "commit_written", commit)
+    monkeypatch.setattr(delete_update, "commit_rows", commit)
     before = set(tmp_path.rglob("*"))
     with pytest.raises(CommitConflict):
         table.update({"v": 100}, where="id <= 3")

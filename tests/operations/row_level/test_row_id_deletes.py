@@ -165,7 +165,7 @@ def test_updates_of_columns_that_nobody_set_are_committed(wide: paimon.Table, na
 def test_a_statement_conflicts_with_a_change_of_its_rows(
     table: paimon.Table, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = change_module.commit_written
+    real = change_module.commit_rows
     waiting: list[Callable[[], object]] = [lambda: table.with_options({}).update({"a": "a + 100"}, "a = 1")]
 
     def commit(*args: Any) -> Any:
@@ -173,7 +173,7 @@ def test_a_statement_conflicts_with_a_change_of_its_rows(
             waiting.pop()()
         return real(*args)
 
-    monkeypatch.setattr(change_module, "commit_written", commit)
+    monkeypatch.setattr(change_module, "commit_rows", commit)
     with pytest.raises(paimon.CommitConflict):
         table.delete("a < 2") if how == "delete" else table.update({"b": "'small'"}, "a < 2")
     assert read(table, "a", "b")[0] == (0, 101, "x")

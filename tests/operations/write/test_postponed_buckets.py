@@ -16,7 +16,7 @@ import paimon
 from paimon.domain.errors import CommitConflict, CorruptTable, InvalidRequest
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.write import compact_postponed
+from paimon.operations.write import compact_table
 
 HOME = golden_directory()
 
@@ -297,15 +297,15 @@ def test_streams_show_postponed_rows_as_they_were_written(catalog: paimon.Catalo
 def test_two_compactions_do_not_move_rows_twice(catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(catalog)
     table.write({"k": [1], "v": ["a"]})
-    inner = compact_postponed.compact_buckets
+    inner = compact_table.compact_buckets
 
     def interleave(*given: Any) -> Any:
-        monkeypatch.setattr(compact_postponed, "compact_buckets", inner)
+        monkeypatch.setattr(compact_table, "compact_buckets", inner)
         catalog.table("d.t").write({"k": [2], "v": ["b"]})
         catalog.table("d.t").compact()
         return inner(*given)
 
-    monkeypatch.setattr(compact_postponed, "compact_buckets", interleave)
+    monkeypatch.setattr(compact_table, "compact_buckets", interleave)
     with pytest.raises(CommitConflict, match="no longer in the table"):
         table.compact()
     assert rows(table) == [(1, "a"), (2, "b")] and table.maintain.check().is_whole

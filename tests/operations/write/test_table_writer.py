@@ -26,7 +26,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.data_files.write_data_files import FileLayout
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, to_entries
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext

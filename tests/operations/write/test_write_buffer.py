@@ -12,8 +12,8 @@ import pytest
 
 import paimon
 from paimon.domain.merge.merge_engines import MERGE_ENGINES
-from paimon.operations.write import merge_tree
-from paimon.operations.write.buffer import WriteBuffer, take_rows
+from paimon.operations.write import row_writers
+from paimon.operations.write.row_writers import WriteBuffer, take_rows
 
 
 def test_rows_leave_the_buffer_in_one_piece_and_in_order() -> None:
@@ -95,7 +95,7 @@ def test_a_cleared_buffer_is_empty() -> None:
 def test_files_are_the_same_however_small_the_parts_that_were_spilled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    monkeypatch.setattr(merge_tree, "_MIN_PART_BYTES", 1)
+    monkeypatch.setattr(row_writers, "_MIN_PART_BYTES", 1)
     draw = np.random.default_rng(7)
     rows = pa.table({
         "k": draw.integers(0, 700, 2_000),

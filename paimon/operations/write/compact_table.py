@@ -37,9 +37,8 @@ from paimon.operations.compact.compact import (
     plan_buckets,
     to_compact_result,
 )
-from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.partition_condition import bind_partition_condition
-from paimon.operations.compact.work import check_external_paths
+from paimon.operations.compact.plan_bucket import check_compactable, check_external_paths
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.manifests import read_delta_list, read_manifest
@@ -72,6 +71,8 @@ class PartitionWork:
 
 
 CompactPartitions: TypeAlias = Callable[[TableContext, str, Sequence[PartitionWork]], Iterable[CommitMessage]]
+
+
 """Moves the rows of partitions to their buckets, and compacts these: table, commit user, partitions."""
 
 

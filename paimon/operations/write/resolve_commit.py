@@ -21,7 +21,7 @@ from paimon.operations.metadata.manifests import read_manifest, read_manifest_li
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.commit_written import commit_written, show_rows
+from paimon.operations.write.commit_rows import commit_rows, show_rows
 from paimon.operations.write.row_visibility import collect_written_level_0
 
 
@@ -92,7 +92,7 @@ def resolve_commit(context: TableContext, error: CommitUncertain | CommitOverwri
             raise error
     messages = [_drop_lost_compaction(context, message) for message in request.messages]
     try:
-        return commit_written(context, evolve(request, messages=messages, check_conflicts=True))
+        return commit_rows(context, evolve(request, messages=messages, check_conflicts=True))
     except CommitConflict:  # the conflict may be with an earlier attempt of the same commit
         same = _find_same_commit(context, request)
         if same is None:

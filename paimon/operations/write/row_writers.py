@@ -1,13 +1,9 @@
-"""Write primary-key tables: buffered rows are merged by key and become level-0 files.
-
-Invariant: all rows between two flushes are merged together, also spilled ones. They are sorted by bucket, then
-by key. Each row keeps the sequence number of its arrival, so gaps are normal. Source: `MergeTreeWriter`,
-`SortBufferWriteBuffer`.
-"""
+"""Buffer the rows of all buckets, and write them to files: append tables in their order, others merged by key."""
 
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -18,13 +14,156 @@ from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key
 from paimon.domain.merge.windows import Piece, cut_into_windows
+from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER
 from paimon.operations.write.buckets import Buckets, BucketState
-from paimon.operations.write.buffer import WriteBuffer, take_rows
 from paimon.operations.write.route import Codes
 from paimon.ports.engine import Engine
+
+_LONG_CHUNK_ROWS = 16_384
+"""The least average length of chunks that are written as they are; a file of shorter ones takes longer to write."""
+
+
+class WriteBuffer:
+    """A queue of tables with the bucket number of each row; it is full from `limit_bytes` on."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._held: deque[tuple[pa.Table, Codes]] = deque()
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffer holds at least `limit_bytes`."""
+        return self._bytes >= self._limit
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of all buffered rows in bytes."""
+        return self._bytes
+
+    def add(self, table: pa.Table, codes: Codes) -> None:
+        """Append rows with their bucket numbers; a table without rows is not held."""
+        if not table.num_rows:
+            return
+        self._held.append((table, codes))
+        self._bytes += table.nbytes + codes.nbytes
+
+    def clear(self) -> None:
+        """Drop all rows."""
+        self._held.clear()
+        self._bytes = 0
+
+    def drain(self, limit_bytes: int = LARGEST_LONG, accepts_chunks: bool = False) -> tuple[pa.Table, Codes] | None:
+        """Remove and return the oldest rows with their bucket numbers; None if the buffer is empty.
+
+        About `limit_bytes` are returned, by default all. The table has no chunks unless `accepts_chunks`, which saves
+        the copy of rows of one bucket.
+        """
+        if not self._held:
+            return None
+        tables, codes = self._pop_oldest(limit_bytes)
+        numbers = codes[0] if len(codes) == 1 else np.concatenate(codes)
+        keeps_chunks = accepts_chunks and _has_long_chunks(tables) and bool((numbers == numbers[:1]).all())
+        schema = tables[0].schema
+        columns = [[t.column(i) for t in tables] for i in range(len(schema))]
+        tables.clear()
+        join = _join_chunks if keeps_chunks else _combine_chunks
+        return pa.Table.from_arrays([join(columns.pop(0)) for _ in schema], schema=schema), numbers
+
+    def _pop_oldest(self, limit_bytes: int) -> tuple[list[pa.Table], list[Codes]]:
+        """Remove whole tables until their size reaches the limit; a table that is larger is cut."""
+        tables: list[pa.Table] = []
+        codes: list[Codes] = []
+        left = limit_bytes
+        while self._held and left > 0:
+            table, numbers = self._held.popleft()
+            size = table.nbytes + numbers.nbytes
+            rows = max(1, table.num_rows * limit_bytes // max(1, size))
+            if rows < table.num_rows:
+                self._held.appendleft((table.slice(rows), numbers[rows:]))
+                table, numbers = table.slice(0, rows), numbers[:rows]
+                size = table.nbytes + numbers.nbytes
+            tables.append(table)
+            codes.append(numbers)
+            left -= size
+            self._bytes -= size
+        self._bytes = self._bytes if self._held else 0
+        return tables, codes
+
+
+def take_rows(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArray]:
+    """Return the rows at these positions of each column, and empty the list of columns.
+
+    A column is removed from the list before it is copied, so that its memory is freed if there is no other reference.
+    """
+    positions = from_numpy(rows)
+    return [columns.pop(0).take(positions) for _ in range(len(columns))]
+
+
+def _has_long_chunks(tables: list[pa.Table]) -> bool:
+    chunks = max((sum(t.column(i).num_chunks for t in tables) for i in range(tables[0].num_columns)), default=0)
+    rows: int = sum(t.num_rows for t in tables)
+    return rows >= chunks * _LONG_CHUNK_ROWS
+
+
+def _join_chunks(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+
+
+def _combine_chunks(parts: list[pa.ChunkedArray]) -> pa.Array:
+    return combine_column(_join_chunks(parts))
+
+
+def cut_into_slices(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
+    """Yield the table in slices of about this size, so that one call cannot exceed the limit of a buffer by much."""
+    step = max(1, table.num_rows * limit_bytes // max(1, table.nbytes))
+    for start in range(0, table.num_rows, step):
+        yield table.slice(start, step)
+
+
+class AppendWriter:
+    """Buffer rows and write them in large batches; the files of a bucket stay open in between. A state machine."""
+
+    def __init__(self, buckets: Buckets, limit_bytes: int) -> None:
+        self._buckets = buckets
+        self._buffer = WriteBuffer(limit_bytes)
+
+    def add(self, rows: pa.Table, codes: Codes) -> None:
+        """Buffer rows together with the bucket number of each row, and write when the buffer is full."""
+        self._buffer.add(rows, codes)
+        if self._buffer.is_full:
+            self._write()
+
+    def flush(self) -> None:
+        """Write all buffered rows and close the files of all buckets."""
+        self._write()
+        for state in self._buckets.states:
+            self._buckets.finish(state)
+
+    def abort(self) -> None:
+        """Drop all rows that are not in files yet."""
+        self._buffer.clear()
+
+    def _write(self) -> None:
+        drained = self._buffer.drain(accepts_chunks=True)
+        if drained is None:
+            return
+        table, codes = drained
+        if (codes == codes[0]).all():
+            self._buckets.get_open_files(self._buckets.states[int(codes[0])]).write(table)
+            self._buckets.release_memory()
+            return
+        order = self._buckets.sort_by_bucket(codes)
+        ordered = table.take(from_numpy(order))
+        ends = np.flatnonzero(np.diff(codes[order])) + 1
+        for start, end in zip([0, *ends.tolist()], [*ends.tolist(), len(codes)], strict=True):
+            state = self._buckets.states[int(codes[order[start]])]
+            self._buckets.get_open_files(state).write(ordered.slice(start, end - start))
+        self._buckets.release_memory()
+
 
 _BUCKET = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
 """The number of a row's bucket among the writer's, as a key column: no column of a table has such a name."""

@@ -6,12 +6,16 @@ on level 0; see `row_visibility`. For other tables a lost compaction is reported
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, takewhile
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import evolve
 
-from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.commit.conflicts.late_rows import BucketKey
+from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import (
     CommitConflict,
@@ -22,32 +26,104 @@ from paimon.domain.errors import (
     PaimonError,
     Unsupported,
 )
-from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.json_text import LONG_MAX
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
+from paimon.domain.scan.read_rules import ReadRules
+from paimon.domain.scan.scan_plan import ScanKind
+from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.checks import LateRowsFound
+from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.commit.checks import LateRowsFound, list_numbered_files
 from paimon.operations.commit.commit import SafeSnapshot, call_callbacks_again, commit
 from paimon.operations.commit.history import iterate_user_snapshots
-from paimon.operations.commit.prepared_files import abort, abort_on_refusal
+from paimon.operations.commit.prepared_files import abort, abort_on_refusal, list_prepared_paths
 from paimon.operations.commit.publish import is_detached
+from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
+from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.renumber import count_late_bytes, renumber_messages
 from paimon.operations.write.route import Address
 from paimon.operations.write.row_visibility import (
     HiddenFiles,
     RowVisibilityPlanner,
     collect_written_level_0,
     discard_compactions,
-    must_show_rows,
 )
+
+
+def count_late_bytes(messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]) -> int:
+    """Return the size of the files that `renumber_messages` writes again."""
+    late = [m for m in messages if (m.partition, m.bucket) in first_numbers]
+    return sum(file.file_size for m in late for file in list_numbered_files(m.data.new_files))
+
+
+def renumber_messages(
+    context: TableContext, messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]
+) -> list[CommitMessage]:
+    """Return the messages with new level-0 files in the buckets of `first_numbers`; their old files are deleted."""
+    late = [m for m in messages if (m.partition, m.bucket) in first_numbers]
+    made: list[CommitMessage] = []
+
+    def undo() -> None:
+        context.files.delete(list_prepared_paths(context.table, made, _list_names(late)))
+
+    with undo_on_failure(undo):
+        made += context.engine.executor.map(partial(_renumber_bucket, context, first_numbers), late)
+    replacements = {(m.partition, m.bucket): m for m in made}
+    context.files.delete(list_prepared_paths(context.table, late, _list_names(made)))
+    context.engine.observer.count("commit.late_files", len(made))
+    return [replacements.get((m.partition, m.bucket), m) for m in messages]
+
+
+def _list_names(messages: Sequence[CommitMessage]) -> set[str]:
+    """Return the names of the written files and index files of messages."""
+    files = {f.file_name for m in messages for f in (*m.data.new_files, *m.data.changelog_files)}
+    return files | {e.file_name for m in messages for e in m.data.new_index_files}
+
+
+def _renumber_bucket(
+    context: TableContext, first_numbers: Mapping[BucketKey, int], message: CommitMessage
+) -> CommitMessage:
+    files = list_numbered_files(message.data.new_files)
+    offset = first_numbers[message.partition, message.bucket] - min(f.min_sequence_number for f in files)
+    split = DataSplit(0, message.partition, message.bucket, message.total_buckets, message.bucket_path, files)
+    bucket = Bucket.of(context, split)
+    others = [file for file in message.data.new_files if file.level != 0]
+    made: list[DataFileMeta] = []
+
+    def undo() -> None:
+        written = evolve(message, data=DataIncrement(made), compact=CompactIncrement())
+        context.files.delete(list_prepared_paths(context.table, [written]))
+
+    with undo_on_failure(undo):
+        for file in files:
+            made.append(_renumber_file(bucket, file, offset))
+    data = evolve(message.data, new_files=[*made, *others])
+    return evolve(message, data=data, compact=CompactIncrement())
+
+
+def _renumber_file(bucket: Bucket, file: DataFileMeta, offset: int) -> DataFileMeta:
+    context = bucket.context
+    layout = evolve(FileLayout.of(context.table), target_bytes=LONG_MAX, target_rows=None)
+    rolling = RollingFiles(context.engine, layout, bucket.path)
+    with undo_on_failure(rolling.abort):
+        for batch in read_data_file(bucket, file, (*context.schema.fields, SEQUENCE_NUMBER, VALUE_KIND)):
+            rows = pa.Table.from_batches([batch])
+            place = rows.column_names.index(SEQUENCE_NUMBER.name)
+            numbers = pc.add(rows.column(place), pa.scalar(offset, pa.int64()))
+            rolling.write(rows.set_column(place, rows.schema.field(place), numbers))
+        (made,) = rolling.close()
+    return made
+
 
 _GAP_BITS, _MOST_GAP_BITS = 16, 40
 """How many numbers are left free at the second, third, … try to commit late rows, as a power of 2."""
 
 
-def commit_written(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
+def commit_rows(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
     """Commit what writers prepared, and return once reads show it.
 
     After CommitNotVisible the rows are committed, but their compaction failed too often.
@@ -176,3 +252,10 @@ def _written_snapshots(context: TableContext, request: CommitRequest) -> Iterato
         is_its_own = snapshot.commit_identifier == wanted and snapshot.commit_kind is not CommitKind.COMPACT
         if is_its_own and not is_detached(context, snapshot):
             yield snapshot
+
+
+def must_show_rows(table: TableDefinition) -> bool:
+    """Return whether a commit must leave no file on level 0: reads skip level 0, and no option allows a delay."""
+    options = table.options
+    waits = options.write_only or not options.lookup_wait or options.lookup_compact_interval > 1
+    return ReadRules.of(table, ScanKind.ALL).hides_level_0 and not waits
