@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from paimon.adapters.process_effects import request_huge_pages
 
 if TYPE_CHECKING:
+    from paimon.builders.direct_writes import WriteResult
+    from paimon.builders.merge_builder import MergeBuilder, MergeResult
     from paimon.catalog import Catalog
     from paimon.change_capture import CdcResult, cdc
     from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
@@ -58,12 +60,10 @@ if TYPE_CHECKING:
     )
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.engines import connect, open_system_table, open_table
-    from paimon.merge_builder import MergeBuilder, MergeResult
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
     from paimon.table import Table
-    from paimon.table_write import WriteResult
 
 __version__ = "0.1.0"
 
@@ -84,8 +84,8 @@ _HOMES = {
     "DropColumn": "paimon.domain.schema.changes",
     "DropPrimaryKey": "paimon.domain.schema.changes",
     "InvalidRequest": "paimon.domain.errors",
-    "MergeBuilder": "paimon.merge_builder",
-    "MergeResult": "paimon.merge_builder",
+    "MergeBuilder": "paimon.builders.merge_builder",
+    "MergeResult": "paimon.builders.merge_builder",
     "MissingExtra": "paimon.domain.extras",
     "MoveColumn": "paimon.domain.schema.changes",
     "NotFound": "paimon.domain.errors",
@@ -109,7 +109,7 @@ _HOMES = {
     "TableDropped": "paimon.domain.errors",
     "TableReplaced": "paimon.domain.errors",
     "Unsupported": "paimon.domain.errors",
-    "WriteResult": "paimon.table_write",
+    "WriteResult": "paimon.builders.direct_writes",
     "cdc": "paimon.change_capture",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",

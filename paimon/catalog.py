@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from paimon.catalog_databases import DatabaseCatalog
-from paimon.display.notebook import read_or_explain
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
-from paimon.domain.identifier import (
-    Identifier,
-    parse_identifier,
-    parse_table_name,
-)
+from paimon.display.notebook import NotebookDisplay, read_or_explain
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError, PaimonWarning, did_you_mean
+from paimon.domain.identifier import Identifier, check_database_name, parse_identifier, parse_table_name
 from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, check_segment
 from paimon.domain.schema.rules.layout import explain_key_scope
@@ -41,15 +36,15 @@ if TYPE_CHECKING:
     from paimon.table import Table
 
 _DATABASES_SHOWN = 8
+_OF_THE_CATALOG = ("exists", "location")
+"""The properties of a database that the catalog sets itself."""
 DEFAULT_OPTION = "table-default."
 """The prefix of catalog options that are copied into new tables."""
-
-
 _Result = TypeVar("_Result")
 
 
 @frozen(eq=False, repr=False)
-class Catalog(DatabaseCatalog):
+class Catalog(NotebookDisplay):
     """The databases and tables of a warehouse; made by `paimon.connect`.
 
     Parameters
@@ -87,6 +82,134 @@ class Catalog(DatabaseCatalog):
                 "This catalog has no recipe and cannot be pickled.", hint="create it with paimon.connect"
             )
         return self.recipe
+
+    @property
+    def warehouse(self) -> str:
+        """The root of the warehouse."""
+        return self.store.warehouse
+
+    def databases(self) -> list[str]:
+        """Return the names of all databases, sorted.
+
+        Raises
+        ------
+        NotFound
+            The warehouse is a local directory that does not exist; `create_database` creates it. A warehouse under a
+            URL that does not exist has no databases, because object stores have no empty directories.
+        """
+        names = sorted(self.store.databases())
+        is_directory = "://" not in self.warehouse and self.engine.tables is None
+        if not names and is_directory:
+            status = self.engine.files.status(self.warehouse)
+            if status is None or not status.is_directory:
+                hint = "check the path, or create the warehouse with create_database(name) or 'paimon init'"
+                raise NotFound("warehouse", self.warehouse, hint=hint)
+        return names
+
+    def create_database(
+        self, name: str, *, properties: Mapping[str, str] | None = None, exist_ok: bool = False
+    ) -> None:
+        """Create a database.
+
+        Parameters
+        ----------
+        name : str
+            The name of the database.
+        properties : mapping of str to str, optional
+            Texts by name, such as an owner. Only a JDBC catalog stores them.
+        exist_ok : bool
+            Accept an existing database of this name, and leave its properties as they are.
+
+        Raises
+        ------
+        AlreadyExists
+            There is a database of this name.
+        InvalidRequest
+            The name or a property is not possible.
+        Unsupported
+            There are properties, and the catalog cannot store them.
+        """
+        check_database_name(name)
+        given = _check_properties(properties)
+        if not exist_ok or name not in self.store.databases():
+            self.store.create_database(name, given)
+
+    def database_properties(self, name: str) -> dict[str, str]:
+        """Return the properties of a database; ``"location"`` is its directory.
+
+        Raises
+        ------
+        NotFound
+            There is no such database.
+        """
+        check_database_name(name)
+        return dict(self.store.database_properties(name))
+
+    def alter_database(self, name: str, set: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()) -> None:
+        """Change properties of a database, all or none of them.
+
+        Parameters
+        ----------
+        name : str
+            The name of the database.
+        set : mapping of str to str, optional
+            New values by property.
+        remove : sequence of str
+            Properties to remove. A property that is not set is ignored.
+
+        Raises
+        ------
+        NotFound
+            There is no such database.
+        InvalidRequest
+            A property is not possible.
+        Unsupported
+            The catalog cannot store properties: use a JDBC catalog.
+        """
+        check_database_name(name)
+        removed = _check_properties(dict.fromkeys(remove, ""))
+        self.store.alter_database(name, _check_properties(set), tuple(removed))
+
+    def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
+        """Delete a database.
+
+        Parameters
+        ----------
+        name : str
+            The name of the database.
+        cascade : bool
+            Also delete its tables with all their files.
+        missing_ok : bool
+            Accept a name without a database.
+
+        Raises
+        ------
+        NotFound
+            There is no such database.
+        InvalidRequest
+            The database contains tables, and `cascade` is false.
+        """
+        check_database_name(name)
+        if name not in self.store.databases():
+            if missing_ok:
+                return
+            raise NotFound("database", name, hint=did_you_mean(name, self.databases()))
+        if not cascade:
+            self._check_empty(name)
+        self.store.drop_database(name)
+
+    def _check_empty(self, database: str) -> None:
+        tables = self.store.tables(database)
+        if tables:
+            raise InvalidRequest(
+                f"Database {database!r} is not empty (number of tables: {len(tables)}).",
+                subject=database,
+                hint="pass cascade=True to drop them too",
+            )
+
+    def list_databases(self) -> list[str]:
+        """Return the names of all databases, sorted: another name of `databases`."""
+        return self.databases()
 
     def list_tables(self, database: str) -> list[str]:
         """Return the names of the tables of a database, sorted: another name of `tables`."""
@@ -310,8 +433,6 @@ class Catalog(DatabaseCatalog):
         pa.Table
             As `Maintain.run_due`. A table that cannot be opened has a row with the action ``open``.
         """
-        from paimon.due_maintenance import maintain_tables
-
         return maintain_tables(self, database, lambda table: table.maintain.run_due(**given))
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
@@ -496,5 +617,37 @@ def _warn_of_key_scope(identifier: Identifier, schema: TableSchema) -> None:
         warnings.warn(f"Table {identifier.full_name!r}: {scope}", PaimonWarning, stacklevel=4)
 
 
+def _check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
+    given = dict(check_mapping(properties, "properties"))
+    for key, value in given.items():
+        if not isinstance(key, str) or not isinstance(value, str) or key in _OF_THE_CATALOG:
+            raise InvalidRequest(
+                f"Property {key!r} of a database cannot be set to {value!r}.",
+                subject=str(key),
+                hint="use texts, and other names than 'exists' and 'location', which the catalog sets",
+            )
+    return given
+
+
 def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
     return {key: option_text(value) for key, value in check_mapping(options, "options").items()}
+
+
+def maintain_tables(catalog: Catalog, database: str | None, maintain: Callable[[Table], pa.Table]) -> pa.Table:
+    """Maintain tables one after the other, and return the reports of all; `database` limits this to one database."""
+    from paimon.operations.maintenance.due_work import DoneWork, to_report
+
+    reports = [to_report([])]
+    for name in list_table_names(catalog, database):
+        try:
+            report = maintain(catalog.table(name))
+        except PaimonError as error:
+            report = to_report([DoneWork(name, "open", error=str(error))])
+        reports.append(report)
+    return pa.concat_tables(reports)
+
+
+def list_table_names(catalog: Catalog, database: str | None) -> list[str]:
+    """Return the full names of the tables of one database or of all."""
+    databases = catalog.databases() if database is None else [database]
+    return [f"{found}.{table}" for found in databases for table in catalog.tables(found)]

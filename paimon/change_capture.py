@@ -14,7 +14,16 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from paimon.builders import BatchWriteBuilder, TableWrite
+from paimon.builders.direct_writes import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    commit_messages,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
+from paimon.builders.table_write import TableWrite
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
 from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
 from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, SKIPPED, EventFormat, Routes, TargetTable
@@ -32,14 +41,6 @@ from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
 from paimon.operations.write.input_rows import can_be_read_again, to_arrow_tables
 from paimon.references import commit_user_of
 from paimon.table import Table
-from paimon.table_write import (
-    SCHEMA_ATTEMPTS,
-    WriteResult,
-    commit_messages,
-    publish_planned_schema,
-    retry_assignment,
-    schema_changed_error,
-)
 
 Targets: TypeAlias = Table | Mapping[str, Table] | Callable[[str], Table | None]
 """The table of all events, or the table of each source table; None skips a source table."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from paimon.builders.direct_writes import WriteResult, delete_where, update_where
 from paimon.domain.predicate.expression import Predicate
 from paimon.table_handle import TableHandle
-from paimon.table_write import WriteResult, delete_where, update_where
 
 if TYPE_CHECKING:
-    from paimon.merge_builder import MergeBuilder
+    from paimon.builders.merge_builder import MergeBuilder
 
 
 @frozen(eq=False, repr=False)
@@ -101,7 +101,7 @@ class RowLevelTable(TableHandle):
         >>> sorted((row["item"], row["pieces"]) for row in stock.scan().to_arrow().to_pylist())
         [('ink', 8), ('pen', 8)]
         """
-        from paimon.merge_builder import MergeBuilder  # loaded when rows are merged
+        from paimon.builders.merge_builder import MergeBuilder  # loaded when rows are merged
         from paimon.operations.row_level.merge import MergeRequest
 
         return MergeBuilder(self.context, source, MergeRequest(on, target_alias, source_alias))

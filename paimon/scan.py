@@ -37,8 +37,7 @@ from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
 from paimon.operations.read.time_travel import PinnedTable, find_incremental_range, pin_snapshot, selects_newest
 from paimon.operations.table_context import TableContext
-from paimon.results import Results, first_rows
-from paimon.source_reads import SnapshotRead, SourceReads, find_reads
+from paimon.results import Results, SnapshotRead, SourceReads, find_reads, first_rows
 
 _RECORDS_MODE = "incremental-between-scan-mode"
 """Where this option is given, an incremental scan returns all records, as Java's `TableRead` does."""

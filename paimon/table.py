@@ -13,8 +13,16 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from paimon.builders import BatchWriteBuilder, StreamWriteBuilder
-from paimon.changes import Changes
+from paimon.builders.direct_writes import (
+    WriteResult,
+    commit_messages,
+    retry_source,
+    write_and_commit,
+)
+from paimon.builders.read_builder import ReadBuilder
+from paimon.builders.stream_read_builder import StreamReadBuilder
+from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
+from paimon.changes import Changes, Follow
 from paimon.domain.commit.message import ReadState
 from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitOverwritten, CommitUncertain
@@ -23,24 +31,15 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema import changes as to
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
-from paimon.follow import Follow
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.expire.expire_partitions import drop_partitions
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, resolve_commit
-from paimon.read_builder import ReadBuilder
 from paimon.references import Age, commit_user_of
 from paimon.row_level_table import RowLevelTable
 from paimon.scan import Scan
 from paimon.schema_evolution import Column, change_schema, to_column_path, to_position
-from paimon.stream_read_builder import StreamReadBuilder
 from paimon.table_maintenance import compact_where, rescale_where
-from paimon.table_write import (
-    WriteResult,
-    commit_messages,
-    retry_source,
-    write_and_commit,
-)
 
 
 @frozen(eq=False, repr=False)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from paimon.builders.direct_writes import WriteResult
 from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table
 from paimon.cli.output import describe_lost_compaction, print_lost_compaction, print_records
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
-from paimon.table_write import WriteResult
 
 
 def add_commands(commands: Commands) -> None:

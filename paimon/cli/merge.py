@@ -18,7 +18,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 
 if TYPE_CHECKING:
-    from paimon.merge_builder import MergeBuilder, MergeResult
+    from paimon.builders.merge_builder import MergeBuilder, MergeResult
 
 _DESCRIPTION = """
 The rows of the files are the source. --on says which rows match: SQL over the columns target.x and source.x, or

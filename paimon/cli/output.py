@@ -15,6 +15,7 @@ from decimal import Decimal
 import pyarrow as pa
 from pyarrow import csv
 
+from paimon.builders.direct_writes import WriteResult
 from paimon.cli.progress import show_row_count
 from paimon.cli.terminal import console, draw_columns, draw_fitted
 from paimon.display.column_texts import NULL_SIGN, to_json_lines
@@ -23,7 +24,6 @@ from paimon.domain.columns.time_text import has_far_times
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.sql.run.result import SqlResult, split_lines
-from paimon.table_write import WriteResult
 
 __all__ = [
     "console",

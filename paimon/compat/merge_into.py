@@ -17,7 +17,7 @@ from paimon.domain.assignment.expression import ColumnValue, Constant, Expressio
 from paimon.domain.errors import AmbiguousMerge
 
 if TYPE_CHECKING:
-    from paimon.row_updates import TableUpdate as PaimonTableUpdate
+    from paimon.builders.row_updates import TableUpdate as PaimonTableUpdate
 
 _SOURCE, _TARGET = "s", "t"
 """The names of both sides in conditions and values."""

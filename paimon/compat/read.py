@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paimon.builders.read_builder import find_split_reads
 from paimon.compat.catalog_values import state_errors
 from paimon.compat.data_types import DataField, arrow_schema_of
 from paimon.compat.predicate import Predicate, PredicateBuilder
@@ -22,11 +23,10 @@ from paimon.compat.scan import ExplainResult, TableScan, explain_plan, to_paimon
 from paimon.compat.schema import from_paimon_fields
 from paimon.compat.stored_table import StoredTable
 from paimon.domain.types.arrow import fields_from_arrow
-from paimon.read_builder import find_split_reads
-from paimon.source_reads import note_reader
+from paimon.results import note_reader
 
 if TYPE_CHECKING:
-    from paimon.read_builder import TableRead as PaimonTableRead
+    from paimon.builders.read_builder import TableRead as PaimonTableRead
 
 
 ReadSplits = Callable[[Sequence[Any]], Iterator[pa.RecordBatch]]

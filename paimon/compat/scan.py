@@ -26,7 +26,7 @@ from paimon.domain.scan.splits import DataSplit as PaimonSplit
 from paimon.domain.schema.table_schema import TableSchema
 
 if TYPE_CHECKING:
-    from paimon.read_builder import ReadBuilder as PaimonReadBuilder
+    from paimon.builders.read_builder import ReadBuilder as PaimonReadBuilder
 
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from paimon.builders.stream_read_builder import StreamPlan, StreamTableRead, StreamTableScan
 from paimon.compat.data_types import DataField, arrow_schema_of
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.read import TableRead, name_columns
@@ -18,10 +19,9 @@ from paimon.compat.rows import ROW_KIND_COLUMN
 from paimon.compat.scan import DataSplit, Plan, from_paimon_splits
 from paimon.compat.stored_table import StoredTable
 from paimon.domain.types.arrow import fields_from_arrow
-from paimon.stream_read_builder import StreamPlan, StreamTableRead, StreamTableScan
 
 if TYPE_CHECKING:
-    from paimon.stream_read_builder import StreamReadBuilder as PaimonStreamReadBuilder
+    from paimon.builders.stream_read_builder import StreamReadBuilder as PaimonStreamReadBuilder
 
 BucketFilter = Callable[[int], bool]
 

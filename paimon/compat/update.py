@@ -25,8 +25,8 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
 
 if TYPE_CHECKING:
-    from paimon.row_updates import RowShard
-    from paimon.row_updates import TableUpdate as PaimonTableUpdate
+    from paimon.builders.row_updates import RowShard
+    from paimon.builders.row_updates import TableUpdate as PaimonTableUpdate
 
 
 def check_assignments(

@@ -28,7 +28,7 @@ from paimon.domain.columns.plain import plain_type
 
 if TYPE_CHECKING:
     import paimon
-    from paimon.builders import TableWrite as PaimonTableWrite
+    from paimon.builders.table_write import TableWrite as PaimonTableWrite
 
 _KIND = "__row_kind__"
 _ROWS_OF_BATCH = 8_192

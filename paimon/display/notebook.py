@@ -46,6 +46,13 @@ class NotebookDisplay:
         return [name for name in super().__dir__() if name not in self._internals]
 
 
+class BuilderDisplay(NotebookDisplay):
+    """The text and the card of a builder in notebooks."""
+
+    __slots__ = ()
+    _internals = NotebookDisplay._internals | {"table", "inner", "read_plan", "overwrite_spec", "overwrites"}
+
+
 def given_arguments(**arguments: object) -> dict[str, object]:
     """Return the arguments that are not None, in order."""
     return {name: value for name, value in arguments.items() if value is not None}

@@ -23,7 +23,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.commit.message import ReadState
 from paimon.domain.commit.message_codec import encode

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import PaimonError
+from paimon.results import SnapshotRead, SourceReads, find_reads
 from paimon.scan import Scan
-from paimon.source_reads import SnapshotRead, SourceReads, find_reads
 from paimon.spark.options import PINNED, READ_MARK, TABLE_OPTIONS, TIME_TRAVEL_OPTIONS
 from paimon.spark.warehouse import open_in_session
 

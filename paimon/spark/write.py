@@ -14,7 +14,15 @@ from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.direct_writes import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    commit_messages,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
@@ -23,7 +31,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.table_context import TableContext
-from paimon.source_reads import find_own_reads, stamp_messages
+from paimon.results import find_own_reads, stamp_messages
 from paimon.spark import frame_reads  # noqa: F401  (find_own_reads learns about frames)
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
@@ -42,14 +50,6 @@ from paimon.spark.types import fit_frame, to_batch_schema
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import assign_in_session, check_columns, write_rows
 from paimon.table import Table
-from paimon.table_write import (
-    SCHEMA_ATTEMPTS,
-    WriteResult,
-    commit_messages,
-    publish_planned_schema,
-    retry_assignment,
-    schema_changed_error,
-)
 
 _MODES = ("append", "overwrite")
 

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.direct_writes import commit_messages
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
@@ -30,7 +31,6 @@ from paimon.spark.options import SourceOptions
 from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import TIME_ZONE
 from paimon.table import Table
-from paimon.table_write import commit_messages
 
 _ANY_ZONE = "UTC"
 """Where there are no rows, the time zone has no effect."""

@@ -19,15 +19,15 @@ from paimon.ports.queries import QueryEngine, QuerySource
 from paimon.sql.parse.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
+    from paimon.builders.direct_writes import WriteResult
+    from paimon.builders.merge_builder import MergeBuilder, MergeResult
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.merge_builder import MergeBuilder, MergeResult
     from paimon.operations.row_level.numbered_rows import NumberedChange
     from paimon.operations.row_level.selected_rows import WrittenChanges
     from paimon.sql.parse.parse_script import ParsedStatement
     from paimon.sql.run.result import SqlResult
     from paimon.system_table import SystemTable
     from paimon.table import Table
-    from paimon.table_write import WriteResult
 
 DEFAULT_CATALOG = "paimon"
 DEFAULT_DATABASE = "default"

@@ -11,7 +11,7 @@ from attrs import evolve
 from support.command_line import run
 
 import paimon
-from paimon import builders
+from paimon.builders import write_builder
 from paimon.cli.main import main
 from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitConflict
@@ -78,8 +78,8 @@ def test_writes_without_compaction_are_reported(
     def commit_with_lost_compaction(*given: Any) -> CommitResult:
         return evolve(commit(*given), lost_compaction=CommitConflict("others compacted", hint="nothing is missing"))
 
-    commit = builders.commit_rows
-    monkeypatch.setattr(builders, "commit_rows", commit_with_lost_compaction)
+    commit = write_builder.commit_rows
+    monkeypatch.setattr(write_builder, "commit_rows", commit_with_lost_compaction)
     (tmp_path / "orders.csv").write_text("id,v,s\n9,1,x\n")
     words = ("write", orders.location, str(tmp_path / "orders.csv"))
     assert "but were not compacted: others compacted" in run(capsys, *words)

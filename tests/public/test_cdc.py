@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import paimon
-from paimon import table_write
+from paimon.builders import direct_writes
 from paimon.operations.table_context import TableContext
 
 Row = dict[str, Any]
@@ -237,14 +237,14 @@ def test_new_columns_are_published_with_the_rows_or_not_at_all(
     with pytest.raises(paimon.InvalidRequest, match="cannot be read"):
         paimon.cdc([good, debezium("c", None, {"id": "x", "color": "red"})], table, "debezium-json", merge_schema=True)
     assert len(list((Path(table.location) / "schema").iterdir())) == 1 and table.snapshots() == []
-    publish = table_write.publish_schema
+    publish = direct_writes.publish_schema
 
     def publish_after_another(context: TableContext) -> bool:
-        monkeypatch.setattr(table_write, "publish_schema", publish)
+        monkeypatch.setattr(direct_writes, "publish_schema", publish)
         catalog.sql("ALTER TABLE shop.t ADD COLUMN other INT")
         return publish(context)
 
-    monkeypatch.setattr(table_write, "publish_schema", publish_after_another)
+    monkeypatch.setattr(direct_writes, "publish_schema", publish_after_another)
     events = [good, debezium("c", None, {"id": "x"})]
     done = paimon.cdc(events, table, "debezium-json", merge_schema=True, dead_letters=letters)
     assert done.rejected == letters.scan().count() == 1

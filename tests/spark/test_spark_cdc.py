@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import paimon
 import paimon.spark
 import paimon.spark.streams.checkpoint as checkpoint_module
-from paimon.table_write import commit_messages
+from paimon.builders.direct_writes import commit_messages
 
 pytestmark = pytest.mark.spark
 

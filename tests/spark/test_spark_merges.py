@@ -17,10 +17,10 @@ from support.row_level_layouts import LAYOUTS, SMALL_SPLITS
 
 import paimon
 import paimon.spark
-from paimon import merge_builder
+from paimon.builders import merge_builder
+from paimon.builders.merge_builder import MergeBuilder
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.errors import AmbiguousMerge, CommitConflict, InvalidRequest, Unsupported
-from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files import read_data_file
 from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level.merge import MergeGroup, MergeRequest, WhenClause, bind_merge

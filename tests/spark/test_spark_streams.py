@@ -22,13 +22,13 @@ from pyspark.sql.types import StructType
 import paimon
 import paimon.spark
 import paimon.spark.streams.checkpoint as checkpoint_module
+from paimon.builders.direct_writes import commit_messages
 from paimon.domain.commit import stream_batches
 from paimon.domain.schema.changes import AddColumn, RenameColumn
 from paimon.domain.types.data_types import IntType
 from paimon.spark.options import SourceOptions
 from paimon.spark.source import PaimonDataSource
 from paimon.spark.streams import stream_reader
-from paimon.table_write import commit_messages
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon import table_write
 from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.builders import direct_writes
 from paimon.domain.commit.message_codec import decode
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
@@ -224,14 +224,14 @@ def test_new_columns_are_planned_again_if_another_schema_is_published_first(
     spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = catalog.create_table("db.t", "id BIGINT NOT NULL", primary_keys=["id"], options={"bucket": 1})
-    publish = table_write.publish_schema
+    publish = direct_writes.publish_schema
 
     def publish_after_another(context: TableContext) -> bool:
-        monkeypatch.setattr(table_write, "publish_schema", publish)
+        monkeypatch.setattr(direct_writes, "publish_schema", publish)
         catalog.table("db.t").alter(AddColumn("other", IntType()))
         return publish(context)
 
-    monkeypatch.setattr(table_write, "publish_schema", publish_after_another)
+    monkeypatch.setattr(direct_writes, "publish_schema", publish_after_another)
     paimon.spark.write(spark.sql("SELECT 1L AS id, 2 AS extra"), table, merge_schema=True)
     assert catalog.table("db.t").scan().to_arrow().to_pylist() == [{"id": 1, "other": None, "extra": 2}]
     assert len(list(Path(table.location).rglob("data-*"))) == 1

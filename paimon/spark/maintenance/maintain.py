@@ -11,10 +11,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from paimon.catalog import Catalog
+from paimon.catalog import Catalog, maintain_tables
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
-from paimon.due_maintenance import maintain_tables
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.spark.maintenance.compact import compact_buckets

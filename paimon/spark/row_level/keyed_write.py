@@ -12,7 +12,7 @@ from attrs import frozen
 from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode

@@ -11,8 +11,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.builders.direct_writes import WriteResult, delete_where, update_where
+from paimon.builders.merge_builder import MergeBuilder
 from paimon.domain.predicate.expression import Predicate
-from paimon.merge_builder import MergeBuilder
 from paimon.operations.row_level.merge import MergeRequest
 from paimon.spark.remote import check_classic
 from paimon.spark.row_level.change_rows import SparkRowChanges
@@ -20,7 +21,6 @@ from paimon.spark.row_level.merge import FrameSource
 from paimon.spark.session import get_session
 from paimon.spark.write import check_tasks, open_target
 from paimon.table import Table
-from paimon.table_write import WriteResult, delete_where, update_where
 
 
 def delete(

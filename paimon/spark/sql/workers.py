@@ -12,11 +12,12 @@ from typing import Any
 from attrs import evolve, field, frozen
 from pyspark.sql import SparkSession
 
+from paimon.builders.direct_writes import WriteResult
+from paimon.builders.merge_builder import MergeBuilder, MergeResult
 from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import StorageError
 from paimon.domain.predicate.expression import Predicate
-from paimon.merge_builder import MergeBuilder, MergeResult
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.row_level.numbered_rows import NumberedChange
@@ -35,7 +36,6 @@ from paimon.spark.tasks.distribute import distribute_table
 from paimon.spark.write import write_query_rows
 from paimon.sql.session import PlanSource
 from paimon.table import Table
-from paimon.table_write import WriteResult
 
 
 @frozen(eq=False)

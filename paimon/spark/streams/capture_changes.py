@@ -17,6 +17,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from paimon.builders.direct_writes import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    commit_messages,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
 from paimon.change_capture import CaptureTargets, CdcResult, Targets, plan_columns, rejection_error
 from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
 from paimon.domain.cdc.event_formats import SKIPPED, EventFormat, Routes
@@ -38,14 +46,6 @@ from paimon.spark.tasks.shuffle import decode_rows, encode_rows
 from paimon.spark.types import has_case_insensitive_names
 from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
 from paimon.table import Table
-from paimon.table_write import (
-    SCHEMA_ATTEMPTS,
-    WriteResult,
-    commit_messages,
-    publish_planned_schema,
-    retry_assignment,
-    schema_changed_error,
-)
 
 SparkTargets: TypeAlias = Table | str | Mapping[str, Table | str] | Callable[[str], Table | str | None]
 """The table of all events, or the table of each source table; None skips a source table."""

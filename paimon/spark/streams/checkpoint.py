@@ -19,7 +19,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from paimon.adapters.executors.spark import is_remote
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.direct_writes import WriteResult, commit_messages
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.stream_batches import StreamBatch
 from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
@@ -35,7 +36,6 @@ from paimon.ports.files import FileIO
 from paimon.references import missing_user_error
 from paimon.spark.options import find_recipe
 from paimon.table import Table
-from paimon.table_write import WriteResult, commit_messages
 
 CHECKPOINT_OPTION = "checkpointLocation"
 _QUERY_PROPERTY, _BATCH_PROPERTY = "sql.streaming.queryId", "streaming.sql.batchId"

@@ -13,7 +13,8 @@ from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.direct_writes import WriteResult, retry_assignment
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.schema.writable import check_rows_writable
@@ -30,7 +31,6 @@ from paimon.spark.write import (
 )
 from paimon.spark.writer import assign_in_session, check_columns
 from paimon.table import Table
-from paimon.table_write import WriteResult, retry_assignment
 
 _DEFAULT_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 _OUTPUT_MODES = ("append", "complete", "update")

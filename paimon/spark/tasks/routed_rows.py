@@ -13,7 +13,7 @@ from attrs import frozen
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from paimon.builders import BatchWriteBuilder
+from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.engines import freeze_objects

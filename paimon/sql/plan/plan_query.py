@@ -29,8 +29,8 @@ from paimon.operations.read.time_travel import PinnedTable
 from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
 from paimon.operations.write.input_rows import to_arrow_tables
 from paimon.ports.queries import QuerySource, SourceFiles
+from paimon.results import SnapshotRead, find_reads
 from paimon.scan import Scan
-from paimon.source_reads import SnapshotRead, find_reads
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.count_from_metadata import plan_from_metadata

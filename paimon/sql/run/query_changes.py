@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from sqlglot import exp
 
+from paimon.builders.merge_builder import retry_conflicts
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.schema.rules.row_level import check_updatable
 from paimon.domain.types.type_text import quote_identifier
-from paimon.merge_builder import retry_conflicts
 from paimon.operations.row_level.delete_update import RowChange
 from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
@@ -36,7 +36,7 @@ from paimon.sql.plan.plan_query import NumberedTable, PlannedQuery, plan_query, 
 from paimon.sql.run.result import StatementRun
 
 if TYPE_CHECKING:
-    from paimon.merge_builder import MergeBuilder, MergeResult
+    from paimon.builders.merge_builder import MergeBuilder, MergeResult
     from paimon.table import Table
 
 _SOURCE, _TARGET = "changes", "changed table"

@@ -16,8 +16,7 @@ from paimon.display.notebook import NotebookDisplay, read_or_explain
 from paimon.display.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.domain.errors import PaimonError
 from paimon.domain.secrets import mask_statement
-from paimon.results import Results, first_rows
-from paimon.source_reads import SourceReads, find_reads
+from paimon.results import Results, SourceReads, find_reads, first_rows
 from paimon.sql.session import Session
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.builders.direct_writes import WriteResult, retry_source
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.predicate.expression import Predicate
@@ -27,13 +28,12 @@ from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, D
 from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import format_type, quote_identifier, quote_text
 from paimon.operations.row_level.delete_update import LateInput
-from paimon.source_reads import SourceReads, find_reads
+from paimon.results import SourceReads, find_reads
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.run.expressions import SubqueryError, has_subquery, name_columns, read_assignment, read_condition
 from paimon.sql.run.query_changes import change_by_query, merge_query
 from paimon.sql.run.result import SqlResult, StatementRun
-from paimon.table_write import WriteResult, retry_source
 
 if TYPE_CHECKING:
     from paimon.sql.session import Workers

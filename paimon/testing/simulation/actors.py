@@ -14,7 +14,8 @@ from typing import Protocol
 import pyarrow as pa
 from attrs import define, field
 
-from paimon.builders import StreamWriteBuilder, TableWrite
+from paimon.builders.table_write import TableWrite
+from paimon.builders.write_builder import StreamWriteBuilder
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitNotVisible, CommitUncertain, PaimonError
 from paimon.table import Table

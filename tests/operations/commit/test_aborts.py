@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from support.commit_tables import create, data_file, engine_on, memory_table, message, table_at
 
-from paimon.builders import TableCommit
+from paimon.builders.write_builder import TableCommit
 from paimon.domain.commit.message import CompactIncrement
 from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitOverwritten, CommitUncertain
 from paimon.operations.commit.commit import CommitRequest, commit

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import paimon
+from paimon.builders.direct_writes import commit_messages
 from paimon.domain.commit.stream_batches import PLAN_HASH, StreamBatch
 from paimon.domain.errors import InvalidRequest
 from paimon.operations.commit import commit as commit_module
@@ -17,7 +18,6 @@ from paimon.operations.commit import history
 from paimon.operations.commit.history import check_stream_batch
 from paimon.operations.metadata.snapshots import earliest_snapshot_id
 from paimon.operations.table_context import TableContext
-from paimon.table_write import commit_messages
 
 USER = "spark-1"
 MINUTE = 60_000

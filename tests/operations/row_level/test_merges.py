@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paimon
-from paimon import merge_builder
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
+from paimon.builders import merge_builder
+from paimon.builders.merge_builder import MergeBuilder
 from paimon.domain.assignment.merge_reference import merge_rows
 from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
 from paimon.domain.predicate.build import col
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.arrow import fields_from_arrow
-from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files.read_data_file import BATCH_ROWS
 from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level import merge_match, merge_source

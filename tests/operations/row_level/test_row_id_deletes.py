@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import paimon
+from paimon.builders.row_updates import TableUpdate
 from paimon.domain.commit.message_codec import decode, encode
 from paimon.operations.row_level import delete_update as change_module
-from paimon.row_updates import TableUpdate
 
 
 def make_table(tmp_path: Path, **options: object) -> paimon.Table:

@@ -146,7 +146,7 @@ def test_unread_snapshots_of_a_consumer_are_not_expired(orders: paimon.Table) ->
 
 
 def test_the_initial_state_is_protected_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paimon.follow._BATCH_BYTES", 1)
+    monkeypatch.setattr("paimon.changes._BATCH_BYTES", 1)
     table = new_table(tmp_path, {"bucket": "4"})
     write_keys(table, *range(100))
     follow = table.follow(consumer_id="c")
@@ -252,7 +252,7 @@ def test_a_waiting_consumer_does_not_expire(orders: paimon.Table) -> None:
 
 
 def test_a_slow_read_references_the_state_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paimon.follow._BATCH_BYTES", 1)
+    monkeypatch.setattr("paimon.changes._BATCH_BYTES", 1)
     table = new_table(tmp_path, {"bucket": "4", "consumer.expiration-time": "400 ms"})
     write_keys(table, *range(100))
     consumer_file, seen = Path(table.location, "consumer", "consumer-c.state"), []
@@ -322,7 +322,7 @@ def test_another_process_writes_and_expires_concurrently(tmp_path: Path) -> None
 
 def test_a_stream_scan_uses_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are read on demand: of many files, few are opened."""
-    monkeypatch.setattr("paimon.follow._BATCH_BYTES", 1)
+    monkeypatch.setattr("paimon.changes._BATCH_BYTES", 1)
     table = new_table(tmp_path, {"bucket": "8"})
     write_keys(table, *range(200))
     opened: list[str] = []

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.tables import create_table
 
 import paimon
-from paimon.builders import TableWrite
+from paimon.builders.table_write import TableWrite
 from paimon.domain.errors import CommitConflict, CorruptTable, InvalidRequest
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.row.kinds import RowKind

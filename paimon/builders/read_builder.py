@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.display.notebook import NotebookDisplay, given_arguments
+from paimon.display.notebook import BuilderDisplay, given_arguments
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
@@ -30,16 +30,8 @@ from paimon.operations.read.projection import build_output_schema
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.read.system.views import DATA_VIEWS, PLAIN
 from paimon.operations.table_context import TableContext
-from paimon.results import Results
+from paimon.results import Results, SourceReads, find_reads
 from paimon.scan import Scan, condition_of
-from paimon.source_reads import SourceReads, find_reads
-
-
-class BuilderDisplay(NotebookDisplay):
-    """The text and the card of a builder in notebooks."""
-
-    __slots__ = ()
-    _internals = NotebookDisplay._internals | {"table", "inner", "read_plan", "overwrite_spec", "overwrites"}
 
 
 @frozen(repr=False)

@@ -6,19 +6,17 @@ between processes. Source: the names follow the program APIs of Java and of pypa
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Self
 
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.changes import Changes
-from paimon.display.notebook import given_arguments
+from paimon.changes import AsyncSteps, Changes, to_idle_millis
+from paimon.display.notebook import BuilderDisplay, given_arguments
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
-from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
@@ -27,45 +25,7 @@ from paimon.operations.read.split import ReadPlan
 from paimon.operations.stream.progress import Progress
 from paimon.operations.stream.stream_scan import StreamRequest, StreamScan
 from paimon.operations.table_context import TableContext
-from paimon.read_builder import BuilderDisplay
-from paimon.references import Age, age_millis
-
-_END = object()
-
-T = TypeVar("T")
-
-
-class AsyncSteps(Generic[T]):
-    """Mixin: an iterator that waits can also be iterated with ``async for``; each step runs in a thread of asyncio.
-
-    A class provides `__next__` and `close`.
-    """
-
-    def __next__(self) -> T:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End the iterator; a thread that waits for the next item gets the end of the iteration.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: subclasses define it.
-        """
-        raise NotImplementedError
-
-    def __aiter__(self) -> AsyncIterator[T]:
-        return self
-
-    async def __anext__(self) -> T:
-        try:
-            item = await asyncio.to_thread(next, self, _END)
-        except asyncio.CancelledError:
-            self.close()  # the thread would wait for a snapshot that no task reads
-            raise
-        if item is _END:
-            raise StopAsyncIteration
-        return item  # type: ignore[return-value]
+from paimon.references import Age
 
 
 @frozen(repr=False)
@@ -199,13 +159,3 @@ class StreamTableRead:
     def to_arrow(self, plan: StreamPlan, splits: Sequence[DataSplit] | None = None) -> pa.Table:
         """Return the changes of a plan, or of some of its splits, as one Arrow table."""
         return pa.Table.from_batches(list(self.to_batches(plan, splits)), schema=self.arrow_schema)
-
-
-def to_idle_millis(idle_timeout: Age) -> int:
-    """Return how long a stream waits for a snapshot, in milliseconds; refuse a negative time."""
-    millis = age_millis(idle_timeout)
-    if millis < 0:
-        raise InvalidRequest(
-            f"'idle_timeout' is {millis} ms, and must not be negative.", subject="idle_timeout", hint="give 0 or more"
-        )
-    return millis

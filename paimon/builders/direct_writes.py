@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.builders import BatchWriteBuilder, TableCommit
+from paimon.builders.write_builder import BatchWriteBuilder, TableCommit
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import (
     CommitConflict,
@@ -39,11 +39,12 @@ from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import can_be_read_again, read_checked_rows
 from paimon.references import commit_user_of, run_after_commit
+from paimon.results import find_own_reads, stamp_messages
 from paimon.scan import condition_of
-from paimon.source_reads import find_own_reads, stamp_messages
 
 if TYPE_CHECKING:
     from paimon.operations.row_level.delete_update import RowChange, WriteChanges
+
 
 _Result = TypeVar("_Result")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from paimon.display.notebook import BuilderDisplay
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
@@ -19,12 +20,11 @@ from paimon.domain.types.system_columns import ROW_ID, TRACKING_FIELDS
 from paimon.operations.read.projection import bind_predicate, list_readable_fields, select_fields
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.read_builder import BuilderDisplay
+from paimon.results import SnapshotRead, SourceReads, note_reader
 from paimon.scan import condition_of
-from paimon.source_reads import SnapshotRead, SourceReads, note_reader
 
 if TYPE_CHECKING:
-    from paimon.merge_builder import PreparedMerge
+    from paimon.builders.merge_builder import PreparedMerge
     from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
 
 
@@ -125,7 +125,7 @@ class TableUpdate(BuilderDisplay):
 
         `on` is the match condition, as in `Table.merge`. The aliases name the two sides in SQL text.
         """
-        from paimon.merge_builder import PreparedMerge
+        from paimon.builders.merge_builder import PreparedMerge
         from paimon.operations.row_level.merge import MergeRequest
 
         request = MergeRequest(on, target_alias, source_alias)

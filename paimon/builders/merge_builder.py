@@ -30,7 +30,7 @@ from paimon.operations.row_level.merge_source import read_source
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.references import commit_user_of, run_after_commit
-from paimon.source_reads import find_own_reads, stamp_messages
+from paimon.results import find_own_reads, stamp_messages
 
 _Change = TypeVar("_Change")
 OpenSource = Callable[[TableContext, Any], MergeSource]
