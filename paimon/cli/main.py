@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from paimon import __version__
-from paimon.cli import alter, changes, follow, groups, history, merge, rows, sql, table_names, tables
-from paimon.cli.config_file import add_config, complete_arguments
+from paimon.cli import alter, changes, groups, history, rows, sql, tables
+from paimon.cli.arguments import add_config, complete_arguments
 from paimon.cli.maintenance import (
     branches,
     compact,
@@ -108,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_config(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     maintenance = (maintain, compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
-    for module in (tables, table_names, alter, sql, rows, changes, merge, follow, history, *maintenance):
+    for module in (tables, alter, sql, rows, changes, history, *maintenance):
         module.add_commands(commands)
     groups.add_commands(commands)
     return parser

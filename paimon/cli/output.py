@@ -16,8 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from paimon.builders.direct_writes import WriteResult
-from paimon.cli.progress import show_row_count
-from paimon.cli.terminal import console, draw_columns, draw_fitted
+from paimon.cli.terminal import console, draw_columns, draw_fitted, show_row_count
 from paimon.display.column_texts import NULL_SIGN, to_json_lines
 from paimon.display.text_table import WIDEST_CELL, TextColumn, cut_text, measure_layout, to_text_columns
 from paimon.domain.columns.time_text import has_far_times

@@ -28,7 +28,7 @@ from paimon.cli.output import (
     print_rows,
     print_with_total,
 )
-from paimon.cli.progress import show_row_count
+from paimon.cli.terminal import show_row_count
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.scan import Scan

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
-from paimon.cli.interrupts import call_on_interrupt
 from paimon.cli.output import print_result
+from paimon.cli.terminal import call_on_interrupt
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.extras import missing_extra
 

@@ -1,21 +1,52 @@
 """Words that complete a statement: keywords, tables, columns, options and procedures.
 
-Invariant: completion reads metadata only, and an error of the catalog leads to fewer words.
+Invariant: only metadata is read. What cannot be read, because the statement is not complete, the table does not exist
+or the catalog has an error, leads to fewer words.
 """
+
+# Two questions are answered for the text before the cursor, each by the cheapest means that works on an incomplete
+# statement:
+#
+# 1. Which kind of word comes next? Regular expressions look at the end of the text: `FROM sh|` wants a table, `USE |` a
+#    database, `WITH ('bu|` the key of an option, `CALL sys.comp|` a procedure. Otherwise keywords and columns fit.
+# 2. Which columns? The tokens of the whole statement, also behind the cursor, name its sources:
+#
+#        SELECT o.cust|  FROM shop.orders AS o, (SELECT max(id) AS top FROM refunds) r WHERE …
+#                             `- table, alias o      `- subquery, alias r
+#
+#    A source is a table, a view or a subquery with a name. Its columns come from the catalog, or from the plan of the
+#    subquery, which is not run. The words before the last dot select sources (`o.`, `orders.`, `shop.orders.`), or
+#    fields of a ROW (`o.address.`). Where they select none, they may name a table whose FROM is not written yet.
+#    Without a dot, subqueries are left out, because planning them takes longer than a keystroke may.
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
-from paimon.cli.completed_columns import list_columns
-from paimon.domain.errors import PaimonError
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.options.known_options import OPTIONS
+from paimon.domain.types.type_text import quote_identifier
 from paimon.procedures.registry import HELP, PROCEDURES, REPAIR
+from paimon.sql.parse.lexer import SqlToken, StatementReader, tokenize
+from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_script import list_statement_words
+from paimon.sql.parse.statements import TableName
+from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.session import OPTION_PREFIX, Session
 from paimon.system_table import SYSTEM_TABLES
 
+_BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE", "DESCRIBE", "DESC", "USING", "PARTITIONS")
+_BEFORE_TRAVEL = ("VERSION", "TIMESTAMP", "FOR")
+_AFTER_TABLE = (
+    *("WHERE", "ON", "SET", "USING", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "GROUP", "ORDER", "HAVING"),
+    *("LIMIT", "UNION", "VALUES", "SELECT", "WHEN", "PARTITION", "ADD", "DROP", "RENAME", "MODIFY", "ALTER", "NATURAL"),
+)
+"""Words that are no alias after a table."""
+_PLAIN = re.compile(r"[^\W\d]\w*\Z")
 _CLAUSES = (
     *("AND", "AS", "ASC", "BETWEEN", "BUCKET", "BY", "CASE", "CAST", "COMMENT", "COUNT", "DESC", "DISTINCT", "ELSE"),
     *("END", "ENFORCED", "EXISTS", "FROM", "GROUP", "HAVING", "IF", "IN", "INTO", "IS", "JOIN", "KEY", "LEFT", "LIKE"),
@@ -64,7 +95,7 @@ def _list_candidates(session: Session, before: str, after: str, begun: str) -> I
         return _list_databases(session)
     if _AFTER_TABLE_WORD.search(before):
         return _list_tables(session, begun)
-    return [*list_statement_words(), *_CLAUSES, *list_columns(session, f"{before} {after}", begun)]
+    return [*list_statement_words(), *_CLAUSES, *_list_columns(session, f"{before} {after}", begun)]
 
 
 def _list_texts(session: Session, before: str, begun: str) -> Iterable[str]:
@@ -95,3 +126,130 @@ def _list_tables(session: Session, begun: str) -> list[str]:
     if dollar:
         names = [f"{name}${system}" for name in names if name.lower() == base for system in SYSTEM_TABLES]
     return names
+
+
+def _list_columns(session: Session, text: str, begun: str) -> list[str]:
+    """Return the columns that can replace `begun`, the word before the cursor, in an incomplete statement.
+
+    After names and dots, these are the columns of that table, or the fields of that column. Names with other characters
+    than letters are quoted.
+    """
+    qualifier, dot, _ = begun.rpartition(".")
+    path = qualifier.lower().split(".") if dot else []
+    found: list[str] = []
+    try:
+        # Without a dot, subqueries are left out, because planning them takes longer.
+        sources = [source for source in _find_sources(text) if path or source.parts]
+    except InvalidRequest:
+        return []
+    if path and not any(source.count_qualifier_parts(path) for source in sources):
+        sources.append(_Source(tuple(qualifier.split("."))))  # its FROM may follow later
+    for source in sources:
+        columns = source.read_columns(session)
+        if columns is not None:
+            skipped = source.count_qualifier_parts(path)
+            found += [f"{qualifier}{dot}{_quote_name(name)}" for name in _list_fields(columns, path[skipped:])]
+    return found
+
+
+def _quote_name(name: str) -> str:
+    return name if _PLAIN.match(name) else quote_identifier(name)
+
+
+def _list_fields(columns: pa.Schema, path: Sequence[str]) -> list[str]:
+    """Return the names of the columns, or of the fields of the ROW that a path names."""
+    fields = list(columns)
+    for part in path:
+        inner = next((f.type for f in fields if f.name.lower() == part), None)
+        fields = list(inner) if inner is not None and pa.types.is_struct(inner) else []
+    return [f.name for f in fields]
+
+
+def _find_sources(text: str) -> Iterator[_Source]:
+    """Yield the tables and the subqueries that a statement names. InvalidRequest if a quote is still open."""
+    tokens = tokenize(text)
+    for place, token in enumerate(tokens):
+        word = token.text.upper() if token.kind == "word" else ""
+        if word in _BEFORE_TABLE:
+            yield from _read_tables(tokens, place + 1)
+        elif token.text == "(" and token.kind == "symbol" and tokens[place + 1].text.upper() in QUERY_WORDS:
+            yield from _read_subquery(text, tokens, place)
+
+
+def _read_tables(tokens: Sequence[SqlToken], place: int) -> Iterator[_Source]:
+    """Yield the tables of a list with commas, each with its alias."""
+    while tokens[place].kind in ("word", "quoted"):
+        parts = [tokens[place].text]
+        place += 1
+        while tokens[place].text == "." and tokens[place + 1].kind in ("word", "quoted"):
+            parts.append(tokens[place + 1].text)
+            place += 2
+        place = _skip_clauses(tokens, place)
+        alias, place = _read_alias(tokens, place)
+        yield _Source(tuple(parts[-3:]), alias=alias)
+        if tokens[place].text != ",":
+            return
+        place += 1
+
+
+def _skip_clauses(tokens: Sequence[SqlToken], place: int) -> int:
+    """Return the place after a hint and a time travel."""
+    while tokens[place].kind == "hint":
+        place += 1
+    if tokens[place].text.upper() in _BEFORE_TRAVEL:
+        while tokens[place].kind == "word":
+            place += 1
+        place += tokens[place].kind in ("literal", "number")
+    return place
+
+
+def _read_alias(tokens: Sequence[SqlToken], place: int) -> tuple[str, int]:
+    place += tokens[place].text.upper() == "AS"
+    token = tokens[place]
+    is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in _AFTER_TABLE)
+    return (token.text, place + 1) if is_alias else ("", place)
+
+
+def _read_subquery(text: str, tokens: Sequence[SqlToken], first: int) -> Iterator[_Source]:
+    """Yield the subquery in parentheses if it has a name after it, or before it in WITH."""
+    depth, place = 1, first + 1
+    while depth and tokens[place].kind != "end":
+        depth += (tokens[place].text == "(") - (tokens[place].text == ")")
+        place += 1
+    if depth:
+        return
+    query = text[tokens[first].end : tokens[place - 1].start]
+    alias, _ = _read_alias(tokens, place)
+    if first > 1 and tokens[first - 1].text.upper() == "AS":
+        alias = tokens[first - 2].text
+    if alias:
+        yield _Source(query=query, alias=alias)
+
+
+@frozen
+class _Source:
+    """A table, a view or a subquery that a statement reads, with the names it has there."""
+
+    # name of a table or a view; empty for a subquery
+    parts: tuple[str, ...] = ()
+    # text of a subquery
+    query: str = ""
+    # another name for the table, the view or the subquery; empty if there is none
+    alias: str = ""
+
+    def count_qualifier_parts(self, path: Sequence[str]) -> int:
+        """Return how many parts at the beginning of a path name this source."""
+        if self.alias and path[:1] == [self.alias.lower()]:
+            return 1
+        parts = [part.lower() for part in self.parts]
+        return max((n for n in range(1, len(path) + 1) if path[:n] == parts[-n:]), default=0)
+
+    def read_columns(self, session: Session) -> pa.Schema | None:
+        """Return the columns; None if they cannot be read."""
+        try:
+            if self.parts and not (len(self.parts) == 1 and self.parts[0].lower() in session.views):
+                return session.open(TableName(self.parts)).arrow_schema
+            text = self.query or f"SELECT * FROM {quote_identifier(self.parts[0])}"
+            return describe_query(session, plan_query(session, parse_query(StatementReader(text)), {}))
+        except PaimonError:
+            return None

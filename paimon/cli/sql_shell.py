@@ -19,9 +19,9 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from paimon.cli.interrupts import call_on_interrupt
 from paimon.cli.output import print_result
 from paimon.cli.sql_completion import WORD, complete
+from paimon.cli.terminal import call_on_interrupt
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.secrets import mask_statement
 from paimon.sql.parse.lexer import tokenize

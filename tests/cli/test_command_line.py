@@ -417,8 +417,8 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_printed_on_a_terminal(orders: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paimon.cli.progress._PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr("paimon.cli.progress._PAUSE_SECONDS", -1.0)
+    monkeypatch.setattr("paimon.cli.terminal._PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("paimon.cli.terminal._PAUSE_SECONDS", -1.0)
     Path("more.csv").write_text("id\n8\n9\n")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import paimon
-from paimon.cli.groups import ALIASES
+from paimon.cli.groups import ALIASES, SECOND_NAMES
 from paimon.cli.main import build_parser, main
-from paimon.cli.peer_verbs import SECOND_NAMES
 
 
 @pytest.fixture

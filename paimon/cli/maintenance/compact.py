@@ -11,7 +11,7 @@ from attrs import evolve
 
 from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table
 from paimon.cli.output import print_records
-from paimon.cli.progress import TerminalObserver
+from paimon.cli.terminal import TerminalObserver
 
 
 def add_commands(commands: Commands) -> None:

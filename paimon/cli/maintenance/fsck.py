@@ -12,7 +12,7 @@ from attrs import evolve
 
 from paimon.cli.arguments import Commands, add_command, add_output, add_table, open_data_table
 from paimon.cli.output import print_records
-from paimon.cli.progress import TerminalObserver
+from paimon.cli.terminal import TerminalObserver
 from paimon.domain.errors import CorruptTable
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.markup import format_count

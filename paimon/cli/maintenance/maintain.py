@@ -11,7 +11,7 @@ from attrs import evolve
 
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
 from paimon.cli.output import print_rows
-from paimon.cli.progress import TerminalObserver
+from paimon.cli.terminal import TerminalObserver
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.markup import format_count
 

@@ -13,7 +13,7 @@ from attrs import evolve
 from paimon.cli.arguments import Commands, open_data_table
 from paimon.cli.maintenance.verbs import add_table_command
 from paimon.cli.output import print_records
-from paimon.cli.progress import TerminalObserver
+from paimon.cli.terminal import TerminalObserver
 
 _DESCRIPTION = """
 The partitions are rewritten in one commit, and the table option 'bucket' is set to the new number.
