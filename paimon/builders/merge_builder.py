@@ -17,7 +17,6 @@ from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge import (
-    BoundMerge,
     MergeChange,
     MergeGroup,
     MergeRequest,
@@ -227,8 +226,8 @@ class PreparedMerge(MergeBuilder):
         rows = read_source(self.context, source, self.request)
         try:
             merge = bind_merge(self.context, rows.fields, self.request)
-            written = rows.write(BoundMerge(self.context, self.updates.snapshot, merge, self.commit_user)).messages
-            return stamp_messages(self.context.table, written, own.state if own else None)
+            written = rows.write(self.context, self.updates.snapshot, merge, self.commit_user)
+            return stamp_messages(self.context.table, written.messages, own.state if own else None)
         finally:
             rows.drop()
 

@@ -26,7 +26,7 @@ from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level.merge import MergeGroup, MergeRequest, WhenClause, bind_merge
 from paimon.operations.row_level.merge_source import describe_source
 from paimon.operations.write.writer import TableWriter
-from paimon.spark.row_level.merge_share import MergeShare
+from paimon.spark.row_level.merge_share import TaskShare
 from paimon.spark.row_level.merge_source import MergeJob
 from paimon.spark.tasks.shuffle import send_rows
 from paimon.spark.types import to_spark_frame
@@ -327,7 +327,7 @@ def test_the_parts_of_a_share_find_each_match_once(tmp_path: Path, rows: int) ->
             marked = target.replace_schema_metadata({b"file": str(number)})
             yield from send_rows(marked, np.zeros(target.num_rows, np.int32), number, number)
 
-    share = MergeShare.receive(job, send())
+    share = TaskShare.receive(job, send())
     assert share is not None
     assert len(share.source.parts()) == 1 if rows == 9 else len(share.source.parts()) > 3
     matched, unmatched = Counter[int](), Counter[int]()
@@ -339,8 +339,8 @@ def test_the_parts_of_a_share_find_each_match_once(tmp_path: Path, rows: int) ->
                 ids = batch["id"].to_numpy()[changes.rows]
                 matched.update(ids[changes.source_rows >= 0].tolist())
                 unmatched.update(ids[changes.source_rows < 0].tolist())
-        expected = {*part.matching.source["source.id"].to_pylist()} & set(range(12_000))
-        assert set(np.asarray(part.matching.source["source.id"])[part.matched].tolist()) == expected
+        expected = {*part.matcher.source["source.id"].to_pylist()} & set(range(12_000))
+        assert set(np.asarray(part.matcher.source["source.id"])[part.matched].tolist()) == expected
     assert matched == Counter(range(0, min(2 * rows, 12_000), 2)) and unmatched == Counter(range(12_000)) - matched
 
 

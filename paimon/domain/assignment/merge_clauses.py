@@ -73,7 +73,7 @@ class MergeOn:
 
 
 @frozen
-class Merge:
+class BoundMerge:
     """A whole MERGE."""
 
     on: MergeOn

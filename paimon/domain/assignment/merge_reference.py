@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paimon.domain.assignment.evaluate_reference import evaluate_assignment
-from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeAction, MergeClause
+from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, BoundMerge, MergeAction, MergeClause
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.evaluate_reference import matches
 from paimon.domain.predicate.expression import Compare, Operator
@@ -29,7 +29,7 @@ class MergedRows(NamedTuple):
     deleted: int
 
 
-def merge_rows(target: Sequence[Row], source: Sequence[Row], merge: Merge) -> MergedRows:
+def merge_rows(target: Sequence[Row], source: Sequence[Row], merge: BoundMerge) -> MergedRows:
     """Merge the rows of a source into the rows of a target.
 
     Rows hold internal values by plain column name; `merge` is bound. If two rows of the source match one row of the
@@ -61,7 +61,7 @@ def merge_rows(target: Sequence[Row], source: Sequence[Row], merge: Merge) -> Me
     return MergedRows(rows, counts[MergeAction.INSERT], counts[MergeAction.UPDATE], counts[MergeAction.DELETE])
 
 
-def _is_match(old: Row, new: Row, merge: Merge) -> bool:
+def _is_match(old: Row, new: Row, merge: BoundMerge) -> bool:
     for target, source in merge.on.pairs:
         if new[source] is None or matches(Compare(target, Operator.EQ, new[source]), old) is not True:
             return False

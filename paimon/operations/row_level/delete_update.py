@@ -41,6 +41,9 @@ from paimon.operations.row_level.selected_rows import (
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_rows import commit_rows
 
+WriteChanges = Callable[[TableContext, SelectedChange], WrittenChanges]
+"""Writes the changes of selected rows."""
+
 
 @frozen(eq=False)
 class LateInput(Predicate):
@@ -52,12 +55,6 @@ class LateInput(Predicate):
 def compute_late_input(given: Any) -> Any:
     """Return a condition or new value; what is computed late is computed now."""
     return given.compute() if isinstance(given, LateInput) else given
-
-
-WriteChanges = Callable[[TableContext, SelectedChange], WrittenChanges]
-
-
-"""Writes the changes of selected rows."""
 
 
 def write_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:

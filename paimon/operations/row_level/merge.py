@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from attrs import evolve, field, frozen
 
 from paimon.domain.assignment.expression import Assignment, ColumnValue, Expression, SqlValue
-from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeAction, MergeClause, MergeOn
+from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, BoundMerge, MergeAction, MergeClause, MergeOn
 from paimon.domain.assignment.merge_sql import MergeNames, bind_condition, bind_expression, parse_on
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.commit.message import CommitMessage, ReadState
@@ -94,17 +94,6 @@ class MergeRequest:
 
 
 @frozen(eq=False)
-class BoundMerge:
-    """A MERGE into one snapshot of a table."""
-
-    context: TableContext
-    # None for a table without rows
-    snapshot: Snapshot | None
-    merge: Merge
-    commit_user: str
-
-
-@frozen(eq=False)
 class WrittenMerge:
     """What to commit, and how many rows each action changed."""
 
@@ -119,14 +108,16 @@ class MergeSource(Protocol):
     def fields(self) -> Sequence[DataField]:
         """The columns."""
 
-    def write(self, bound: BoundMerge) -> WrittenMerge:
-        """Write the changes of a merge; if that fails, no file remains."""
+    def write(
+        self, context: TableContext, snapshot: Snapshot | None, merge: BoundMerge, commit_user: str
+    ) -> WrittenMerge:
+        """Write the changes of a merge into a snapshot (None: an empty table); if that fails, no file remains."""
 
     def drop(self) -> None:
         """Delete what the source stored; it is not written after this."""
 
 
-def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> Merge:
+def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> BoundMerge:
     """Bind a MERGE to a table and the columns of a source."""
     _check_request(context, request)
     names = request.name_columns(context.schema.fields, source)
@@ -134,7 +125,7 @@ def bind_merge(context: TableContext, source: Sequence[DataField], request: Merg
     if on.condition is not None:
         check_condition(context.engine, on.condition, names.fields)
     binding = _Binding(context, names, on)
-    return Merge(on, *(binding.bind_group(request, group) for group in MergeGroup))
+    return BoundMerge(on, *(binding.bind_group(request, group) for group in MergeGroup))
 
 
 def _check_request(context: TableContext, request: MergeRequest) -> None:
@@ -267,9 +258,9 @@ def merge_source(
     oldest snapshot that was read, if the source was read before. CommitConflict: another user changed rows, and nothing
     was changed.
     """
-    bound = BoundMerge(context, snapshot, bind_merge(context, source.fields, request), commit_user)
+    merge = bind_merge(context, source.fields, request)
     with check_unexpired(context, snapshot, "run the merge again"):
-        written = source.write(bound)
+        written = source.write(context, snapshot, merge, commit_user)
     commit = CommitRequest(
         written.messages,
         commit_user,

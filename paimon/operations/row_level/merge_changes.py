@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction, MergeClause, is_of_target, to_plain_name
+from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction, MergeClause, is_of_target, to_plain_name
 from paimon.domain.assignment.merge_columnar import Integers, Mask
 from paimon.domain.columns.replace_rows import filter_rows, replace_rows
 from paimon.domain.deletion.vector import DeletionVector
@@ -22,21 +22,20 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.check_versions import check_versions, list_version_columns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.kinds import RowKind
-from paimon.domain.scan.splits import DataSplit, DeletionFile
+from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.types.data_types import DataField
-from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.read.projection import select_fields
 from paimon.operations.read.split import ReadPlan, read_split
-from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.selected_rows import FileMatch, repeat_kind, with_hidden_rows
+from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
+from paimon.operations.row_level.selected_rows import FileMatch, read_old_vector, repeat_kind, with_hidden_rows
 from paimon.operations.table_context import TableContext
 
 _INSERT_ROWS = 1 << 17
 
 
-def list_match_columns(context: TableContext, merge: Merge) -> tuple[DataField, ...]:
+def list_match_columns(context: TableContext, merge: BoundMerge) -> tuple[DataField, ...]:
     """Return the columns of the target that decide which clause applies; at least one column."""
     conditions = [clause for clause in merge.changing if clause.condition is not None]
     names = {n for clause in conditions for n in clause.columns() if is_of_target(n)} | merge.on.target_columns
@@ -45,7 +44,7 @@ def list_match_columns(context: TableContext, merge: Merge) -> tuple[DataField, 
     return tuple(whole[f.name] for f in fields) or context.schema.fields[:1]
 
 
-def list_read_columns(context: TableContext, merge: Merge) -> tuple[str, ...]:
+def list_read_columns(context: TableContext, merge: BoundMerge) -> tuple[str, ...]:
     """Return the columns to read of a primary-key table: whole rows only where a clause needs them."""
     names = {field.name for field in list_match_columns(context, merge)} | list_version_columns(context.table)
     all_names = context.schema.names
@@ -60,7 +59,7 @@ def list_read_columns(context: TableContext, merge: Merge) -> tuple[str, ...]:
 
 
 def read_keyed_target(
-    context: TableContext, merge: Merge, condition: Predicate | None, split: DataSplit
+    context: TableContext, merge: BoundMerge, condition: Predicate | None, split: DataSplit
 ) -> Iterator[pa.RecordBatch]:
     """Read a split of a primary-key table, also the rows that reads skip before a compaction.
 
@@ -91,15 +90,13 @@ class LiveRows:
 
 def read_file_vectors(context: TableContext, split: DataSplit) -> list[tuple[DataFileMeta, DeletionVector]]:
     """Return the files of a split with the rows that are deleted before the change."""
-    return [(file, _read_vector(context, deleted)) for file, deleted in file_vectors(split.files, split.deletion_files)]
-
-
-def _read_vector(context: TableContext, deleted: DeletionFile | None) -> DeletionVector:
-    return DeletionVector() if deleted is None else read_vector(context.engine, deleted)
+    return [
+        (file, read_old_vector(context, deleted)) for file, deleted in file_vectors(split.files, split.deletion_files)
+    ]
 
 
 def read_live_rows(
-    context: TableContext, merge: Merge, bucket: Bucket, file: DataFileMeta, before: DeletionVector
+    context: TableContext, merge: BoundMerge, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> Iterator[LiveRows]:
     """Read the columns that decide which clause applies to the live rows of one file of an append table.
 
@@ -113,36 +110,36 @@ def read_live_rows(
 
 
 def compute_insert_rows(
-    context: TableContext, matching: Matching, matched: Mask
+    context: TableContext, matcher: MergeMatcher, matched: Mask
 ) -> Iterator[tuple[pa.Table, pa.Int8Array | None]]:
     """Compute the rows to insert for the rows of the source without a match, with row kinds for a primary-key table.
 
     `matched` has for each row of the source whether it matches. The rows have only the columns that a clause sets.
     """
-    for clause, numbers in matching.find_inserts(matched):
+    for clause, numbers in matcher.find_inserts(matched):
         for start in range(0, len(numbers), _INSERT_ROWS):
-            rows = matching.compute_inserts(clause, numbers[start : start + _INSERT_ROWS])
+            rows = matcher.compute_inserts(clause, numbers[start : start + _INSERT_ROWS])
             yield rows, repeat_kind(RowKind.INSERT, rows.num_rows) if context.schema.primary_keys else None
 
 
 def compute_keyed_rows(
-    context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges
+    context: TableContext, matcher: MergeMatcher, batch: pa.RecordBatch, changes: RowChanges
 ) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
     """Yield each clause with the rows that it writes to a primary-key table, and their row kinds.
 
     `changes` are those of the rows of `batch`.
     """
-    for clause, rows, sources in group_by_clause(matching.merge, changes):
+    for clause, rows, sources in group_by_clause(matcher.merge, changes):
         before = batch.take(pa.array(rows))
         if clause.action is MergeAction.UPDATE:
-            after = matching.compute_rows(clause, context.schema.fields, before, sources)
+            after = matcher.compute_rows(clause, context.schema.fields, before, sources)
             check_versions(context.table, before, after, clause.assignments)
             yield clause, after, repeat_kind(RowKind.UPDATE_AFTER, len(rows))
         else:
             yield clause, pa.Table.from_batches([before]), repeat_kind(RowKind.DELETE, len(rows))
 
 
-def group_by_clause(merge: Merge, changes: RowChanges) -> Iterator[tuple[MergeClause, Integers, Integers | None]]:
+def group_by_clause(merge: BoundMerge, changes: RowChanges) -> Iterator[tuple[MergeClause, Integers, Integers | None]]:
     """Yield each clause that applies to a row, with its rows and their rows of the source."""
     for number, clause in enumerate(merge.changing):
         chosen = changes.clauses == number
@@ -165,17 +162,17 @@ class FileChanges:
 
 
 def read_merged_rows(
-    context: TableContext, matching: Matching, split: DataSplit, file: FileChanges, whole_files: bool
+    context: TableContext, matcher: MergeMatcher, split: DataSplit, file: FileChanges, whole_files: bool
 ) -> Iterator[pa.Table]:
     """Read a changed file of an append table, and compute the new versions of its rows, in the order of the file.
 
     With `whole_files` its unchanged rows are included.
     """
-    clauses = matching.merge.changing
+    clauses = matcher.merge.changing
     updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
     if not updates and (file.match.removes_all_rows or not whole_files):
         return
-    replace = partial(_replace_changed, context, matching, file, whole_files)
+    replace = partial(_replace_changed, context, matcher, file, whole_files)
     # One thread decodes the file, and others replace rows.
     for rows in context.engine.executor.map(replace, _read_whole_rows(context, split, file.match.file)):
         if rows.num_rows:
@@ -183,7 +180,7 @@ def read_merged_rows(
 
 
 def merge_file(
-    context: TableContext, matching: Matching, split: DataSplit, file: DataFileMeta, before: DeletionVector
+    context: TableContext, matcher: MergeMatcher, split: DataSplit, file: DataFileMeta, before: DeletionVector
 ) -> Iterator[tuple[pa.Table, RowChanges]]:
     """Read a file of an append table once: find its changed rows, and compute all rows of the file that replaces it.
 
@@ -191,7 +188,7 @@ def merge_file(
     `before` are the rows that are deleted before the change.
     """
     batches = _read_whole_rows(context, split, file)
-    yield from context.engine.executor.map(partial(_merge_batch, context, matching, before), batches)
+    yield from context.engine.executor.map(partial(_merge_batch, context, matcher, before), batches)
 
 
 def _read_whole_rows(
@@ -206,7 +203,7 @@ def _read_whole_rows(
 
 def _replace_changed(
     context: TableContext,
-    matching: Matching,
+    matcher: MergeMatcher,
     file: FileChanges,
     whole_files: bool,
     numbered: tuple[int, pa.RecordBatch],
@@ -215,31 +212,31 @@ def _replace_changed(
     start, batch = numbered
     changes = file.changes.between(start, start + batch.num_rows)
     unchanged = ~file.match.after.mask(start, batch.num_rows) & whole_files
-    return _replace_rows(context, matching, batch, changes, unchanged)
+    return _replace_rows(context, matcher, batch, changes, unchanged)
 
 
 def _merge_batch(
-    context: TableContext, matching: Matching, before: DeletionVector, numbered: tuple[int, pa.RecordBatch]
+    context: TableContext, matcher: MergeMatcher, before: DeletionVector, numbered: tuple[int, pa.RecordBatch]
 ) -> tuple[pa.Table, RowChanges]:
     """Find the changed rows of a batch, and return all of its rows after the change."""
     start, batch = numbered
-    names = [field.name for field in list_match_columns(context, matching.merge)]
-    found = _find_in_rows(matching, LiveRows.of(batch.select(names), start, before))
+    names = [field.name for field in list_match_columns(context, matcher.merge)]
+    found = _find_in_rows(matcher, LiveRows.of(batch.select(names), start, before))
     changes = found.between(start, start + batch.num_rows)
     unchanged = ~before.mask(start, batch.num_rows)
     unchanged[changes.rows] = False
-    return _replace_rows(context, matching, batch, changes, unchanged), found
+    return _replace_rows(context, matcher, batch, changes, unchanged), found
 
 
 def _replace_rows(
-    context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask
+    context: TableContext, matcher: MergeMatcher, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask
 ) -> pa.Table:
     """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
     changed, parts = [np.empty(0, np.int64)], []
-    for clause, rows, sources in group_by_clause(matching.merge, changes):
+    for clause, rows, sources in group_by_clause(matcher.merge, changes):
         if clause.action is MergeAction.UPDATE:
             before = batch.take(pa.array(rows))
-            parts.append(matching.compute_rows(clause, context.schema.fields, before, sources))
+            parts.append(matcher.compute_rows(clause, context.schema.fields, before, sources))
             changed.append(rows)
     numbers = np.concatenate(changed)
     new = pa.concat_tables(parts) if parts else pa.Table.from_batches([], batch.schema)
@@ -261,11 +258,11 @@ class SplitChanges:
     matched: Integers
 
 
-def find_changes_in_split(context: TableContext, matching: Matching, split: DataSplit) -> SplitChanges:
+def find_changes_in_split(context: TableContext, matcher: MergeMatcher, split: DataSplit) -> SplitChanges:
     """Find the rows of one split of an append table that a MERGE changes; files without such rows are left out."""
     bucket = Bucket.of(context, split)
     found = [
-        _find_in_file(context, matching, bucket, file, before) for file, before in read_file_vectors(context, split)
+        _find_in_file(context, matcher, bucket, file, before) for file, before in read_file_vectors(context, split)
     ]
     matched = np.unique(np.concatenate([np.empty(0, np.int64), *(f.changes.matched for f in found)]))
     return SplitChanges(tuple(f for f in found if len(f.changes.rows)), matched)
@@ -281,13 +278,13 @@ class ChangedFiles:
     matched: Integers
 
 
-def find_changed_files(context: TableContext, matching: Matching, split: DataSplit) -> ChangedFiles:
+def find_changed_files(context: TableContext, matcher: MergeMatcher, split: DataSplit) -> ChangedFiles:
     """Find the files of one split of an append table that a MERGE changes; each is read up to its first changed row."""
     bucket = Bucket.of(context, split)
     changed, matched = [], [np.empty(0, np.int64)]
     for file, before in read_file_vectors(context, split):
         parts = []
-        with closing(_search_file(context, matching, bucket, file, before)) as found:
+        with closing(_search_file(context, matcher, bucket, file, before)) as found:
             for part in found:
                 parts.append(part.matched)
                 if len(part.rows):
@@ -299,20 +296,20 @@ def find_changed_files(context: TableContext, matching: Matching, split: DataSpl
 
 
 def _find_in_file(
-    context: TableContext, matching: Matching, bucket: Bucket, file: DataFileMeta, before: DeletionVector
+    context: TableContext, matcher: MergeMatcher, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> FileChanges:
-    parts = list(_search_file(context, matching, bucket, file, before))
+    parts = list(_search_file(context, matcher, bucket, file, before))
     return FileChanges.of(file, before, RowChanges.of_parts(parts))
 
 
 def _search_file(
-    context: TableContext, matching: Matching, bucket: Bucket, file: DataFileMeta, before: DeletionVector
+    context: TableContext, matcher: MergeMatcher, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> Generator[RowChanges]:
     """Yield the changed rows of each batch of a file."""
-    rows = read_live_rows(context, matching.merge, bucket, file, before)
+    rows = read_live_rows(context, matcher.merge, bucket, file, before)
     # One thread decodes the file, and others search the batches.
-    yield from context.engine.executor.map(partial(_find_in_rows, matching), rows)
+    yield from context.engine.executor.map(partial(_find_in_rows, matcher), rows)
 
 
-def _find_in_rows(matching: Matching, live: LiveRows) -> RowChanges:
-    return matching.find_changes(live.rows).at(live.positions)
+def _find_in_rows(matcher: MergeMatcher, live: LiveRows) -> RowChanges:
+    return matcher.find_changes(live.rows).at(live.positions)

@@ -4,6 +4,30 @@ Invariant: the result equals that of `paimon.domain.assignment.merge_reference`,
 the source, one batch of the target, and the candidate pairs of one block.
 """
 
+# How a row of the target finds its clause. Example: ON target.id = source.id AND source.n > 0
+#
+#     source  id  n        target batch  id  v        candidates (target, source)   matches
+#          0   1  5                   0   2  b        (0, 1)                        n = 0: no
+#          1   2  0                   1   1  a        (1, 0) (1, 2)                 yes, yes: ambiguous
+#          2   1  7                   2   9  z        none                          none
+#
+# 1. Candidates: `SourceIndex` lists the rows of the source by key. A batch of the target is looked up as a whole. Pairs
+#    come in blocks of limited size, ordered by target row; all pairs of one target row are in the same block. Without
+#    equal columns, each row of the source is a candidate for each row of the target.
+# 2. Matches: the rest of the ON condition is evaluated on a view. A view is a batch with one row for each pair; its
+#    columns have canonical names (`target.v`, `source.n`), and are taken by row number, only those that are needed.
+# 3. Two rows of the source match one row of the target if two consecutive pairs have the same target row. This is
+#    refused as soon as there is a WHEN MATCHED clause, also if the conditions of the clauses are false.
+# 4. Clauses: their conditions are evaluated on views, too; the first that is true counts. Rows of the target without a
+#    match (2 above) get the clauses WHEN NOT MATCHED BY SOURCE. `BoundMerge.changing` numbers both kinds.
+#
+# The result of a batch is a `RowChanges`: four arrays, the first three with one value for each changed row. Its
+# `matched` names all rows of the source with a match, also where no clause applied. Callers collect it over all
+# batches; at the end, `find_inserts` takes the rows of the source that never matched.
+#
+# A large source is merged in parts, each with a range of key hashes. A part looks only at rows of the target with a
+# hash in its range (`KeyRange`): for the others, "no match" means nothing, because another part may match them.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +37,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.assignment.hash_ranges import HashRange, hash_keys
-from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeClause
+from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, BoundMerge, MergeClause
 from paimon.domain.assignment.merge_columnar import (
     NO_CLAUSE,
     Integers,
@@ -42,7 +66,7 @@ class RowChanges:
 
     # Their numbers, ascending
     rows: Integers
-    # For each of them the number of its clause in `Merge.changing`
+    # For each of them the number of its clause in `BoundMerge.changing`
     clauses: Integers
     # For each of them the row of the source that matches it; -1 without a match
     source_rows: Integers
@@ -84,14 +108,14 @@ class KeyRange:
 
 
 @frozen(eq=False)
-class Matching:
+class MergeMatcher:
     """A MERGE together with its source, or with a part of it."""
 
     # Evaluates scalar SQL expressions
     engine: Engine
     # The target, for errors
     table_name: str
-    merge: Merge
+    merge: BoundMerge
     # Rows of the source, under canonical names
     source: pa.RecordBatch
     # These rows by the columns that must be equal
@@ -187,13 +211,13 @@ class Matching:
 
         `targets` and `sources` have the row numbers of each pair; they are None if the pairs have no such row.
         """
-        known = {} if rows is None else {f"{TARGET}.{name}": name for name in rows.schema.names}
-        held = {**known, **dict.fromkeys(self.source.schema.names)}
-        roots = list(dict.fromkeys(resolve_column(name, held)[0] for name in names)) or [next(iter(held))]
+        of_target = {} if rows is None else {f"{TARGET}.{name}": name for name in rows.schema.names}
+        available = {**of_target, **dict.fromkeys(self.source.schema.names)}
+        roots = list(dict.fromkeys(resolve_column(name, available)[0] for name in names)) or [next(iter(available))]
         columns = []
         for root in roots:
-            if rows is not None and root in known:
-                columns.append(rows[known[root]].take(pa.array(targets)))
+            if rows is not None and root in of_target:
+                columns.append(rows[of_target[root]].take(pa.array(targets)))
             else:
                 columns.append(self.source[root].take(pa.array(sources)))
         return pa.RecordBatch.from_arrays(columns, roots)

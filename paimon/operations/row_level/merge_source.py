@@ -4,6 +4,26 @@ Invariant: a spilled source is stored in pieces, each ordered by the hash of its
 hashes, so parts can be merged one after another. Memory holds one piece or one part.
 """
 
+# A source that needs more than half of the memory budget is spilled, in pieces as they come, and read again in parts:
+#
+#     given      k=7 k=2 k=5                     k=2 k=9 k=7
+#     pieces     hash   12  40  91               hash   40  55  91        each sorted by the hash of the key
+#                key     5   7   2               key     7   9   2
+#                number  2   0   1               number  5   4   3        the position in the source, for errors
+#     parts      hashes below 50: 5 7 7          the others: 2 9 2        a slice of each piece, found by binary search
+#
+# Equal keys have equal hashes, so all rows of the source that match one row of the target are in one part. Each part is
+# merged as if it was the whole source; the price is that each part reads the target. Parts have ranges of equal width,
+# of about a quarter of the budget; only many rows of one key make a part too large, which is refused. Without equal
+# columns in the ON condition there is no key to divide by, and the source must fit the budget as a whole.
+#
+# The columns of a spilled source are described by the tables before the first piece. So later tables must have the same
+# columns, with values that fit those types (`_fit_schema`). A source in memory takes the common type of all tables.
+#
+# `KeyValues` prunes the target: up to 256 different keys become `In`, more become a range from the smallest to the
+# largest. The condition must be true for each row that can matter. So there is none where rows that the source does not
+# match can change.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +36,7 @@ import pyarrow.compute as pc
 from attrs import define, field, frozen
 
 from paimon.domain.assignment.hash_ranges import HashRange, divide_hashes, hash_keys
-from paimon.domain.assignment.merge_clauses import TARGET, Merge, MergeOn, to_plain_name
+from paimon.domain.assignment.merge_clauses import TARGET, BoundMerge, MergeOn, to_plain_name
 from paimon.domain.assignment.merge_columnar import SourceIndex
 from paimon.domain.assignment.merge_sql import parse_on
 from paimon.domain.columns.accept import can_accept, complete_type
@@ -25,12 +45,13 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Predicate
 from paimon.domain.predicate.transform import join_conjuncts, map_names, restrict_to_columns
 from paimon.domain.row.values import to_values
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema, arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
 from paimon.operations.metadata.delete_files import undo_on_failure
-from paimon.operations.row_level.merge import BoundMerge, MergeRequest, WrittenMerge
-from paimon.operations.row_level.merge_match import KeyRange, Matching, name_source
+from paimon.operations.row_level.merge import MergeRequest, WrittenMerge
+from paimon.operations.row_level.merge_match import KeyRange, MergeMatcher, name_source
 from paimon.operations.row_level.write_merge import write_merge
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import to_arrow_tables
@@ -185,20 +206,23 @@ class ArrowSource:
     fields: tuple[DataField, ...]
     rows: SourceRows
 
-    def write(self, bound: BoundMerge) -> WrittenMerge:
+    def write(
+        self, context: TableContext, snapshot: Snapshot | None, merge: BoundMerge, commit_user: str
+    ) -> WrittenMerge:
         """Write the changes of a merge in this process."""
-        return write_merge(bound, [partial(_prepare_part, bound.context, bound.merge, r) for r in self.rows.parts()])
+        parts = [partial(_prepare_part, context, merge, read) for read in self.rows.parts()]
+        return write_merge(context, snapshot, parts, commit_user)
 
     def drop(self) -> None:
         """Delete spilled rows."""
         self.rows.drop()
 
 
-def _prepare_part(context: TableContext, merge: Merge, read: ReadPart) -> tuple[Matching, Predicate | None]:
+def _prepare_part(context: TableContext, merge: BoundMerge, read: ReadPart) -> tuple[MergeMatcher, Predicate | None]:
     """Read and index a part of the source, and find which rows of the target it can match."""
-    matching = index_source(context, merge, read())
-    keys = [KeyValues.of(values) for values in matching.index.values]
-    return matching, find_target_condition(context, merge, keys)
+    matcher = index_source(context, merge, read())
+    keys = [KeyValues.of(values) for values in matcher.index.values]
+    return matcher, find_target_condition(context, merge, keys)
 
 
 def read_source(context: TableContext, data: Any, request: MergeRequest) -> ArrowSource:
@@ -236,16 +260,16 @@ def store_source(
     The rows are in canonical Arrow types. The caller must drop the result. Raise InvalidRequest if the rows must be
     spilled, but the condition has no equal columns.
     """
-    held: list[pa.Table] = []
+    read: list[pa.Table] = []
     size, given = 0, divide_tables(context.engine, tables)
     for table in given:
-        held.append(table)
+        read.append(table)
         size += count_bytes(table)
         if must_spill(context.engine, size):
             if on.pairs:
-                return _spill(context, on, fields, pa.concat_tables(held), given)
-            _check_unkeyed(context, held)
-    whole = pa.concat_tables(held or [arrow_schema(fields).empty_table()])
+                return _spill(context, on, fields, pa.concat_tables(read), given)
+            _check_unkeyed(context, read)
+    whole = pa.concat_tables(read or [arrow_schema(fields).empty_table()])
     return SourceRows(convert_source(whole, fields), context.engine)
 
 
@@ -347,7 +371,7 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
     return combined.chunk(0) if combined.num_chunks else pa.array([], column.type)
 
 
-def index_source(context: TableContext, merge: Merge, part: SourcePart, *, is_share: bool = False) -> Matching:
+def index_source(context: TableContext, merge: BoundMerge, part: SourcePart, *, is_share: bool = False) -> MergeMatcher:
     """Index a part of a source by the columns that must be equal to columns of the target.
 
     With `is_share`, these are some of the rows of the source, whose numbers mean nothing to the caller.
@@ -356,7 +380,7 @@ def index_source(context: TableContext, merge: Merge, part: SourcePart, *, is_sh
     types = tuple(context.schema.field_of(target).type for target, _ in merge.on.pairs)
     key_range = None if part.hashes is None else KeyRange(part.hashes, types)
     source, name = name_source(part.rows), context.table.table_name
-    return Matching(context.engine, name, merge, source, index, part.numbers, key_range, is_share)
+    return MergeMatcher(context.engine, name, merge, source, index, part.numbers, key_range, is_share)
 
 
 def convert_keys(context: TableContext, on: MergeOn, source: pa.RecordBatch) -> list[pa.Array]:
@@ -408,7 +432,7 @@ def _has_bounds(kind: pa.DataType) -> bool:
     return not (pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind))
 
 
-def find_target_condition(context: TableContext, merge: Merge, keys: Sequence[KeyValues]) -> Predicate | None:
+def find_target_condition(context: TableContext, merge: BoundMerge, keys: Sequence[KeyValues]) -> Predicate | None:
     """Return a condition that is true for each row of the target that the source can match; None if all can matter.
 
     It has plain names of columns and internal values.

@@ -4,6 +4,20 @@ Invariant: the result is that of `selected_rows` for the same rows. The changes 
 and the positions of deleted rows. A commit of another user that changed rows after the snapshot refuses the change.
 """
 
+# SQL statements with subqueries let the query engine find the rows. Rows of append tables have no key, so each gets a
+# number, which the query returns with the new values, in ascending order:
+#
+#     file       f0          f1        f2
+#     position   0  1  2     0  1      0  1  2  3
+#     number     0  1  2     3  4      5  6  7  8
+#     found         1           4               8
+#     taken      before 3    before 5  before 9
+#
+# Both streams are ordered, so `_Stream` gives each file its changes without holding the others. The position in the
+# file is the number minus the number of its first row; deleted rows are counted, or this would not hold. Files that the
+# condition excludes get no numbers, so numbers are valid for one plan alone. Spark gives each task whole files, with
+# the part of the changes that lies in them.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +34,6 @@ from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.commit.request import CommitRequest
-from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
@@ -54,6 +67,7 @@ from paimon.operations.row_level.selected_rows import (
     build_removal_message,
     open_append_writer,
     read_new_rows,
+    read_old_vector,
 )
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_rows import commit_rows
@@ -294,7 +308,7 @@ class _Job:
         if not changes.num_rows:
             return
         positions = changes.column(0).to_numpy() - file.first
-        before = DeletionVector() if file.deleted is None else read_vector(self.context.engine, file.deleted)
+        before = read_old_vector(self.context, file.deleted)
         match = FileMatch(file.file, before, before.with_deleted(positions))
         change = self._plan_change(changes) if self.change.columns else None
         for rows in read_new_rows(self.context, file.split, match, change):
@@ -306,9 +320,9 @@ class _Job:
     def remove_rows(self) -> None:
         """Make the messages that remove the old rows."""
         snapshot = self.change.rows.snapshot
-        held = {} if snapshot is None or not self.found else read_bucket_vectors(self.context, snapshot)
+        old_vectors = {} if snapshot is None or not self.found else read_bucket_vectors(self.context, snapshot)
         for key, matches in self.found.items():
-            vectors = held.get(key, BucketVectors(*key))
+            vectors = old_vectors.get(key, BucketVectors(*key))
             self.messages.append(build_removal_message(self.context, matches.split, matches.files, vectors))
 
     def _plan_change(self, changes: pa.Table) -> ChangeRows:

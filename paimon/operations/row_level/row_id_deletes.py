@@ -100,7 +100,7 @@ def _delete_ids(context: TableContext, updates: RowIdUpdates, ids: RowIds) -> tu
         bucket = buckets.setdefault(key, _BucketDeletes(group.split))
         bucket.changed[find_anchor_file(group.files).file_name] = vector
         bucket.groups.append(RowGroupBase(group.first, None, before.cardinality))
-    held = read_bucket_vectors(context, updates.snapshot)
+    old_vectors = read_bucket_vectors(context, updates.snapshot)
     messages: list[CommitMessage] = []
 
     def undo() -> None:
@@ -108,7 +108,7 @@ def _delete_ids(context: TableContext, updates: RowIdUpdates, ids: RowIds) -> tu
 
     with undo_on_failure(undo):
         for key, bucket in buckets.items():
-            change = write_vectors(context, held.get(key, BucketVectors(*key)), bucket.changed)
+            change = write_vectors(context, old_vectors.get(key, BucketVectors(*key)), bucket.changed)
             increment = DataIncrement(new_index_files=change.new, deleted_index_files=change.deleted)
             message = _build_message(bucket.split, increment, updates.snapshot_id)
             messages.append(evolve(message, row_groups=bucket.groups))
@@ -126,10 +126,12 @@ def _remove_partitions(context: TableContext, change: SelectedChange) -> Written
         places[key] = split
         removed.setdefault(key, []).extend(split.files)
         rows += sum(_count_live_rows(group) for group in RowGroup.of_split(split))
-    held: Vectors = read_bucket_vectors(context, change.snapshot)
+    old_vectors: Vectors = read_bucket_vectors(context, change.snapshot)
     messages = []
     for key, files in removed.items():
-        index = write_vectors(context, held.get(key, BucketVectors(*key)), {}, removed={f.file_name for f in files})
+        index = write_vectors(
+            context, old_vectors.get(key, BucketVectors(*key)), {}, removed={f.file_name for f in files}
+        )
         increment = DataIncrement(deleted_files=files, new_index_files=index.new, deleted_index_files=index.deleted)
         messages.append(_build_message(places[key], increment, change.snapshot.id))
     return WrittenChanges(messages, rows)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction, is_of_target, to_plain_name
+from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction, is_of_target, to_plain_name
 from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.types.arrow_arrays import to_numpy
@@ -25,14 +25,14 @@ from paimon.operations.data_files.deletion_vectors import delete_index_files
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.projection import select_fields
 from paimon.operations.row_level.merge_changes import compute_insert_rows, group_by_clause, list_match_columns
-from paimon.operations.row_level.merge_match import Matching
+from paimon.operations.row_level.merge_match import MergeMatcher
 from paimon.operations.row_level.row_id_deletes import delete_row_ids
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates
 from paimon.operations.row_level.selected_rows import open_append_writer
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
-OpenMatching: TypeAlias = Callable[[], Matching]
+OpenMatcher: TypeAlias = Callable[[], MergeMatcher]
 """Reads a part of the source, and returns the merge with it."""
 
 
@@ -54,13 +54,15 @@ class _Output:
 
 
 def write_row_id_merge(
-    context: TableContext, updates: RowIdUpdates, parts: Sequence[OpenMatching], commit_user: str
+    context: TableContext, updates: RowIdUpdates, parts: Sequence[OpenMatcher], commit_user: str
 ) -> tuple[list[CommitMessage], Counter[MergeAction]]:
     """Write the changes of a MERGE; return the messages, and the number of rows of each action.
 
     Each function of `parts` returns the merge with a part of the source.
     """
-    opened: list[OpenMatching] = [cache(parts[0])] if len(parts) == 1 else list(parts)
+    # A group is written once, so it meets all parts of the source before the next group: several parts are read again
+    # for each group, a single one is read once.
+    opened: list[OpenMatcher] = [cache(parts[0])] if len(parts) == 1 else list(parts)
     matched = [np.zeros(part().source.num_rows, np.bool_) for part in opened]
     output = _Output(updates, open_append_writer(context, commit_user, concurrent=True))
     with undo_on_failure(partial(output.undo, context)):
@@ -78,7 +80,7 @@ def write_row_id_merge(
 def _change_group(
     context: TableContext,
     group: RowGroup,
-    parts: Sequence[OpenMatching],
+    parts: Sequence[OpenMatcher],
     matched: Sequence[Mask],
     output: _Output,
 ) -> None:
@@ -86,41 +88,41 @@ def _change_group(
     changed: list[pa.Table] = []
     read: set[str] = set()
     for part, mask in zip(parts, matched, strict=True):
-        matching = part()
-        if not len(mask) and not matching.merge.not_matched_by_source:
+        matcher = part()
+        if not len(mask) and not matcher.merge.not_matched_by_source:
             continue  # without a row in the source, only rows that it does not match can change
-        columns = _list_columns(context, matching.merge)
+        columns = _list_columns(context, matcher.merge)
         read |= {column.name for column in columns}
         for batch in output.updates.read_live_rows(group, (*columns, ROW_ID)):
-            changed.extend(_change_batch(context, matching, mask, batch, output))
+            changed.extend(_change_batch(context, matcher, mask, batch, output))
     if changed:
         output.messages.extend(output.updates.update(changed, read=read))
 
 
 def _change_batch(
-    context: TableContext, matching: Matching, mask: Mask, batch: pa.RecordBatch, output: _Output
+    context: TableContext, matcher: MergeMatcher, mask: Mask, batch: pa.RecordBatch, output: _Output
 ) -> Iterator[pa.Table]:
     """Yield the ids and the new values of updated rows."""
-    changes = matching.find_changes(batch)
+    changes = matcher.find_changes(batch)
     mask[changes.matched] = True
-    set_columns = _list_set_columns(context, matching.merge)
-    for clause, rows, sources in group_by_clause(matching.merge, changes):
+    set_columns = _list_set_columns(context, matcher.merge)
+    for clause, rows, sources in group_by_clause(matcher.merge, changes):
         before = batch.take(pa.array(rows))
         output.counts[clause.action] += len(rows)
         if clause.action is MergeAction.DELETE:
             output.deleted.append(to_numpy(before[ROW_ID.name]))
         elif set_columns:
-            after = matching.compute_rows(clause, set_columns, before, sources)
+            after = matcher.compute_rows(clause, set_columns, before, sources)
             yield after.append_column(ROW_ID.name, before[ROW_ID.name])
 
 
-def _list_set_columns(context: TableContext, merge: Merge) -> tuple[DataField, ...]:
+def _list_set_columns(context: TableContext, merge: BoundMerge) -> tuple[DataField, ...]:
     """Return the columns that any clause sets in rows of the table."""
     names = {assignment.column.name for clause in merge.changing for assignment in clause.assignments}
     return tuple(column for column in context.schema.fields if column.name in names)
 
 
-def _list_columns(context: TableContext, merge: Merge) -> tuple[DataField, ...]:
+def _list_columns(context: TableContext, merge: BoundMerge) -> tuple[DataField, ...]:
     """Return the columns to read: those that decide, those that are set, and those that new values need."""
     names = {to_plain_name(name) for clause in merge.changing for name in clause.columns() if is_of_target(name)}
     used = {column.name for column in select_fields(context.schema.fields, sorted(names))}

@@ -5,6 +5,22 @@ that it belongs to, in their order; rows that are not named keep their values. R
 Source: `DataEvolutionSplitRead` reads such files; pypaimon's `TableUpdateByRowId` writes them.
 """
 
+# Files of these tables with the same range of row ids have columns of the same rows. They are one `RowGroup`:
+#
+#     id   f0: a  b  c      f1: b      f2: c         read
+#     40       1  x  p          x          p'        1  x  p'
+#     41       2  y  q          y'         q         2  y' q
+#     42       3  z  r          z          r         3  z  r
+#
+# f0 came first, with all columns. An update of b in row 41 wrote f1; one of c in row 40 wrote f2. A reader takes each
+# column from the newest file that has it. A new file has all rows of the group, in the order of their ids, so the
+# values of the other rows are read and copied; it has only the columns that are set. The position of a row in
+# its group is its id minus the first id. A deletion vector belongs to the oldest file (f0), and holds for the group.
+#
+# Two writers may change one group at the same time: f1 and f2 above do not conflict. So a message records what it
+# depends on (`RowGroupBase`): the columns that it read or set, and how many rows were deleted. The commit compares
+# these with what other commits did since.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +55,6 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID, SEQUENCE_NUMBER
-from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 from paimon.operations.metadata.delete_files import undo_on_failure
@@ -48,7 +63,7 @@ from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import ReadPlan, select_fields
 from paimon.operations.read.split import read_split
-from paimon.operations.row_level.selected_rows import SelectedChange, WrittenChanges, apply_assignments
+from paimon.operations.row_level.selected_rows import SelectedChange, WrittenChanges, apply_assignments, read_old_vector
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import to_arrow_tables
 
@@ -88,11 +103,11 @@ class RowGroup:
     def as_split(self) -> DataSplit:
         """Return a split that has the rows of the group alone."""
         vectors = {file.file_name: vector for file, vector in file_vectors(self.split.files, self.split.deletion_files)}
-        held = tuple(vectors[file.file_name] for file in self.files)
+        deletion_files = tuple(vectors[file.file_name] for file in self.files)
         return evolve(
             self.split,
             files=self.files,
-            deletion_files=held if any(held) else (),
+            deletion_files=deletion_files if any(deletion_files) else (),
             raw_convertible=len(self.files) == 1,
         )
 
@@ -209,7 +224,7 @@ class RowIdUpdates:
 
     def read_vector(self, group: RowGroup) -> DeletionVector:
         """Return the deleted rows of a group."""
-        return DeletionVector() if group.vector is None else read_vector(self._context.engine, group.vector)
+        return read_old_vector(self._context, group.vector)
 
     def _write_group(
         self, group: RowGroup, positions: RowIds, rows: pa.Table, columns: tuple[DataField, ...]

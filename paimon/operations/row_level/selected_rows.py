@@ -3,6 +3,26 @@
 Source: `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`, `PaimonRowLevelCommand.collectDeletionVectors`.
 """
 
+# Append tables change rows by their positions. A file of five rows, whose row 1 was deleted earlier, and WHERE v = 'x':
+#
+#     position   0  1  2  3  4
+#     v          a  x  x  b  x
+#     before     .  D  .  .  .       `FileMatch.before`
+#     after      .  D  D  .  D       `FileMatch.after`; the rows found are 2 and 4
+#
+#                             delete                          update
+#     deletion vectors        vector {1, 2, 4}                vector {1, 2, 4}, and 2' 4' in a new file
+#     without                 file with 0 3 replaces it       file with 0 2' 3 4' replaces it
+#
+# A file without a remaining live row is removed with its vector. The first pass finds the rows, in all splits
+# concurrently; it reads only the columns of the predicate. The second pass reads the files with rows found again, with
+# all columns. One message for each bucket removes the old rows, because the vectors of a bucket share index files. All
+# become one OVERWRITE snapshot, which is refused if another commit changed the same files.
+#
+# Primary-key tables change rows by their keys. The merged rows are read, and written again as deletes or new versions;
+# the writer does the rest. The read includes the rows of level 0 that other reads skip before a compaction: all written
+# rows are changed (Java changes only the rows that it shows).
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -141,7 +161,7 @@ def find_in_split(context: TableContext, predicate: Predicate, split: DataSplit)
 
 
 def _find_in_file(bucket: Bucket, predicate: Predicate, file: DataFileMeta, deleted: DeletionFile | None) -> FileMatch:
-    before = DeletionVector() if deleted is None else read_vector(bucket.context.engine, deleted)
+    before = read_old_vector(bucket.context, deleted)
     columns = select_fields(bucket.context.schema.fields, columns_of(predicate)) or (LEVEL,)
     start = 0
     found = [np.empty(0, np.int64)]
@@ -152,6 +172,11 @@ def _find_in_file(bucket: Bucket, predicate: Predicate, file: DataFileMeta, dele
         found.append(np.flatnonzero(mask) + start)
         start += batch.num_rows
     return FileMatch(file, before, before.with_deleted(np.concatenate(found)))
+
+
+def read_old_vector(context: TableContext, deleted: DeletionFile | None) -> DeletionVector:
+    """Return the rows of a file that were deleted before the change."""
+    return DeletionVector() if deleted is None else read_vector(context.engine, deleted)
 
 
 def apply_assignments(engine: Engine, batch: pa.RecordBatch, assignments: Sequence[Assignment]) -> pa.Table:
@@ -167,7 +192,7 @@ def apply_assignments(engine: Engine, batch: pa.RecordBatch, assignments: Sequen
 def write_append_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
     """Write the files and deletion vectors that change the selected rows."""
     found = find_rows(context, change.snapshot, change.predicate)
-    held = read_bucket_vectors(context, change.snapshot)
+    old_vectors = read_bucket_vectors(context, change.snapshot)
     writer = open_append_writer(context, change.commit_user, concurrent=True)
     messages: list[CommitMessage] = []
 
@@ -180,7 +205,7 @@ def write_append_changes(context: TableContext, change: SelectedChange) -> Writt
         for matches in found:
             write_new_rows(context, writer, matches, change.assignments)
             key = matches.split.partition, matches.split.bucket
-            vectors = held.get(key, BucketVectors(*key))
+            vectors = old_vectors.get(key, BucketVectors(*key))
             messages.append(build_removal_message(context, matches.split, matches.files, vectors))
         return WrittenChanges([*messages, *writer.prepare_commit()], sum(matches.count for matches in found))
 

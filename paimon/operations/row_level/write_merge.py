@@ -4,6 +4,22 @@ Invariant: one writer writes all new rows, so that the merge becomes one commit.
 part of the source, and for append tables the numbers of the changed rows. Source: `MergeIntoPaimonTable`.
 """
 
+# How old rows are replaced depends on the table, and on whether the source is merged in parts (see `merge_source`):
+#
+#     primary key                          changes go to the writer by key; no position is needed
+#     append, deletion vectors             find all changed rows; append their new versions; mark the old ones
+#     append, without, one part            find the files with a change, reading each up to its first one; then read
+#                                          these files once more, and write all of their remaining rows
+#     append, without, several parts       as with deletion vectors, but at the end replace the files
+#
+# In the last case several parts can change one file, and no part knows the changes of the others. So each part writes
+# only the new versions of its rows. `_Output.add_match` joins the positions that the parts changed, and after the last
+# part `_Output.remove_rows` reads each such file again, and writes its unchanged rows.
+#
+# Old rows are removed after all parts, with one message for each bucket: its deletion vectors share index files. Rows
+# of the source without a match are inserted after the part has seen the whole target. Each row of the source is in one
+# part, so none is inserted twice.
+
 from __future__ import annotations
 
 from collections import Counter
@@ -25,7 +41,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.deletion_vectors import BucketVectors, delete_index_files, read_bucket_vectors
 from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.plan import plan_scan
-from paimon.operations.row_level.merge import BoundMerge, WrittenMerge
+from paimon.operations.row_level.merge import WrittenMerge
 from paimon.operations.row_level.merge_changes import (
     FileChanges,
     compute_insert_rows,
@@ -37,7 +53,7 @@ from paimon.operations.row_level.merge_changes import (
     read_keyed_target,
     read_merged_rows,
 )
-from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
 from paimon.operations.row_level.row_id_merge import write_row_id_merge
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.row_level.selected_rows import (
@@ -50,23 +66,22 @@ from paimon.operations.row_level.selected_rows import (
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
-PreparePart: TypeAlias = Callable[[], tuple[Matching, Predicate | None]]
-
-
+PreparePart: TypeAlias = Callable[[], tuple[MergeMatcher, Predicate | None]]
 """Reads a part of the source, and returns the merge with it."""
 
 
-def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge:
-    """Write the changes of a MERGE.
+def write_merge(
+    context: TableContext, snapshot: Snapshot | None, parts: Sequence[PreparePart], commit_user: str
+) -> WrittenMerge:
+    """Write the changes of a MERGE into a snapshot (None: an empty table).
 
     Each function of `parts` returns the merge with a part of the source, and a condition. That is true for each row of
     the target that can matter to the part. One part is in memory at a time, and each part reads the target.
     """
-    context, snapshot = bound.context, bound.snapshot
     if context.options.data_evolution_enabled:
-        opened = [partial(_open_matching, prepare) for prepare in parts]
-        return WrittenMerge(*write_row_id_merge(context, RowIdUpdates(context, snapshot), opened, bound.commit_user))
-    writer = _open_writer(context, bound.commit_user)
+        opened = [partial(_open_matcher, prepare) for prepare in parts]
+        return WrittenMerge(*write_row_id_merge(context, RowIdUpdates(context, snapshot), opened, commit_user))
+    writer = _open_writer(context, commit_user)
     output = _Output(context, writer, is_divided=len(parts) > 1)
     with undo_on_failure(output.undo):
         for prepare in parts:
@@ -76,7 +91,7 @@ def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge
         return WrittenMerge([*output.messages, *output.writer.prepare_commit()], output.counts)
 
 
-def _open_matching(prepare: PreparePart) -> Matching:
+def _open_matcher(prepare: PreparePart) -> MergeMatcher:
     return prepare()[0]
 
 
@@ -87,17 +102,21 @@ def _open_writer(context: TableContext, commit_user: str) -> TableWriter:
 
 
 def _write_part(
-    context: TableContext, snapshot: Snapshot | None, output: _Output, matching: Matching, condition: Predicate | None
+    context: TableContext,
+    snapshot: Snapshot | None,
+    output: _Output,
+    matcher: MergeMatcher,
+    condition: Predicate | None,
 ) -> None:
     """Write the changes that a part of the source makes."""
-    job = _Job(context, matching, condition, output, np.zeros(matching.source.num_rows, np.bool_))
+    part = _PartMerge(context, matcher, condition, output, np.zeros(matcher.source.num_rows, np.bool_))
     # Without a row in the source, only rows that it does not match can change.
-    if snapshot is not None and (matching.source.num_rows or matching.merge.not_matched_by_source):
+    if snapshot is not None and (matcher.source.num_rows or matcher.merge.not_matched_by_source):
         if context.schema.primary_keys:
-            job.change_keyed_rows(snapshot)
+            part.change_keyed_rows(snapshot)
         else:
-            job.change_append_rows(snapshot)
-    job.insert_rows()
+            part.change_append_rows(snapshot)
+    part.insert_rows()
 
 
 @frozen(eq=False)
@@ -129,7 +148,7 @@ class _Output:
 
     def remove_rows(self, snapshot: Snapshot) -> None:
         """Make the messages that remove the old rows of append tables."""
-        held = read_bucket_vectors(self.context, snapshot) if self.found else {}
+        old_vectors = read_bucket_vectors(self.context, snapshot) if self.found else {}
         for key, files in self.found.items():
             split, matches = self.splits[key], tuple(files.values())
             if self.is_divided:
@@ -137,34 +156,34 @@ class _Output:
                 for match in matches:
                     for rows in read_new_rows(self.context, split, match, None):
                         self.writer.write(rows)
-            vectors = held.get(key, BucketVectors(*key))
+            vectors = old_vectors.get(key, BucketVectors(*key))
             self.messages.append(build_removal_message(self.context, split, matches, vectors))
 
 
 @frozen(eq=False)
-class _Job:
+class _PartMerge:
     """A part of a source that is being merged, and which of its rows matched so far."""
 
     context: TableContext
-    matching: Matching
+    matcher: MergeMatcher
     condition: Predicate | None
     output: _Output
     matched: Mask
 
     def insert_rows(self) -> None:
         """Write the rows of the source without a match."""
-        for rows, kinds in compute_insert_rows(self.context, self.matching, self.matched):
+        for rows, kinds in compute_insert_rows(self.context, self.matcher, self.matched):
             self.output.writer.write(rows, kinds)
             self.output.counts[MergeAction.INSERT] += rows.num_rows
 
     def change_keyed_rows(self, snapshot: Snapshot) -> None:
         """Read the rows of a primary-key table, also those that reads skip before a compaction, and write changes."""
-        merge = self.matching.merge
+        merge = self.matcher.merge
         for split in plan_scan(with_hidden_rows(self.context), ScanRequest(snapshot, self.condition)).splits:
             for batch in read_keyed_target(self.context, merge, self.condition, split):
-                changes = self.matching.find_changes(batch)
+                changes = self.matcher.find_changes(batch)
                 self.matched[changes.matched] = True
-                for clause, rows, kinds in compute_keyed_rows(self.context, self.matching, batch, changes):
+                for clause, rows, kinds in compute_keyed_rows(self.context, self.matcher, batch, changes):
                     self.output.writer.write(rows, kinds)
                     self.output.counts[clause.action] += rows.num_rows
 
@@ -178,12 +197,12 @@ class _Job:
     def _rewrite_files(self, snapshot: Snapshot) -> None:
         """Write all remaining rows of the files with a changed row. Such a file is read once."""
         splits = plan_scan(self.context, ScanRequest(snapshot, self.condition)).splits
-        task = partial(find_changed_files, self.context.for_tasks(len(splits)), self.matching)
+        task = partial(find_changed_files, self.context.for_tasks(len(splits)), self.matcher)
         for split, found in zip(splits, self.context.engine.executor.map(task, splits), strict=True):
             self.matched[found.matched] = True
             for file, before in found.files:
                 parts = []
-                for rows, changes in merge_file(self.context, self.matching, split, file, before):
+                for rows, changes in merge_file(self.context, self.matcher, split, file, before):
                     self.matched[changes.matched] = True
                     parts.append(changes)
                     if rows.num_rows:
@@ -194,20 +213,20 @@ class _Job:
         """Write only the new versions of changed rows."""
         for bucket in self._find_buckets(snapshot):
             for file in bucket.files:
-                for rows in read_merged_rows(self.context, self.matching, bucket.split, file, whole_files=False):
+                for rows in read_merged_rows(self.context, self.matcher, bucket.split, file, whole_files=False):
                     self.output.writer.write(rows)
                 self._record_changes(bucket.split, file)
 
     def _record_changes(self, split: DataSplit, file: FileChanges) -> None:
         """Count the changed rows of a file, and record that they are removed."""
-        for clause, numbers, _ in group_by_clause(self.matching.merge, file.changes):
+        for clause, numbers, _ in group_by_clause(self.matcher.merge, file.changes):
             self.output.counts[clause.action] += len(numbers)
         self.output.add_match(split, file.match)
 
     def _find_buckets(self, snapshot: Snapshot) -> Sequence[_BucketChanges]:
         """Search all splits, concurrently, and group the changed files by bucket."""
         splits = plan_scan(self.context, ScanRequest(snapshot, self.condition)).splits
-        task = partial(find_changes_in_split, self.context.for_tasks(len(splits)), self.matching)
+        task = partial(find_changes_in_split, self.context.for_tasks(len(splits)), self.matcher)
         found: dict[BucketKey, _BucketChanges] = {}
         for split, done in zip(splits, self.context.engine.executor.map(task, splits), strict=True):
             self.matched[done.matched] = True

@@ -75,17 +75,17 @@ class SparkRowChanges:
 
     def _change_append_rows(self, job: _Job, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
-        held = read_bucket_vectors(context, change.snapshot)
-        units = plan_units(context, change.snapshot, change.predicate, held)
+        old_vectors = read_bucket_vectors(context, change.snapshot)
+        units = plan_units(context, change.snapshot, change.predicate, old_vectors)
         if not units:
             return
         distributed = distribute_tasks(self._spark, units)
-        if not has_partial_units(context, held):
+        if not has_partial_units(context, old_vectors):
             yield from run_message_tasks(distributed, _ChangeFiles(job), prepared)
             return
         tasks = min(self._spark.sparkContext.defaultParallelism, len({unit.key for unit in units}))
         sent = distributed.mapInArrow(_ChangeSplits(job, tasks, prepared), ROWS_SCHEMA)
-        yield from run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, held), prepared)
+        yield from run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, old_vectors), prepared)
 
 
 @frozen(eq=False)

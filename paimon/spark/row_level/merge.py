@@ -12,13 +12,14 @@ from typing import Any
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 
+from paimon.domain.assignment.merge_clauses import BoundMerge
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
-from paimon.operations.row_level.merge import BoundMerge, WrittenMerge
+from paimon.operations.row_level.merge import WrittenMerge
 from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
 from paimon.operations.row_level.selected_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
@@ -59,13 +60,14 @@ class FrameSource:
         register(data.sparkSession)
         return cls(data, describe_source(to_batch_schema(data.schema), context.schema.fields), tasks)
 
-    def write(self, bound: BoundMerge) -> WrittenMerge:
+    def write(
+        self, context: TableContext, snapshot: Snapshot | None, merge: BoundMerge, commit_user: str
+    ) -> WrittenMerge:
         """Write the changes of a merge with Spark tasks.
 
         Raises `InvalidRequest` if two source rows match one row of the table. Refuses a table in the memory of this
         process.
         """
-        context, merge, commit_user = bound.context, bound.merge, bound.commit_user
         if context.options.data_evolution_enabled:
             message = f"merging into table {context.table.table_name!r} with option 'data-evolution.enabled' on Spark"
             raise Unsupported(message, hint="use Table.merge, which merges in one process")
@@ -79,8 +81,8 @@ class FrameSource:
         run = MergeRun(spark, job, sent, commit_user, count_rows(spark), collect_prepared(spark))
         messages: list[CommitMessage] = []
         try:
-            with abort_on_failure(context, messages, commit_user, bound.snapshot):
-                messages.extend(_run_tasks(run, bound.snapshot))
+            with abort_on_failure(context, messages, commit_user, snapshot):
+                messages.extend(_run_tasks(run, snapshot))
                 check_writers(context.table, messages)
         finally:
             sent.unpersist()
@@ -100,9 +102,9 @@ def _run_tasks(run: MergeRun, snapshot: Snapshot | None) -> Iterator[CommitMessa
         units = [] if read is None else plan_units(with_hidden_rows(context), read, condition)
         yield from merge_keyed_rows(_adapt_to_units(run, units), units, condition)
         return
-    held = read_bucket_vectors(context, read)
-    units = [] if read is None else plan_units(context, read, condition, held)
-    yield from merge_append_rows(_adapt_to_units(run, units), units, held)
+    old_vectors = read_bucket_vectors(context, read)
+    units = [] if read is None else plan_units(context, read, condition, old_vectors)
+    yield from merge_append_rows(_adapt_to_units(run, units), units, old_vectors)
 
 
 def _adapt_to_units(run: MergeRun, units: Sequence[WorkUnit]) -> MergeRun:

@@ -20,7 +20,7 @@ from attrs import frozen
 from pyspark import Accumulator
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction
+from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction
 from paimon.domain.assignment.merge_columnar import SourceIndex
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.conform import conform_to_fields
@@ -39,10 +39,10 @@ from paimon.operations.row_level.merge_changes import (
     read_live_rows,
     read_merged_rows,
 )
-from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
 from paimon.operations.row_level.selected_rows import BucketMatches, build_removal_message, open_append_writer
 from paimon.spark.row_level.keyed_write import LAST
-from paimon.spark.row_level.merge_share import MergeShare, SharePart
+from paimon.spark.row_level.merge_share import MergePart, TaskShare
 from paimon.spark.row_level.merge_source import (
     CONTENT,
     UNIT,
@@ -64,9 +64,9 @@ _MESSAGES, _CHANGES, _INSERTS = b"messages", b"changes", b"inserts"
 
 
 def merge_append_rows(
-    run: MergeRun, units: Sequence[WorkUnit], held: Mapping[BucketKey, BucketVectors]
+    run: MergeRun, units: Sequence[WorkUnit], old_vectors: Mapping[BucketKey, BucketVectors]
 ) -> Iterator[CommitMessage]:
-    """Write the changes of a MERGE into an append table; `held` has its deletion vectors before the change.
+    """Write the changes of a MERGE into an append table; `old_vectors` has its deletion vectors before the change.
 
     Yields the messages of all tasks. If Spark fails, yields those of the successful tasks, then raises the error.
     """
@@ -83,12 +83,12 @@ def merge_append_rows(
             send_units(run, units, [_choose_writer(job, n, u, writers) for n, u in enumerate(units)])
         )
     received = shuffle_rows(changed, writers)
-    if not has_partial_units(context, held):
+    if not has_partial_units(context, old_vectors):
         yield from run_message_tasks(received, _WriteFiles(job, commit_user), run.prepared)
         return
     tasks = min(writers, len({unit.key for unit in units}) or 1)
     removed = received.mapInArrow(_WriteSplits(job, commit_user, tasks, run.prepared), ROWS_SCHEMA)
-    yield from run_message_tasks(shuffle_rows(removed, tasks), RemoveRows(context, held), run.prepared)
+    yield from run_message_tasks(shuffle_rows(removed, tasks), RemoveRows(context, old_vectors), run.prepared)
 
 
 def _choose_writer(job: MergeJob, number: int, unit: WorkUnit, writers: int) -> int:
@@ -137,7 +137,7 @@ class _MergeRows:
     prepared: Accumulator[tuple[bytes, ...]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        share = MergeShare.receive(self.job, batches)
+        share = TaskShare.receive(self.job, batches)
         if share is None:
             return
         output = _RoutedInserts(self, share) if is_routed(self.job.context.table) else _WrittenInserts(self, share)
@@ -149,7 +149,7 @@ class _MergeRows:
                     for rows in target:
                         for batch in rows.combine_chunks().to_batches():
                             yield from self._send_changes(share, part, received.source, batch)
-                for rows, _ in compute_insert_rows(self.job.context, part.matching, part.matched):
+                for rows, _ in compute_insert_rows(self.job.context, part.matcher, part.matched):
                     share.counts[MergeAction.INSERT] += rows.num_rows
                     yield from output.insert(rows)
         yield from output.finish()
@@ -159,7 +159,7 @@ class _MergeRows:
         return _read_rows(self.job, unit, _choose_writer(self.job, number, unit, self.routing.tasks))
 
     def _send_changes(
-        self, share: MergeShare, part: SharePart, unit: int, batch: pa.RecordBatch
+        self, share: TaskShare, part: MergePart, unit: int, batch: pa.RecordBatch
     ) -> Iterator[pa.RecordBatch]:
         changes = part.find_changes(batch.drop_columns([_POSITION]))
         if not len(changes.rows):
@@ -167,9 +167,9 @@ class _MergeRows:
         for clause, numbers, _ in group_by_clause(self.job.merge, changes):
             share.counts[clause.action] += len(numbers)
         sources = pa.array(changes.source_rows, mask=changes.source_rows < 0)
-        names = _list_source_columns(self.job.merge, part.matching.source.schema.names)
+        names = _list_source_columns(self.job.merge, part.matcher.source.schema.names)
         columns = {_POSITION: batch[_POSITION].take(pa.array(changes.rows)), _CLAUSE: pa.array(changes.clauses)}
-        columns |= {name: part.matching.source[name].take(sources) for name in names}
+        columns |= {name: part.matcher.source[name].take(sources) for name in names}
         place = batch.schema.metadata
         rows = pa.table(columns).replace_schema_metadata({**place, CONTENT: _CHANGES})
         task = np.full(rows.num_rows, int(place[b"task"]), np.int32)
@@ -179,7 +179,7 @@ class _MergeRows:
 class _RoutedInserts:
     """The inserted rows of one task, which are sent to the tasks of their buckets."""
 
-    def __init__(self, task: _MergeRows, share: MergeShare) -> None:
+    def __init__(self, task: _MergeRows, share: TaskShare) -> None:
         self._context = task.job.context
         self._router = task.routing.open(share.number)
         self._source = LAST + share.number
@@ -203,7 +203,7 @@ class _RoutedInserts:
 class _WrittenInserts:
     """The inserted rows of one task into a table without buckets, which are written here; their messages are sent."""
 
-    def __init__(self, task: _MergeRows, share: MergeShare) -> None:
+    def __init__(self, task: _MergeRows, share: TaskShare) -> None:
         self._writer = open_append_writer(task.job.context, task.commit_user)
         self._prepared = task.prepared
         self._task = np.full(1, share.number % task.routing.tasks, np.int32)
@@ -227,7 +227,7 @@ class _WrittenInserts:
         self._writer.abort()
 
 
-def _list_source_columns(merge: Merge, names: Sequence[str]) -> list[str]:
+def _list_source_columns(merge: BoundMerge, names: Sequence[str]) -> list[str]:
     """Return the columns of the source that the new values of updated rows need, under canonical names."""
     used = {name for clause in merge.matched for name in clause.value_columns()}
     return [name for name in names if any(n == name or n.startswith(f"{name}.") for n in used)]
@@ -299,7 +299,7 @@ class _WriteFiles:
         names = [name for name in rows.column_names if name not in (_POSITION, _CLAUSE)]
         source = pa.RecordBatch.from_arrays([combine_column(rows[name]) for name in names], names)
         index = SourceIndex.of([], rows.num_rows)
-        matching = Matching(context.engine, context.table.table_name, merge, source, index, is_share=True)
+        matcher = MergeMatcher(context.engine, context.table.table_name, merge, source, index, is_share=True)
         present = set(numbers.tolist())
         changes = [
             FileChanges.of(file, before, _select_changes(rows, np.flatnonzero(numbers == number)))
@@ -307,7 +307,7 @@ class _WriteFiles:
             if number in present
         ]
         whole_files = not context.options.deletion_vectors_enabled
-        new = (row for file in changes for row in read_merged_rows(context, matching, split, file, whole_files))
+        new = (row for file in changes for row in read_merged_rows(context, matcher, split, file, whole_files))
         return new, BucketMatches(split, [file.match for file in changes])
 
 

@@ -19,7 +19,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.row_level.merge_changes import compute_insert_rows, compute_keyed_rows, read_keyed_target
 from paimon.spark.row_level.keyed_write import ChangedRowSender, KeyedWrite
-from paimon.spark.row_level.merge_share import MergeShare, SharePart
+from paimon.spark.row_level.merge_share import MergePart, TaskShare
 from paimon.spark.row_level.merge_source import (
     MergeJob,
     MergeRun,
@@ -79,7 +79,7 @@ class _MergeRows:
     counts: Accumulator[Counts]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        share = MergeShare.receive(self.job, batches)
+        share = TaskShare.receive(self.job, batches)
         if share is None:
             return
         output, positions = self.sender.open(share.number), count()
@@ -87,15 +87,15 @@ class _MergeRows:
             for clause, rows, kinds in self._find_changes(part):
                 yield from output.send(rows, kinds, next(positions))
                 share.counts[clause.action] += rows.num_rows
-            for rows, kinds in compute_insert_rows(self.job.context, part.matching, part.matched):
+            for rows, kinds in compute_insert_rows(self.job.context, part.matcher, part.matched):
                 yield from output.send(rows, kinds, next(positions), comes_last=True)
                 share.counts[MergeAction.INSERT] += rows.num_rows
         share.report(self.counts)
 
-    def _find_changes(self, part: SharePart) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
+    def _find_changes(self, part: MergePart) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
         for received in part.target:
             for batch in self._list_batches(received):
-                yield from compute_keyed_rows(self.job.context, part.matching, batch, part.find_changes(batch))
+                yield from compute_keyed_rows(self.job.context, part.matcher, batch, part.find_changes(batch))
 
     def _list_batches(self, received: ReceivedRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the target that the task received; if these are a unit, it reads them now."""

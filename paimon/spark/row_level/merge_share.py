@@ -17,7 +17,7 @@ from pyspark import Accumulator
 
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.assignment.merge_columnar import Mask
-from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
 from paimon.operations.row_level.merge_source import (
     ReadPart,
     SourceRows,
@@ -33,10 +33,10 @@ from paimon.spark.tasks.shuffle import ReceivedRows, receive_rows
 
 
 @frozen(eq=False)
-class SharePart:
+class MergePart:
     """A part of the source of one task, and the target rows among which it finds matches."""
 
-    matching: Matching
+    matcher: MergeMatcher
     # May include rows that match other parts
     target: Iterable[ReceivedRows]
     # For each source row, whether it matched a target row so far; `find_changes` updates it
@@ -44,13 +44,13 @@ class SharePart:
 
     def find_changes(self, batch: pa.RecordBatch) -> RowChanges:
         """Find the changed rows of a batch of the target, and remember the rows of the source that matched."""
-        changes = self.matching.find_changes(batch)
+        changes = self.matcher.find_changes(batch)
         self.matched[changes.matched] = True
         return changes
 
 
 @frozen(eq=False)
-class MergeShare:
+class TaskShare:
     """The share of a MERGE that one task computes."""
 
     number: int
@@ -62,7 +62,7 @@ class MergeShare:
     counts: Counter[MergeAction] = field(factory=Counter)
 
     @classmethod
-    def receive(cls, job: MergeJob, batches: Iterable[pa.RecordBatch]) -> MergeShare | None:
+    def receive(cls, job: MergeJob, batches: Iterable[pa.RecordBatch]) -> TaskShare | None:
         """Receive the source rows, which arrive before the target rows; None if nothing was sent to this task."""
         received = receive_rows(batches)
         first = next(received, None)
@@ -73,7 +73,7 @@ class MergeShare:
         source = store_source(job.context, job.merge.on, job.fields, tables)
         return cls(first.task, job, source, chain(target, received))
 
-    def parts(self) -> Iterator[SharePart]:
+    def parts(self) -> Iterator[MergePart]:
         """Yield the parts one after another; only the current one is in memory.
 
         Raises `InvalidRequest` if a part does not fit the memory budget. Deletes the spilled rows at the end.
@@ -90,9 +90,9 @@ class MergeShare:
             if isinstance(target, SpilledTarget):
                 target.drop()
 
-    def _open_part(self, read: ReadPart, target: Iterable[ReceivedRows]) -> SharePart:
-        matching = index_source(self.job.context, self.job.merge, read(), is_share=True)
-        return SharePart(matching, target, np.zeros(matching.source.num_rows, np.bool_))
+    def _open_part(self, read: ReadPart, target: Iterable[ReceivedRows]) -> MergePart:
+        matcher = index_source(self.job.context, self.job.merge, read(), is_share=True)
+        return MergePart(matcher, target, np.zeros(matcher.source.num_rows, np.bool_))
 
     def report(self, counts: Accumulator[Counts]) -> None:
         """Report how many rows the task changed."""

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from paimon.adapters.executors.spark import decode_task, encode_task
 from paimon.domain.assignment.hash_ranges import hash_keys
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction
+from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.types.arrow import arrow_schema
@@ -49,7 +49,7 @@ class MergeJob:
     """A MERGE as its tasks receive it."""
 
     context: TableContext
-    merge: Merge
+    merge: BoundMerge
     fields: tuple[DataField, ...]
     # Number of tasks that merge; 1 if the condition has no equality between source and target columns
     tasks: int
@@ -87,7 +87,7 @@ def list_bucket_columns(context: TableContext) -> tuple[str, ...]:
     return (*context.schema.partition_keys, *context.schema.bucket_keys)
 
 
-def can_follow_buckets(context: TableContext, merge: Merge) -> bool:
+def can_follow_buckets(context: TableContext, merge: BoundMerge) -> bool:
     """Return whether rows of a source can only match rows of one bucket, which their keys decide."""
     if context.table.bucket_mode is not BucketMode.FIXED:
         return False

@@ -64,7 +64,7 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
     check_value_types(change.computed, schema)
     if snapshot is None or not change.rows.files:
         return WrittenChanges([], 0)
-    held = read_bucket_vectors(context, snapshot)
+    old_vectors = read_bucket_vectors(context, snapshot)
     groups = _group_files(change.rows)
     tasks = min(spark.sparkContext.defaultParallelism, len(set(groups.values())))
     job = _Job(change, schema, count_rows(spark))
@@ -72,11 +72,11 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
     messages: list[CommitMessage] = []
     with abort_on_failure(context, messages, change.commit_user, snapshot):
         frame = _shuffle_by_file(found, groups, tasks)
-        if not has_partial_units(context, held):
+        if not has_partial_units(context, old_vectors):
             messages.extend(run_message_tasks(frame, partial(_write_changes, job), prepared))
         else:
             sent = frame.mapInArrow(_SendRemovals(job, tasks, prepared), ROWS_SCHEMA)
-            messages.extend(run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, held), prepared))
+            messages.extend(run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, old_vectors), prepared))
     return WrittenChanges(messages, sum(sum_counts(job.counts)))
 
 

@@ -59,7 +59,7 @@ class RemoveRows:
 
     context: TableContext
     # Deletion vectors before the change
-    held: Mapping[BucketKey, BucketVectors]
+    old_vectors: Mapping[BucketKey, BucketVectors]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
         """Return the encoded messages of all files."""
@@ -77,7 +77,7 @@ class RemoveRows:
         removals: list[CommitMessage] = []
         with undo_on_failure(lambda: self._undo(removals)):
             for key, (place, files) in found.items():
-                vectors = self.held.get(key, BucketVectors(*key))
+                vectors = self.old_vectors.get(key, BucketVectors(*key))
                 removals.append(build_removal_message(self.context, place, files, vectors))
             return encode([*messages, *removals])
 

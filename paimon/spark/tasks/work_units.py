@@ -42,23 +42,23 @@ def plan_units(
     context: TableContext,
     snapshot: Snapshot,
     predicate: Predicate | None,
-    held: Mapping[BucketKey, BucketVectors] | None = None,
+    old_vectors: Mapping[BucketKey, BucketVectors] | None = None,
 ) -> list[WorkUnit]:
     """Plan the units that can have rows for which a predicate over stored columns is true, in the order of the plan.
 
-    `held` has the current deletion vectors of an append table.
+    `old_vectors` has the current deletion vectors of an append table.
     """
     splits = plan_scan(context, ScanRequest(snapshot, predicate)).splits
     groups: dict[object, list[DataSplit]] = {}
     for number, split in enumerate(splits):
         groups.setdefault((split.partition, split.bucket) if context.table.is_bucketed else number, []).append(split)
-    vectors = held if held is not None and context.table.is_bucketed else {}
+    vectors = old_vectors if old_vectors is not None and context.table.is_bucketed else {}
     keys = [(group[0].partition, group[0].bucket) for group in groups.values()]
     return [
         WorkUnit(group, vectors.get(key, BucketVectors(*key))) for key, group in zip(keys, groups.values(), strict=True)
     ]
 
 
-def has_partial_units(context: TableContext, held: Mapping[BucketKey, BucketVectors]) -> bool:
+def has_partial_units(context: TableContext, old_vectors: Mapping[BucketKey, BucketVectors]) -> bool:
     """Return whether several units of an append table share deletion vectors, so that one task has to change them."""
-    return not context.table.is_bucketed and (context.options.deletion_vectors_enabled or bool(held))
+    return not context.table.is_bucketed and (context.options.deletion_vectors_enabled or bool(old_vectors))

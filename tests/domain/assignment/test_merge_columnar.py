@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paimon.domain.assignment.expression import Assignment, ColumnValue, Constant
 from paimon.domain.assignment.integer_slots import build_slots, find_integers
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction, MergeClause, MergeOn
+from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction, MergeClause, MergeOn
 from paimon.domain.assignment.merge_columnar import NO_CLAUSE, SourceIndex, choose_clauses, find_repeated
 from paimon.domain.assignment.merge_reference import merge_rows
 from paimon.domain.assignment.merge_sql import MergeNames, parse_on
@@ -84,7 +84,7 @@ def test_the_reference_by_example() -> None:
     """Every clause once, so that the reference itself is held to values."""
     v = DataField(1, "v", dt.IntType())
     k = DataField(0, "k", dt.IntType())
-    merge = Merge(
+    merge = BoundMerge(
         MergeOn((("k", "k"),)),
         (
             MergeClause(MergeAction.DELETE, Compare("source.v", Operator.EQ, 0)),
