@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 import paimon
-from paimon.domain.cdc.convert_events import convert_events, split_events
-from paimon.domain.cdc.event_formats import EventFormat, Routes, TargetTable
+from paimon.capture.convert_events import convert_events, split_events
+from paimon.capture.event_formats import EventFormat, Routes, TargetTable
 
 DDL = "id BIGINT NOT NULL, name STRING, email STRING, amount BIGINT, price DOUBLE, at TIMESTAMP(3)"
 LIMIT = "limit: pyarrow"

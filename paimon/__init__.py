@@ -21,9 +21,9 @@ from paimon.adapters.process_effects import request_huge_pages
 if TYPE_CHECKING:
     from paimon.builders.direct_writes import WriteResult
     from paimon.builders.merge_builder import MergeBuilder, MergeResult
+    from paimon.capture.event_formats import DEAD_LETTER_SCHEMA
+    from paimon.capture.write_events import CdcResult, cdc
     from paimon.catalog import Catalog
-    from paimon.change_capture import CdcResult, cdc
-    from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
     from paimon.domain.errors import (
         AlreadyExists,
         CommitConflict,
@@ -70,11 +70,11 @@ __version__ = "0.1.0"
 request_huge_pages()
 
 _HOMES = {
-    "DEAD_LETTER_SCHEMA": "paimon.domain.cdc.dead_letters",
+    "DEAD_LETTER_SCHEMA": "paimon.capture.event_formats",
     "AddColumn": "paimon.domain.schema.changes",
     "AlreadyExists": "paimon.domain.errors",
     "Catalog": "paimon.catalog",
-    "CdcResult": "paimon.change_capture",
+    "CdcResult": "paimon.capture.write_events",
     "CommitConflict": "paimon.domain.errors",
     "CommitEvent": "paimon.ports.callbacks",
     "CommitNotVisible": "paimon.domain.errors",
@@ -110,7 +110,7 @@ _HOMES = {
     "TableReplaced": "paimon.domain.errors",
     "Unsupported": "paimon.domain.errors",
     "WriteResult": "paimon.builders.direct_writes",
-    "cdc": "paimon.change_capture",
+    "cdc": "paimon.capture.write_events",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
     "open_system_table": "paimon.engines",

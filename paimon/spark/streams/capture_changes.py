@@ -1,6 +1,6 @@
 """Write events of change data capture from a data frame: tasks convert the events, and send rows to their buckets.
 
-Invariant: tasks call `paimon.domain.cdc.convert_events`, as `paimon.cdc` does. The rows of a key are written in the
+Invariant: tasks call `paimon.capture.convert_events`, as `paimon.cdc` does. The rows of a key are written in the
 order of their events in a partition of the frame. The driver adds columns of a table when all its rows are in files.
 """
 
@@ -25,11 +25,11 @@ from paimon.builders.direct_writes import (
     retry_assignment,
     schema_changed_error,
 )
-from paimon.change_capture import CaptureTargets, CdcResult, Targets, plan_columns, rejection_error
-from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
-from paimon.domain.cdc.event_formats import SKIPPED, EventFormat, Routes
-from paimon.domain.cdc.rows_columnar import KIND_COLUMN
-from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey_events
+from paimon.capture.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
+from paimon.capture.event_formats import SKIPPED, EventFormat, Routes
+from paimon.capture.rows_columnar import KIND_COLUMN
+from paimon.capture.survey_events import SourceColumns, merge_surveys, survey_events
+from paimon.capture.write_events import CaptureTargets, CdcResult, Targets, plan_columns, rejection_error
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.json_text import dump_json

@@ -24,11 +24,10 @@ from paimon.builders.direct_writes import (
 )
 from paimon.builders.table_write import TableWrite
 from paimon.builders.write_builder import BatchWriteBuilder
-from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
-from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
-from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, SKIPPED, EventFormat, Routes, TargetTable
-from paimon.domain.cdc.rows_columnar import KIND_COLUMN
-from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey_events
+from paimon.capture.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
+from paimon.capture.event_formats import COLUMNS_FORMAT, DEAD_LETTER_SCHEMA, SKIPPED, EventFormat, Routes, TargetTable
+from paimon.capture.rows_columnar import KIND_COLUMN
+from paimon.capture.survey_events import SourceColumns, merge_surveys, survey_events
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.changes import AddColumn

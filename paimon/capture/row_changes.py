@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, field, frozen
 
-from paimon.domain.cdc.json_index import OBJECT, JsonIndex, Spans
-from paimon.domain.cdc.source_types import SourceTypes
+from paimon.capture.json_index import OBJECT, JsonIndex, Spans
+from paimon.capture.source_types import SourceTypes
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

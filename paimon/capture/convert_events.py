@@ -14,15 +14,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, frozen
 
-from paimon.domain.cdc.binlog_formats import read_canal, read_maxwell, read_plain
-from paimon.domain.cdc.changes import Changes, Rejections, SourceChanges
-from paimon.domain.cdc.columns_format import convert_columns
-from paimon.domain.cdc.dead_letters import build_dead_letters, find_keys, find_texts
-from paimon.domain.cdc.debezium import read_debezium
-from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, SKIPPED, EventFormat, Routes
-from paimon.domain.cdc.json_index import index_objects
-from paimon.domain.cdc.rows_columnar import TableRows, build_rows
+from paimon.capture.event_formats import (
+    COLUMNS_FORMAT,
+    SKIPPED,
+    EventFormat,
+    Routes,
+    TargetTable,
+    build_dead_letters,
+    find_keys,
+    find_texts,
+)
+from paimon.capture.json_formats import find_plain_operations, read_canal, read_debezium, read_maxwell, read_plain
+from paimon.capture.json_index import index_objects
+from paimon.capture.row_changes import IGNORED, Changes, Operation, Rejections, SourceChanges
+from paimon.capture.rows_columnar import KIND_COLUMN, TableRows, build_rows, conform_isolating
+from paimon.domain.errors import InvalidRequest, did_you_mean
 
+_KINDS = ("+I", "+U", "-D")
 _BATCH_BYTES = 2 * 1024 * 1024
 """Text that is read at once: the index of a text takes several times its size, and should fit a cache."""
 
@@ -45,7 +53,7 @@ class EventCounts:
 class ConvertedEvents:
     """The rows that the events of a batch write, and the rejected events."""
 
-    # by number of the table, its rows with their row kinds, see `paimon.domain.cdc.rows_columnar`
+    # by number of the table, its rows with their row kinds, see `paimon.capture.rows_columnar`
     rows: Mapping[int, pa.Table]
     # the events that cannot be read, with the columns of a dead-letter table
     rejected: pa.Table
@@ -77,6 +85,35 @@ def convert_events(events: pa.Table, event_format: EventFormat, routes: Routes, 
                 parts.setdefault(number, []).append(made)
     joined = {number: _join_groups(groups) for number, groups in parts.items()}
     return _collect(events, joined, rejected.reasons, changes.ignored + skipped, first_position)
+
+
+def convert_columns(
+    events: pa.Table, operation_column: str, target: TargetTable
+) -> tuple[pa.Table, dict[int, str], int]:
+    """Convert rows; return them with their row kinds, the reasons of rejected rows and the number of ignored rows.
+
+    Raises `InvalidRequest` if the rows have no operation column.
+    """
+    if operation_column not in events.schema.names:
+        raise InvalidRequest(
+            f"The events have no operation column {operation_column!r}.",
+            subject=operation_column,
+            hint=did_you_mean(operation_column, events.schema.names) or "pass operation_column='…'",
+        )
+    names = events[operation_column].combine_chunks().cast(pa.string())
+    operations = find_plain_operations(names)
+    rejected, numbers = Rejections(), np.arange(events.num_rows)
+    rejected.add(numbers[operations < 0], f"Column {operation_column!r} is not a known operation.")
+    is_change = (operations >= 0) & (operations < IGNORED)
+    if target.is_insert_only:
+        rejected.add(numbers[is_change & (operations != Operation.INSERT)], target.refusal)
+        is_change &= operations == Operation.INSERT
+    rows = events.drop_columns([operation_column]).filter(pa.array(is_change))
+    made = conform_isolating(rows, numbers[is_change], target, rejected)
+    kept = is_change & ~rejected.contains(numbers)
+    kinds = pa.array(_KINDS).take(pa.array(operations[kept].astype(np.int64)))
+    ignored = int((operations == IGNORED).sum())
+    return made.append_column(KIND_COLUMN, pc.cast(kinds, pa.string())), rejected.reasons, ignored
 
 
 def _collect(

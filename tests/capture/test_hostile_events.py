@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.cdc.convert_events import convert_events, split_events
-from paimon.domain.cdc.event_formats import JSON_FORMATS, EventFormat, Routes, TargetTable
-from paimon.domain.cdc.json_index import index_objects
-from paimon.domain.cdc.survey_events import survey_events
+from paimon.capture.convert_events import convert_events, split_events
+from paimon.capture.event_formats import JSON_FORMATS, EventFormat, Routes, TargetTable
+from paimon.capture.json_index import index_objects
+from paimon.capture.survey_events import survey_events
 from paimon.domain.schema.declare import declare_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import parse_type

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.cdc.convert_events import convert_events
-from paimon.domain.cdc.event_formats import EventFormat, Routes, TargetTable
-from paimon.domain.cdc.rows_columnar import KIND_COLUMN
-from paimon.domain.cdc.rows_reference import Rejected, convert_event
+from paimon.capture.convert_events import convert_events
+from paimon.capture.event_formats import EventFormat, Routes, TargetTable
+from paimon.capture.rows_columnar import KIND_COLUMN
+from paimon.capture.rows_reference import Rejected, convert_event
 from paimon.domain.schema.declare import declare_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import parse_type

@@ -1,14 +1,32 @@
 """The rows that changes write to a table, with their kinds.
 
-An insert is ``+I``, a delete ``-D``. An update is ``-U`` and ``+U``, but only ``+U`` without the whole row before it. A
-whole row has the columns of the row after it, and the values of NOT NULL columns. An update that changes the primary
-key is ``-D`` of the old key and ``+I`` of the new one.
-
 Invariant: an event is written as a whole or rejected as a whole.
+
+Source: the documentation of Debezium's connector for PostgreSQL on toasted values.
 """
+
+# An image is one row to write: the row before a change, or the row after it. `_Images` numbers the images of all
+# changes once, in the order of the events; then each column is converted for all images at once.
+#
+#     operation   before            after             written
+#     INSERT                        {id: 1, v: 5}     +I {1, 5}
+#     UPDATE      {id: 1, v: 5}     {id: 1, v: 6}     -U {1, 5}, +U {1, 6}
+#     UPDATE                        {id: 1, v: 7}     +U {1, 7}
+#     UPDATE      {id: 1}           {id: 1, v: 8}     +U {1, 8}                (the row before is partial)
+#     UPDATE      {id: 1, v: 8}     {id: 2, v: 8}     -D {1, 8}, +I {2, 8}     (the primary key changes)
+#     DELETE      {id: 2}                             -D {2, null}
+#
+# A row before an update is whole if it has the columns of the row after it, and values for NOT NULL columns. Canal and
+# Maxwell write only the columns that changed (`is_overlay`): the others are taken from the row after it. Of a delete
+# only the key has a meaning, so its other NOT NULL columns get any value.
+#
+# A value that does not fit raises nothing: the converter returns null and a flag, and the event goes to `rejected` with
+# the reason. All columns are converted, and the images of rejected events are left out last, also those whose own
+# values are good. What only the conversion of whole rows finds is isolated by halves (`conform_isolating`).
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,14 +35,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.domain.cdc.changes import Changes, Flags, Integers, Operation, Rejections
-from paimon.domain.cdc.dead_letters import FRAME_PREFIX
-from paimon.domain.cdc.event_formats import EventFormat, TargetTable
-from paimon.domain.cdc.extended_json import unwrap_values
-from paimon.domain.cdc.json_index import NULL, OBJECT, JsonIndex, Members, Spans
-from paimon.domain.cdc.source_types import SourceType, SourceTypes
-from paimon.domain.cdc.unavailable_values import find_unavailable
-from paimon.domain.cdc.values_columnar import convert_values
+from paimon.capture.event_formats import FRAME_PREFIX, EventFormat, TargetTable
+from paimon.capture.json_index import ARRAY, NULL, OBJECT, STRING, JsonIndex, Members, Spans, unwrap_values
+from paimon.capture.row_changes import Changes, Flags, Integers, Operation, Rejections
+from paimon.capture.source_types import SourceType, SourceTypes
+from paimon.capture.values_columnar import convert_values
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.columns.fill import fill_nulls
@@ -41,6 +56,11 @@ KIND_COLUMN = "__paimon_row_kind"
 """The column with the row kinds of converted rows."""
 _SHOWN_CHARACTERS = 60
 _EPOCH = "1970-01-01"
+UNAVAILABLE = "__debezium_unavailable_value"
+_UNAVAILABLE_BYTES = UNAVAILABLE.encode()
+_UNAVAILABLE_TEXTS = pa.array([UNAVAILABLE, base64.b64encode(_UNAVAILABLE_BYTES).decode()])
+_UNAVAILABLE_NUMBERS = f"[{','.join(map(str, _UNAVAILABLE_BYTES))}]"
+"""The placeholder that Debezium writes for a large value that an update in PostgreSQL did not change."""
 
 
 @frozen(eq=False)
@@ -219,6 +239,21 @@ def _reject_bad(
             reason = f"Value {shown!r} of column {column.name!r} does not fit {format_type(column.type)}."
             rejected.add([event], reason)
     return values
+
+
+def find_unavailable(index: JsonIndex, spans: Spans, target: DataType) -> npt.NDArray[np.bool_]:
+    """Mark the values that are the placeholder, in the form that it has for the type of a column.
+
+    That is a text or base64 text, or an array or object that contains the placeholder alone.
+    """
+    if isinstance(target, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
+        known = _UNAVAILABLE_TEXTS[:1] if isinstance(target, dt.CHARACTER_TYPES) else _UNAVAILABLE_TEXTS
+        return np.asarray(pc.is_in(index.texts(index.keep(spans, STRING)), known))
+    if not isinstance(target, (dt.ArrayType, dt.MapType)):
+        return np.zeros(len(spans), bool)
+    texts = pc.replace_substring_regex(index.texts(index.keep(spans, ARRAY, OBJECT)), r"\s", "")
+    single = pc.match_substring_regex(texts, rf'^[\[{{]"{UNAVAILABLE}"(:"{UNAVAILABLE}")?[\]}}]$')
+    return np.asarray(pc.fill_null(pc.or_(single, pc.equal(texts, _UNAVAILABLE_NUMBERS)), False))
 
 
 def _convert_metadata(images: _Images, path: str, column: DataField, rejected: Rejections) -> pa.Array:

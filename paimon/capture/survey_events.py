@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.cdc.changes import Changes
-from paimon.domain.cdc.convert_events import read_changes
-from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, EventFormat
-from paimon.domain.cdc.extended_json import unwrap_values
-from paimon.domain.cdc.json_index import BOOLEAN, NULL, NUMBER, Spans
+from paimon.capture.convert_events import read_changes
+from paimon.capture.event_formats import COLUMNS_FORMAT, EventFormat
+from paimon.capture.json_index import BOOLEAN, NULL, NUMBER, Spans, unwrap_values
+from paimon.capture.row_changes import Changes
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataType

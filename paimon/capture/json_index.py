@@ -6,6 +6,27 @@ Invariant: all texts are valid JSON objects, see `index_objects`. If a name occu
 counts.
 """
 
+# The texts of a batch, one JSON object each, are joined to the lines of one text. A few passes of numpy over its bytes
+# find the structure of all objects; no object becomes a value of Python.
+#
+# 1. Syntax: the reader of Arrow reads the lines with a schema that names no member, so it checks them and builds
+#    nothing. If it refuses them, the texts are halved until the invalid ones are found (`_find_objects`).
+# 2. Strings: a byte lies in a string if the number of quotes before it is odd. A quote after an odd number of
+#    backslashes is escaped, and does not count.
+# 3. Marks are the bytes { } [ ] : , outside strings. The level of a mark is the number of containers around it. An
+#    opening or closing mark counts its own container, so all marks of one container have the same level:
+#
+#        {"op":"u","after":{"id":7,"tags":["a","b"]}}
+#        {    :   ,       :{    : ,      :[   ,   ]}}
+#        1    1   1       12    2 2      23   3   321
+#
+# 4. Members: of the marks of an object's level between its braces, each colon ends a name, whose quotes are the last
+#    two before it. The value lies between the colon and the next mark of this level. Elements of arrays lie between
+#    their brackets and commas in the same way.
+#
+# `members` and `elements` do this for all containers of a level at once. Their result has one span for each value:
+# where it begins and ends in the text. `texts` alone makes Arrow values, for the spans that a caller needs.
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -351,3 +372,32 @@ def _gather(data: npt.NDArray[np.uint8], starts: Integers, ends: Integers) -> pa
 
 def _join(parts: list[Integers]) -> Integers:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+_WRAPPERS = (
+    "$oid",
+    "$numberLong",
+    "$numberInt",
+    "$numberDouble",
+    "$numberDecimal",
+    "$date",
+    "$symbol",
+    "$uuid",
+)
+"""Names of the one member of objects that hold a value, in MongoDB's extended JSON."""
+_BINARY, _UNDEFINED = "$binary", "$undefined"
+
+
+def unwrap_values(index: JsonIndex, spans: Spans) -> Spans:
+    """Return values without their wrappers; other values stay, and undefined ones become absent."""
+    for _ in range(2):  # a date may contain a wrapped number
+        members = index.members(spans)
+        if not members.names:
+            break
+        for name in _WRAPPERS:
+            spans = members.find(name).replace_absent(spans)
+        binary = members.find(_BINARY)  # an object with base64 text, or in the older form the text
+        spans = index.members(binary).find("base64").replace_absent(binary).replace_absent(spans)
+        has_value = members.find(_UNDEFINED).starts < 0
+        spans = Spans(np.where(has_value, spans.starts, -1), np.where(has_value, spans.ends, -1))
+    return spans

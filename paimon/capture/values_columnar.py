@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.domain.cdc.binary_values import decode_base64, decode_latin1, to_decimals
-from paimon.domain.cdc.extended_json import unwrap_values
-from paimon.domain.cdc.json_index import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, JsonIndex, Spans
-from paimon.domain.cdc.source_types import Encoding, SourceType
-from paimon.domain.cdc.time_values import count_units, isolate, parse_times
+from paimon.capture.encoded_values import count_units, decode_base64, decode_latin1, isolate, parse_times, to_decimals
+from paimon.capture.json_index import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, JsonIndex, Spans, unwrap_values
+from paimon.capture.source_types import Encoding, SourceType
 from paimon.domain.columns import nested
 from paimon.domain.columns.cast import cast_column
 from paimon.domain.columns.time_text import has_printable_years
