@@ -31,8 +31,7 @@ from paimon.adapters.process_effects import (
 from paimon.adapters.process_effects import freeze_objects as freeze_objects
 from paimon.adapters.process_effects import set_environment as set_environment
 from paimon.adapters.queries.on_demand import QueriesOnDemand
-from paimon.adapters.snapshots.locked_commit import LockedSnapshotCommit
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import LockedSnapshotCommit, PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
@@ -344,7 +343,7 @@ def _check_options(options: Mapping[str, str]) -> None:
 def _catalog_store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
     if options.get(_METASTORE) != "jdbc":
         return FileSystemCatalogStore(files_at(location, storage, _memory(options).bytes), location)
-    from paimon.adapters.catalogs.jdbc_options import jdbc_store
+    from paimon.adapters.catalogs.jdbc import jdbc_store
 
     return jdbc_store(
         files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes), location, options
@@ -357,7 +356,7 @@ def _catalog_files(
     if options.get(_METASTORE) != "jdbc":
         return files_at(location, storage, _memory(options).bytes, allowed_roots)
     try:
-        from paimon.adapters.catalogs.jdbc_options import locked_files
+        from paimon.adapters.catalogs.jdbc import locked_files
     except ModuleNotFoundError as missing:
         if not is_optional(missing.name):
             raise

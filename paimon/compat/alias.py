@@ -18,22 +18,16 @@ _TYPES = (
     "ArrayType AtomicInteger AtomicType DataField DataType DataTypeParser MapType MultisetType "
     "RowType VectorType is_blob_type"
 )
-
-
 _CHANGES = (
     "AddColumn DropColumn Move MoveType RemoveOption RenameColumn SchemaChange SetOption UpdateColumnComment "
     "UpdateColumnDefaultValue UpdateColumnNullability UpdateColumnPosition UpdateColumnType UpdateComment"
 )
-
-
 _ERRORS = (
     "BranchAlreadyExistException BranchNotExistException CatalogException ColumnAlreadyExistException "
     "ColumnNotExistException DatabaseAlreadyExistException DatabaseNoPermissionException DatabaseNotExistException "
     "IllegalArgumentError IllegalStateError TableAlreadyExistException TableNoPermissionException "
     "TableNotExistException TagAlreadyExistException TagNotExistException"
 )
-
-
 _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon": {"catalog": "CatalogFactory", "schema": "Schema", "snapshot": "Tag", "managers": "TagManager"},
     "pypaimon.api.api_response": {"catalog_values": "GetTagResponse PagedList Partition"},
@@ -99,25 +93,15 @@ _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon.write.table_write": {"write": "BatchTableWrite StreamTableWrite TableWrite"},
     "pypaimon.write.write_builder": {"write": "BatchWriteBuilder StreamWriteBuilder WriteBuilder"},
 }
-
-
 HOMES: Mapping[str, Mapping[str, str]] = {
     module: {name: f"paimon.compat.{home}" for home, names in homes.items() for name in names.split()}
     for module, homes in _LISTING.items()
 }
-
-
 """For each module of pypaimon its public names, with the module of this package that has them."""
-
-
 PACKAGES = frozenset(
     ".".join(parts[:end]) for module in HOMES for parts in [module.split(".")] for end in range(1, len(parts))
 )
-
-
 """The modules of pypaimon that contain other modules."""
-
-
 _PUBLIC_WAYS: Mapping[str, str] = {
     "pypaimon.PaimonVirtualFileSystem": "open the warehouse with CatalogFactory.create, and files with table.file_io",
     "pypaimon.SQLContext": "use Catalog.sql of the package paimon",
@@ -162,8 +146,6 @@ _PUBLIC_WAYS: Mapping[str, str] = {
     "pypaimon.utils": "plan, read and write with the builders of the table",
     "pypaimon.write": "write with table.new_batch_write_builder(): new_write(), new_commit()",
 }
-
-
 _ANY = "use the names that docs/how-to/move-from-pypaimon.md lists"
 
 

@@ -41,17 +41,9 @@ from paimon.compat.table import FileStoreTable, SystemTable
 from paimon.domain.errors import capitalize, did_you_mean
 
 _METASTORE = "metastore"
-
-
 _JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
-
-
 _OWN = ("memory-budget", "threads", "sync-all-properties")
-
-
 _PREFIXES = ("fs.s3.", "fs.oss.", "fs.gs.", "fs.azure.", "s3.", "oss.", "gcs.", "gs.", "azure.")
-
-
 _STORAGE = {
     "accesskeyid": "access_key_id",
     "access-key": "access_key_id",

@@ -100,14 +100,8 @@ def to_partition(row: Mapping[str, Any]) -> Partition:
 
 
 SYSTEM_TABLE_SPLITTER = "$"
-
-
 SYSTEM_BRANCH_PREFIX = "branch_"
-
-
 DEFAULT_MAIN_BRANCH = "main"
-
-
 UNKNOWN_DATABASE = "unknown"
 
 
@@ -344,8 +338,6 @@ _MISSING: dict[str, type[CatalogException]] = {
     "branch": BranchNotExistException,
     "tag": TagNotExistException,
 }
-
-
 _EXISTING: dict[str, type[CatalogException]] = {
     "database": DatabaseAlreadyExistException,
     "column": ColumnAlreadyExistException,

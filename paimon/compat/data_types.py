@@ -16,8 +16,6 @@ from paimon.domain.types.arrow import arrow_type, fields_from_arrow
 from paimon.domain.types.type_json import field_to_json, read_field_json, type_from_json, type_to_json
 
 _CALLER = "the given type"
-
-
 _KEYWORDS = frozenset(
     (
         "CHAR", "VARCHAR", "STRING", "BOOLEAN", "BINARY", "VARBINARY", "BYTES", "BLOB", "DECIMAL", "NUMERIC", "DEC",

@@ -96,8 +96,6 @@ _ENUMS: Mapping[str, type[Enum]] = {
     "scan.mode": StartupMode,
     "sequence.field.sort-order": SortOrder,
 }
-
-
 _PARSERS: Mapping[Kind, Callable[[str, str], Any]] = {
     Kind.BOOL: parse_bool,
     Kind.INT: parse_int,
@@ -137,8 +135,6 @@ _CATALOG_KEYS = {
     "TOKEN_PROVIDER": ("token.provider", None),
     "PREFIX": ("prefix", None),
 }
-
-
 _CLASSES = {
     Kind.BOOL: bool,
     Kind.INT: int,
@@ -147,8 +143,6 @@ _CLASSES = {
     Kind.MEMORY: int,
     Kind.DURATION: timedelta,
 }
-
-
 _DEFAULTS: Mapping[str, Any] = {
     "file.compression.per.level": {},
     "file.format.per.level": {},
@@ -156,11 +150,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "scan.manifest.parallelism": 16,
     "target-file-row-num": sys.maxsize,
 }
-
-
 """Defaults that pypaimon has as values, and this library as rules."""
-
-
 _OTHER_NAMES = {"file_compression_per_level": "file.compression.per.level"}
 
 
@@ -289,8 +279,6 @@ _STATES: Mapping[str, StartupMode] = {
     "scan.file-creation-time-millis": StartupMode.FROM_FILE_CREATION_TIME,
     "scan.creation-time-millis": StartupMode.FROM_CREATION_TIMESTAMP,
 }
-
-
 """The start that an option means where `scan.mode` is not set; the first that is set counts."""
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["BATCH_COMMIT_IDENTIFIER", "Changelog", "Snapshot", "Tag", "from_paimon_snapshot", "from_paimon_tag"]
-
-
 _SAME = tuple(name for name in attrs.fields_dict(PaimonSnapshot) if name not in ("commit_kind", "operation", "unknown"))
 
 

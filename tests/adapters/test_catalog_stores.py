@@ -8,8 +8,7 @@ import uuid
 
 from paimon.adapters.catalogs.database import Database
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
-from paimon.adapters.catalogs.jdbc import JdbcCatalogStore
-from paimon.adapters.catalogs.jdbc_options import jdbc_store
+from paimon.adapters.catalogs.jdbc import JdbcCatalogStore, jdbc_store
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.ports.catalogs import CatalogStore

@@ -23,7 +23,7 @@ from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.observers import CountingObserver
-from paimon.adapters.snapshots.locked_commit import LockedSnapshotCommit
+from paimon.adapters.snapshots.commits import LockedSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.paths import TablePaths

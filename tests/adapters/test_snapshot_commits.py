@@ -10,8 +10,7 @@ from paimon.adapters.catalogs.database import Database
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
-from paimon.adapters.snapshots.locked_commit import LockedSnapshotCommit
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import LockedSnapshotCommit, PutIfAbsentSnapshotCommit
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.ports.files import FileIO

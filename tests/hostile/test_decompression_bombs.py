@@ -21,8 +21,7 @@ import pytest
 from support.consistent_damage import avro_file, avro_records, update_recorded_sizes
 
 import paimon
-from paimon.adapters.formats.avro.codecs import compress
-from paimon.adapters.formats.avro.container import encode_header, encode_long
+from paimon.adapters.formats.avro.container import compress, encode_header, encode_long
 from paimon.adapters.formats.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
 
 MIB = 1 << 20

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import paimon
-from paimon.adapters.files import regular_files as regular
+from paimon.adapters.files import local as regular
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.errors import CorruptTable, PaimonError

@@ -13,7 +13,7 @@ from attrs import evolve
 from support.command_line import run
 
 import paimon
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, InvalidRequest, ReadConflict, Unsupported
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.builders import direct_writes
 from paimon.domain.commit.message_codec import decode
 from paimon.domain.schema.changes import AddColumn

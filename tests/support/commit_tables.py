@@ -11,7 +11,7 @@ from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.observers import SilentObserver
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.manifest.entries import DataFileMeta

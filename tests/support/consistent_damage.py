@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from paimon.adapters.formats.avro.container import encode_header, pack_block, read_blocks, read_header
 from paimon.adapters.formats.avro.records import decode_block, encode_block
-from paimon.adapters.formats.guards.avro_schema import parse_block_schema
+from paimon.adapters.formats.guards.avro import parse_block_schema
 
 _TRIES = 20
 """Most values do not fit a member's type, so that there is no such file."""

@@ -29,7 +29,7 @@ from paimon.adapters.executors.local import SerialExecutor
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.observers import SilentObserver
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CorruptTable, NotFound, StorageError

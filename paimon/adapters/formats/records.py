@@ -15,7 +15,6 @@ import fastavro
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.adapters.formats.avro.codecs import avro_codec
 from paimon.adapters.formats.avro.column_decoder import decode_manifest_columns
 from paimon.adapters.formats.avro.container import (
     MAGIC,
@@ -23,14 +22,19 @@ from paimon.adapters.formats.avro.container import (
     Block,
     BlockData,
     Header,
+    avro_codec,
     encode_header,
     pack_block,
     read_blocks,
     read_header,
 )
 from paimon.adapters.formats.avro.records import decode_block, encode_block
-from paimon.adapters.formats.guards.avro_blocks import MAX_RECORDS, has_too_many_metadata_records, max_metadata_bytes
-from paimon.adapters.formats.guards.avro_schema import parse_block_schema
+from paimon.adapters.formats.guards.avro import (
+    MAX_RECORDS,
+    has_too_many_metadata_records,
+    max_metadata_bytes,
+    parse_block_schema,
+)
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.record_columns import ArrayColumns, RecordColumns, join_records
 from paimon.domain.types.arrow_arrays import make_array

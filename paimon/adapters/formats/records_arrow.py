@@ -17,8 +17,8 @@ from pyarrow import orc
 from paimon.adapters.formats.guards.orc_stripes import check_stripe, check_types
 from paimon.adapters.formats.guards.orc_tail import read_tail
 from paimon.adapters.formats.guards.parquet_batches import GroupRange, Leaf, count_fitting_rows
-from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
+from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.domain.errors import CorruptTable, Unsupported
 
 _TINY = frozenset(("_KIND", "_FILE_SOURCE"))

@@ -8,24 +8,189 @@ its parent for ever, without use, and opens a database of its own.
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 import tempfile
+import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from attrs import field, frozen
+from fsspec import AbstractFileSystem
 
-from paimon.adapters.queries.duckdb_errors import to_file_error, to_paimon_error
-from paimon.adapters.queries.shared_files import FILE_NAME, ROOT, QueryFileSystem
-from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
+from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.domain.types.type_text import quote_identifier
-from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
+from paimon.ports.queries import TYPE_NAMES, QuerySource, SharedFile, SourceFiles
+from paimon.ports.temp import is_temp_full, to_temp_error
+
+# The files of running queries as a file system of DuckDB.
+#
+# DuckDB opens files by name only, and its settings cannot allow single files later. So it may open names of this file
+# system only, and these names contain a random token for each query.
+#
+# Invariant: a name is valid while its query runs, and no other query knows it. Nothing can be written or listed.
+
+
+PROTOCOL = "paimon-query"
+ROOT = f"{PROTOCOL}://"
+FILE_NAME = re.compile(rf"{PROTOCOL}://[0-9a-f]{{32}}/\d+")
+_ANY_TIME = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+"""Files do not change while they can be opened."""
+
+
+class OpenFile:
+    """A file as DuckDB reads it: it sets the position and reads, and each thread has a position of its own."""
+
+    mode = "rb"
+
+    def __init__(self, file: SharedFile, errors: list[PaimonError]) -> None:
+        self._file = file
+        self._errors = errors
+        self._local = threading.local()
+        self.size = file.size
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Set the position of this thread. Only offsets from the beginning are allowed."""
+        if whence:
+            raise ValueError("offsets count from the beginning")
+        self._local.position = offset
+        return offset
+
+    def tell(self) -> int:
+        """Return the position of this thread."""
+        return int(getattr(self._local, "position", 0))
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes. A PaimonError is also recorded, because DuckDB reports a part of it only."""
+        start = self.tell()
+        try:
+            data = self._file.read_at(self.size - start if size < 0 else size, start)
+        except PaimonError as error:
+            self._errors.append(error)
+            raise
+        self._local.position = start + len(data)
+        return data
+
+    def close(self) -> None:
+        """Do nothing: the file stays open while its query runs."""
+
+
+class QueryFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The files of all running queries of one database. All methods are safe to call from several threads."""
+
+    protocol = PROTOCOL
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files: dict[str, tuple[SharedFile, list[PaimonError]]] = {}
+
+    def add(self, files: Sequence[SharedFile], errors: list[PaimonError]) -> list[str]:
+        """Allow files, and return their names, which cannot be guessed.
+
+        Errors of the files are appended to `errors`, because DuckDB reports a part of them only.
+        """
+        token = uuid.uuid4().hex
+        names = [f"{ROOT}{token}/{number}" for number in range(len(files))]
+        self._files.update({name: (file, errors) for name, file in zip(names, files, strict=True)})
+        return names
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Forget files."""
+        for name in names:
+            self._files.pop(name, None)
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> OpenFile:
+        """Open a file of a running query by its name, for reading only."""
+        if mode != "rb":
+            raise PermissionError(path)
+        return OpenFile(*self._find(path))
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """Return the size of a file."""
+        return {"name": path, "size": self._find(path)[0].size, "type": "file"}
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """Return the name itself: files cannot be listed."""
+        return [path] if path in self._files else []
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Return whether a running query has the file."""
+        return path in self._files
+
+    isfile = exists
+
+    def modified(self, path: str) -> datetime.datetime:
+        """Return a time that never changes."""
+        return _ANY_TIME
+
+    def _find(self, name: str) -> tuple[SharedFile, list[PaimonError]]:
+        found = self._files.get(name)
+        if found is None:
+            raise FileNotFoundError(name)
+        return found
+
+
+# Errors of DuckDB as errors of the library: the object at fault, and the nearest name.
+
+
+_POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
+_SIMILAR = re.compile(r"(?:Candidate (?:bindings|tables):|Did you mean) (.*?)\??$", re.MULTILINE)
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_NO_COLUMN = "Column {!r} does not exist in this part of the query."
+_MISSING: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
+    (re.compile(r'[Cc]olumn "([^"]*)" (?:was )?not found'), _NO_COLUMN.format),
+    (re.compile(r'does not have a column named "([^"]*)"'), _NO_COLUMN.format),
+    (
+        re.compile(r'Column "([^"]*)" does not exist on (?:left|right) side of join'),
+        "Column {!r} of USING is not in both tables.".format,
+    ),
+    (re.compile(r'Referenced table "([^"]*)" not found'), "Table {!r} is not in this part of the query.".format),
+    (re.compile(r"Function with name (\S+) does not exist"), "Function {!r} does not exist.".format),
+    (re.compile(r"Type with name (\S+) does not exist"), "Type {!r} does not exist.".format),
+)
+"""What DuckDB says about a name that it does not know, and the message for it."""
+
+
+def to_file_error(error: Exception, path: str) -> CorruptTable:
+    """Return an error of DuckDB about one of its files as one of this library."""
+    reason = FILE_NAME.sub(path, _POSITION.sub("", str(error)).partition(" Error: ")[2] or str(error))
+    return CorruptTable(path, f"cannot be read as Parquet: {reason.strip().splitlines()[0]}")
+
+
+def to_paimon_error(error: Exception) -> PaimonError:
+    """Return an error of DuckDB as one of this library."""
+    text = _POSITION.sub("", str(error)).strip()
+    kind, colon, message = text.partition(" Error: ")
+    first = (message if colon else text).splitlines()[0].rstrip("!.") if text else type(error).__name__
+    if is_temp_full(error):
+        return to_temp_error(tempfile.gettempdir(), "the query cannot spill rows", error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StorageError("query", first, hint="raise memory-budget, or set a limit on the rows of the query")
+    for pattern, describe in _MISSING:
+        name = pattern.search(first)
+        if name:
+            return InvalidRequest(describe(name[1]), subject=name[1], hint=_find_hint(name[1], text))
+    near = _SIMILAR.search(text)
+    hint = f"did you mean {near[1]}?" if near else None
+    return InvalidRequest(f"The query failed: {first}.", subject=kind or None, hint=hint)
+
+
+def _find_hint(name: str, text: str) -> str | None:
+    """Return a hint with the nearest of the names that DuckDB suggests; for a type, the usual types are added."""
+    near = _SIMILAR.search(text)
+    known = _QUOTED.findall(near[1]) if near else []
+    if "Type with name" in text:
+        return did_you_mean(name.upper(), [*TYPE_NAMES, *known])
+    return suggest_column(name, known) if known or name.upper() == DEFAULT else None
+
 
 _BATCH_ROWS = 65_536
 _MOST_TYPES = 1_000

@@ -25,8 +25,6 @@ ROWS_SCHEMA = StructType(
 _ARROW_SCHEMA = pa.schema(
     [pa.field(name, pa.int32(), nullable=False) for name in _NUMBERS] + [pa.field("rows", pa.binary(), nullable=False)]
 )
-
-
 RowReader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]
 """Returns the rows of the batches that a task gets from Spark."""
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from paimon.adapters.formats.avro.column_decoder import FlatField, decode_flat_columns, flat_fields, is_flat_worthwhile
 from paimon.adapters.formats.avro.column_decoder.cursor import PADDING
-from paimon.adapters.formats.avro.column_decoder.parallel_blocks import has_many_blocks
+from paimon.adapters.formats.avro.column_decoder.flat_columns import has_many_blocks
 from paimon.adapters.formats.avro.column_decoder.record_starts import find_record_starts
 from paimon.adapters.formats.avro.container import Block, encode_long
 from paimon.adapters.formats.avro.decode import DecodePlan, decode_plan

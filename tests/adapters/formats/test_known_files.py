@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from paimon.adapters.cache import LruCache
-from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.adapters.formats.parquet.reading import reader
-from paimon.adapters.formats.parquet.reading.known_files import KnownFile
+from paimon.adapters.formats.parquet import ParquetFormat, reader
+from paimon.adapters.formats.parquet.known_files import KnownFile
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.adapters.formats.orc.java_signed_zeros import JAVA_BATCH_ROWS, apply_java_zero_signs
+from paimon.adapters.formats.orc.data_files import JAVA_BATCH_ROWS, apply_java_zero_signs
 
 Batch = list[float | None]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paimon.adapters.formats.guards.orc_tail import decompress_section, split_tail
 from paimon.adapters.formats.orc import OrcFormat
-from paimon.adapters.formats.orc.tail import encode_tail
+from paimon.adapters.formats.orc.physical import encode_tail
 from paimon.adapters.formats.protobuf import BYTES, FIXED64, VARINT, Part, decode, encode
 from paimon.domain.errors import Unsupported
 from paimon.domain.predicate.expression import Compare, Operator, Predicate

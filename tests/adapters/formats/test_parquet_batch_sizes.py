@@ -11,13 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES, GroupRange, Leaf, count_fitting_rows
-from paimon.adapters.formats.guards.parquet_bytes import PrefetchedFile, Stored
-from paimon.adapters.formats.guards.parquet_dictionaries import measure_longest_values, read_codec
-from paimon.adapters.formats.guards.parquet_levels import count_longest_row_values
-from paimon.adapters.formats.guards.parquet_pages import read_chunk_pages
+from paimon.adapters.formats.guards.parquet_batches import (
+    MOST_BYTES,
+    GroupRange,
+    Leaf,
+    count_fitting_rows,
+    count_longest_row_values,
+    measure_longest_values,
+    read_codec,
+)
+from paimon.adapters.formats.guards.parquet_pages import PrefetchedFile, Stored, read_chunk_pages
 from paimon.adapters.formats.parquet.format import ParquetFormat
-from paimon.adapters.formats.parquet.reading.row_groups import split_into_steps
+from paimon.adapters.formats.parquet.reader import split_into_steps
 from paimon.adapters.formats.thrift import I32, I64, STRUCT, ThriftStruct, decode, encode
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types.ddl import parse_columns

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.adapters.formats.parquet.dictionary import choose_dictionary_leaves
+from paimon.adapters.formats.parquet.writer import choose_dictionary_leaves
 from paimon.domain.predicate.expression import And, Compare, In, Operator
 from paimon.domain.types.arrow import arrow_schema, fields_from_arrow
 from paimon.ports.formats import ReadRequest, WriteRequest

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from support.golden_tables import golden_directory
 
 from paimon.adapters.formats.guards import parquet_footer
-from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.guards.parquet_footer import check_footer, open_parquet_file
+from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.records_arrow import read_arrow_records
 from paimon.adapters.formats.thrift import (

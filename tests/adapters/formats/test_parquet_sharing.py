@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paimon.adapters.formats.parquet.reading import shared_file
-from paimon.adapters.formats.parquet.reading.shared_file import SharedParquetFile, share_file
+from paimon.adapters.formats.parquet import shared_file
+from paimon.adapters.formats.parquet.shared_file import SharedParquetFile, share_file
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField

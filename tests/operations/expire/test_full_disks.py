@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 import paimon
-from paimon.adapters.queries.duckdb_errors import to_paimon_error
+from paimon.adapters.queries.duckdb_queries import to_paimon_error
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.errors import CorruptTable, SnapshotExpired, StorageError
 from paimon.ports.files import FileIO

@@ -14,7 +14,7 @@ from support.simulated_engines import assemble
 import paimon
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.files.local import LocalFiles
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, plan_numbered_faults
 from paimon.testing.interleaving import ConstantRandom, Interleaving, SequentialIds, SimulatedClock
 from paimon.testing.memory_files import MemoryFiles

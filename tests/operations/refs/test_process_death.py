@@ -18,7 +18,7 @@ from attrs import evolve
 import paimon
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.files.local import LocalFiles
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.domain.errors import AlreadyExists, NotFound
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, plan_numbered_faults

@@ -9,7 +9,7 @@ import pytest
 from attrs import Factory, evolve, frozen
 from support.expiry_table import ExpiryTable
 
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.domain.paths import TablePaths
 from paimon.operations.refs.rollback import roll_back
 from paimon.testing.faulty_files import Fault, FaultyFiles

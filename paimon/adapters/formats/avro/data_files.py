@@ -13,18 +13,17 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.adapters.formats.avro.codecs import avro_codec
 from paimon.adapters.formats.avro.container import (
     SYNC_BYTES,
     Block,
+    avro_codec,
     encode_header,
     pack_block,
     read_blocks,
     read_header,
 )
 from paimon.adapters.formats.avro.decode import decode_plan
-from paimon.adapters.formats.avro.encode import encode_records
-from paimon.adapters.formats.avro.schema import avro_schema
+from paimon.adapters.formats.avro.encode import avro_schema, encode_records
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.options.parse import LARGEST_LONG

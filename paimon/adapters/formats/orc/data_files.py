@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Context, Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyorc
 from pyarrow import orc
@@ -16,15 +18,14 @@ from pyarrow import orc
 from paimon.adapters.formats.guards.orc_stripes import MOST_BYTES, StripeMemory, check_stripe, check_types
 from paimon.adapters.formats.guards.orc_tail import TIMESTAMP_KINDS, OrcTail, read_tail
 from paimon.adapters.formats.nested import rebuild_leaves
-from paimon.adapters.formats.orc.bounds import has_wide_timestamps, read_column_bounds
-from paimon.adapters.formats.orc.java_signed_zeros import apply_java_zero_signs
-from paimon.adapters.formats.orc.large_stripes import FileRows
 from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.wide_timestamps import read_column
 from paimon.adapters.formats.orc.writer import OrcWriter
+from paimon.adapters.formats.protobuf import Part, decode
 from paimon.domain.errors import CorruptTable
 from paimon.domain.predicate.pruning_reference import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import (
     NESTED_TYPES,
@@ -37,6 +38,146 @@ from paimon.domain.types.data_types import (
 )
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
+
+# Convert the statistics in the tail of an ORC file to ColumnStats.
+#
+# Invariant: a bound is returned only if it holds for every value as it is read. Floating columns have none (writers
+# leave NaN out), and CHAR columns have none (bounds are padded with blanks, values are not). Source: ORC specification
+# v1, "Column Statistics".
+
+
+_VALUES, _HAS_NULL = 1, 10
+_INT, _STRING, _DECIMAL, _DATE, _TIMESTAMP = 2, 4, 6, 7, 9
+_MIN_MILLIS, _MAX_MILLIS = 3, 4
+_NANOS = 1_000_000
+_NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
+_WIDE = Context(prec=76)  # the default context refuses more than 28 digits
+_INTS = (*dt.INTEGER_TYPES, dt.TimeType)
+
+
+def read_column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
+    """Return the statistics of one column in one stripe. Bounds are internal values, None if unknown."""
+    parts = decode(encoded)
+    values = next((p.as_int for p in parts if p.number == _VALUES), None)
+    null_count = None if values is None else rows - values
+    if any(p.number == _HAS_NULL and p.value == 0 for p in parts):
+        null_count = 0
+    if values == 0:
+        return ColumnStats(null_count=null_count)
+    kind = _kind(data_type)
+    inner = next((decode(p.as_bytes) for p in parts if p.number == kind), None)
+    if inner is None:
+        return ColumnStats(null_count=null_count)
+    return ColumnStats(_read_bound(inner, 1, data_type), _read_bound(inner, 2, data_type), null_count)
+
+
+def has_wide_timestamps(encoded: bytes) -> bool:
+    """Return whether a timestamp column has, or may have, values that do not fit into 64-bit nanoseconds."""
+    parts = decode(encoded)
+    if any(p.number == _VALUES and p.value == 0 for p in parts):
+        return False
+    inner = next((decode(p.as_bytes) for p in parts if p.number == _TIMESTAMP), [])
+    millis = {p.number: p.as_signed for p in inner if p.number in (_MIN_MILLIS, _MAX_MILLIS)}
+    if len(millis) < 2:
+        return True
+    return millis[_MIN_MILLIS] < _NEAR_MILLIS[0] or millis[_MAX_MILLIS] > _NEAR_MILLIS[1]
+
+
+def _kind(data_type: DataType) -> int:
+    if isinstance(data_type, _INTS):
+        return _INT
+    if isinstance(data_type, dt.VarCharType):
+        return _STRING
+    if isinstance(data_type, dt.DecimalType):
+        return _DECIMAL
+    if isinstance(data_type, dt.DateType):
+        return _DATE
+    return _TIMESTAMP if isinstance(data_type, dt.TIMESTAMP_TYPES) else -1
+
+
+def _read_bound(inner: list[Part], field: int, data_type: DataType) -> int | str | Decimal | None:
+    """Return the bound in this field. Bounds of times are in whole milliseconds, so they are widened by one."""
+    if isinstance(data_type, dt.TIMESTAMP_TYPES):
+        part = next((p for p in inner if p.number == field + 2), None)
+        widening = -_NANOS if field == 1 else _NANOS
+        return None if part is None else part.as_signed * _NANOS + widening
+    part = next((p for p in inner if p.number == field), None)
+    if part is None:
+        return None
+    if isinstance(data_type, dt.VarCharType):
+        return part.as_bytes.decode()
+    if isinstance(data_type, dt.DecimalType):
+        return Decimal(part.as_bytes.decode()).quantize(Decimal(1).scaleb(-data_type.scale), context=_WIDE)
+    return part.as_signed
+
+
+# Return zeros of FLOAT and DOUBLE columns with the signs that Java's ORC reader returns.
+#
+# Invariant: Java reads a column in batches of 1024 rows, and takes a batch without nulls whose values are all `==` for
+# one repeated value. A batch of zeros of both signs therefore reads as the sign of its first value. Only top-level
+# columns are changed. Source: `TreeReaderFactory.DoubleTreeReader`, `OrcReaderFactory`.
+
+
+JAVA_BATCH_ROWS = 1024
+
+
+def apply_java_zero_signs(stripe: pa.Array) -> pa.Array:
+    """Return a FLOAT or DOUBLE column of one whole stripe as Java reads it."""
+    starts = np.arange(0, len(stripe), JAVA_BATCH_ROWS)
+    held = stripe.fill_null(1) if stripe.null_count else stripe
+    values = held.to_numpy(zero_copy_only=True)
+    mixed = [batch for batch in starts[values[starts] == 0].tolist() if _has_only_mixed_zeros(values, batch)]
+    if not mixed:
+        return stripe
+    changed = values.copy()
+    for batch in mixed:
+        changed[batch : batch + JAVA_BATCH_ROWS] = values[batch]
+    # The other batches may hold nulls, which keep their positions.
+    return pa.array(changed, stripe.type, mask=stripe.is_null().to_numpy(zero_copy_only=False))
+
+
+def _has_only_mixed_zeros(values: np.ndarray[tuple[int], np.dtype[np.floating]], start: int) -> bool:
+    batch = values[start : start + JAVA_BATCH_ROWS]
+    return not batch.any() and np.unique(np.signbit(batch)).size > 1
+
+
+# Read stripes in batches of few rows if their rows do not fit into memory together.
+#
+# Arrow decodes a stripe as a whole, and each of its rows may hold the longest entry of a dictionary. Arrow can also
+# read batches, but only of whole files.
+#
+# Invariant: rows are in the order of the file, each once, and no batch has more rows than requested.
+
+
+class FileRows:
+    """The rows of a whole file, read forwards. `names` are top-level columns."""
+
+    def __init__(self, source: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
+        from pyarrow import dataset  # loading it takes a tenth of a second, and few files need it
+
+        fragment = dataset.OrcFileFormat().make_fragment(source)
+        scanner = fragment.scanner(
+            columns=list(names), batch_size=batch_rows, batch_readahead=1, fragment_readahead=1, use_threads=False
+        )
+        self._batches: Iterator[pa.RecordBatch] = iter(scanner.to_reader())
+        self._held: pa.RecordBatch | None = None
+        self._at = 0
+
+    def take(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
+        """Yield `count` rows from the row `first` on, which is not before the rows that were taken earlier."""
+        end = first + count
+        while self._at < end:
+            if self._held is None:
+                self._held = next(self._batches, None)
+                if self._held is None:
+                    raise ValueError(f"the file has {self._at} rows, not {end}")
+            held, start = self._held, max(first - self._at, 0)
+            stop = min(end - self._at, held.num_rows)
+            self._held = held.slice(stop) if stop < held.num_rows else None
+            self._at += stop
+            if start < stop:
+                yield held.slice(start, stop - start)
+
 
 _ARROW_ERRORS = (pa.ArrowException, OSError, MemoryError)
 _DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)

@@ -17,8 +17,16 @@ from pyarrow import orc
 
 from paimon.adapters.formats.guards.orc_tail import split_tail
 from paimon.adapters.formats.nested import rebuild_leaves
-from paimon.adapters.formats.orc.physical import character_lengths, from_physical, make_orc_schema, to_physical
-from paimon.adapters.formats.orc.tail import ORC_HEADER, encode_tail, join_tails, set_string_types
+from paimon.adapters.formats.orc.physical import (
+    ORC_HEADER,
+    character_lengths,
+    encode_tail,
+    from_physical,
+    join_tails,
+    make_orc_schema,
+    set_string_types,
+    to_physical,
+)
 from paimon.adapters.formats.orc.wide_timestamps import RowWriter, has_early_fractions
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import InvalidRequest

@@ -15,7 +15,7 @@ from collections.abc import Set
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paimon.adapters.formats.guards.parquet_bytes import MAGIC
+from paimon.adapters.formats.guards.parquet_pages import MAGIC
 from paimon.adapters.formats.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode_head, encode_head
 
 MESSAGE = b"paimon_schema"

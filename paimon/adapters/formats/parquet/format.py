@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES
-from paimon.adapters.formats.parquet.reading.reader import read_batches
-from paimon.adapters.formats.parquet.reading.shared_file import share_file
+from paimon.adapters.formats.parquet.reader import read_batches
+from paimon.adapters.formats.parquet.shared_file import share_file
 from paimon.adapters.formats.parquet.writer import ParquetWriter
 from paimon.ports.cache import ObjectCache
 from paimon.ports.files import OutputFile

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from paimon.adapters.formats.guards.parquet_bytes import MAGIC
+from paimon.adapters.formats.guards.parquet_pages import MAGIC
 from paimon.adapters.formats.thrift import I16, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, decode, encode
 from paimon.ports.executor import Executor
 

@@ -1,9 +1,4 @@
-"""LockedSnapshotCommit: writers of one machine wait for each other, and so lose fewer races.
-
-Invariant: the lock guarantees nothing. It is a lock on the snapshot directory, which the system releases when the
-process ends. After the longest wait, or on a file system without locks, a writer commits without it. The creation of
-the snapshot file decides.
-"""
+"""The two ways to publish a snapshot: create its file if absent, and the same under a lock of the machine."""
 
 from __future__ import annotations
 
@@ -11,15 +6,47 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from attrs import frozen
 
-from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
 from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.ports.files import FileIO, PutOutcome
+from paimon.ports.snapshots import PublishOutcome
 
 with contextlib.suppress(ImportError):  # Windows has no fcntl; opening a directory there is an OSError
     import fcntl
+
+_OUTCOMES = {
+    PutOutcome.CREATED: PublishOutcome.PUBLISHED,
+    PutOutcome.EXISTS: PublishOutcome.LOST,
+    PutOutcome.UNKNOWN: PublishOutcome.UNKNOWN,
+}
+
+
+@frozen(eq=False)
+class PutIfAbsentSnapshotCommit:
+    """See `paimon.ports.snapshots.SnapshotCommit`."""
+
+    files: FileIO
+
+    def lock(self, paths: TablePaths) -> AbstractContextManager[None]:
+        """Return a context manager that does not wait."""
+        return nullcontext()
+
+    def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+        """Create the file of the snapshot. `base` is ignored: the name of the file contains the id."""
+        return _OUTCOMES[self.files.put_if_absent(paths.snapshot(snapshot.id), snapshot_to_json(snapshot))]
+
+
+# LockedSnapshotCommit: writers of one machine wait for each other, and so lose fewer races.
+#
+# Invariant: the lock guarantees nothing. It is a lock on the snapshot directory, which the system releases when the
+# process ends. After the longest wait, or on a file system without locks, a writer commits without it. The creation of
+# the snapshot file decides.
+
 
 _MAX_WAIT_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.000_5

@@ -1,12 +1,4 @@
-"""Check the schema in the header of an Avro file before its blocks are decoded.
-
-A hostile schema makes a few bytes decode to gigabytes: an array of empty records, a record of many nulls, or records
-that each contain the former one twice. Such schemas are refused, so decoding takes time and memory in proportion to
-the bytes of the file.
-
-Invariant: an accepted schema has no recursion and limited nesting. Each of its values has at most a few parts for each
-byte that the value takes. Source: Avro specification, "Schema Declaration".
-"""
+"""Check the schema and the blocks of an Avro file before they are decoded."""
 
 from __future__ import annotations
 
@@ -144,3 +136,43 @@ def load_checked_schema(text: str, path: str) -> Any:
     """Return the schema as JSON after the checks of `parse_block_schema`, with the same errors."""
     parse_block_schema(text, path)
     return json.loads(text)
+
+
+# How many bytes and records the blocks of an Avro file may have, in proportion to the bytes that are stored.
+#
+# Invariant: a file that passes takes memory in proportion to its own size, or at most a fixed number of bytes.
+
+
+MAX_HEADER_BYTES = 16 * 1024 * 1024
+"""Most bytes of one entry of the header."""
+MAX_RECORDS = 1 << 20
+"""Most records of a block, and of a file that is read record by record: as Python objects each takes a kilobyte."""
+_BLOCK_SLACK_BYTES = 4 * 1024 * 1024
+"""60 times the size of the blocks that writers make."""
+_FILE_SLACK_BYTES = 8 * 1024 * 1024
+_MAX_RATIO = 200
+_LARGE_BYTES = 64 * 1024 * 1024
+_LARGE_RATIO = 16
+"""Larger blocks have a smaller ratio: writers make blocks of 64 KB, or of one large record."""
+_LEAST_RECORD_BYTES = 24
+"""Each metadata record holds a binary row, which takes at least 13 bytes, a file name, and numbers."""
+
+
+def max_block_bytes(packed_bytes: int) -> int:
+    """Return to how many bytes a block of `packed_bytes` stored bytes may decompress."""
+    return min(_BLOCK_SLACK_BYTES + _MAX_RATIO * packed_bytes, max(_LARGE_BYTES, _LARGE_RATIO * packed_bytes))
+
+
+def max_metadata_bytes(file_bytes: int) -> int:
+    """Return to how many bytes a metadata file of `file_bytes` bytes may decompress."""
+    return _FILE_SLACK_BYTES + _MAX_RATIO * file_bytes
+
+
+def has_too_many_records(record_count: int, decoded_bytes: int) -> bool:
+    """Return whether a block states more records than its decompressed bytes can hold, or than are read at once."""
+    return record_count > min(decoded_bytes, MAX_RECORDS)
+
+
+def has_too_many_metadata_records(record_count: int, decoded_bytes: int) -> bool:
+    """Return whether a block of a metadata file states more records than its decompressed bytes can hold."""
+    return record_count * _LEAST_RECORD_BYTES > decoded_bytes
