@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import paimon
-from paimon.sql.parse.lexer import split_statements
+from paimon.domain.types.sql_tokens import split_statements
 from paimon.sql.run.run_statements import SqlSession
 
 QUERIES = Path(__file__).parents[1] / "tests" / "sql" / "tpch" / "queries.sql"

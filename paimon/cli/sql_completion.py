@@ -29,9 +29,9 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.options.known_options import OPTIONS
+from paimon.domain.types.sql_tokens import StatementReader, Token, tokenize
 from paimon.domain.types.type_text import quote_identifier
 from paimon.procedures.registry import HELP, PROCEDURES, REPAIR
-from paimon.sql.parse.lexer import SqlToken, StatementReader, tokenize
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_script import list_statement_words
 from paimon.sql.parse.statements import TableName
@@ -176,7 +176,7 @@ def _find_sources(text: str) -> Iterator[_Source]:
             yield from _read_subquery(text, tokens, place)
 
 
-def _read_tables(tokens: Sequence[SqlToken], place: int) -> Iterator[_Source]:
+def _read_tables(tokens: Sequence[Token], place: int) -> Iterator[_Source]:
     """Yield the tables of a list with commas, each with its alias."""
     while tokens[place].kind in ("word", "quoted"):
         parts = [tokens[place].text]
@@ -192,7 +192,7 @@ def _read_tables(tokens: Sequence[SqlToken], place: int) -> Iterator[_Source]:
         place += 1
 
 
-def _skip_clauses(tokens: Sequence[SqlToken], place: int) -> int:
+def _skip_clauses(tokens: Sequence[Token], place: int) -> int:
     """Return the place after a hint and a time travel."""
     while tokens[place].kind == "hint":
         place += 1
@@ -203,14 +203,14 @@ def _skip_clauses(tokens: Sequence[SqlToken], place: int) -> int:
     return place
 
 
-def _read_alias(tokens: Sequence[SqlToken], place: int) -> tuple[str, int]:
+def _read_alias(tokens: Sequence[Token], place: int) -> tuple[str, int]:
     place += tokens[place].text.upper() == "AS"
     token = tokens[place]
     is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in _AFTER_TABLE)
     return (token.text, place + 1) if is_alias else ("", place)
 
 
-def _read_subquery(text: str, tokens: Sequence[SqlToken], first: int) -> Iterator[_Source]:
+def _read_subquery(text: str, tokens: Sequence[Token], first: int) -> Iterator[_Source]:
     """Yield the subquery in parentheses if it has a name after it, or before it in WITH."""
     depth, place = 1, first + 1
     while depth and tokens[place].kind != "end":

@@ -24,7 +24,7 @@ from paimon.cli.sql_completion import WORD, complete
 from paimon.cli.terminal import call_on_interrupt
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.secrets import mask_statement
-from paimon.sql.parse.lexer import tokenize
+from paimon.domain.types.sql_tokens import tokenize
 from paimon.sql.parse.parse_script import list_statement_words
 from paimon.sql.run.run_statements import SqlSession
 from paimon.sql.session import Session

@@ -9,14 +9,44 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+import sqlglot
+from sqlglot.errors import ParseError
 
 import paimon
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
-from paimon.sql.parse.lexer import StatementReader
+from paimon.domain.types.sql_tokens import StatementReader, split_statements
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.run.run_statements import SqlSession
 
 HOSTILE = "'); DELETE FROM orders; --"
+
+PARSER_MESSAGES = {
+    "SELECT (1": "Expecting )",
+    "SELECT [1": "Expected ]",
+    "SELECT * FROM": "Expected table name but got <Token ",
+    "SELECT CAST(a INT) FROM t": "Expected AS after CAST",
+    "SELECT CAST(a AS FROM t": "Expected TYPE after CAST",
+    "SELECT CASE WHEN a THEN 1 FROM t": "Expected END after CASE",
+    "SELECT a BETWEEN 1 FROM t": "Required keyword: 'high' missing for ",
+    "SELECT a FROM t WHERE": "Required keyword: 'this' missing for ",
+    "SELECT a b c FROM t": "Invalid expression / Unexpected token",
+}
+"""What sqlglot says about wrong queries, by query. `query_errors.py` reads these messages; the bound of sqlglot in
+`pyproject.toml` moves only together with them."""
+
+
+def test_the_parser_has_the_messages_that_explanations_are_made_from() -> None:
+    for query, message in PARSER_MESSAGES.items():
+        with pytest.raises(ParseError) as raised:
+            sqlglot.parse_one(query, dialect="duckdb")
+        assert raised.value.errors[0]["description"].startswith(message), query
+
+
+def test_a_text_of_unclosed_comments_is_refused_at_once() -> None:
+    for text in ("/* ", "/*+ ", "'\""):
+        with pytest.raises(InvalidRequest, match="is not closed"):
+            split_statements("SELECT 1; " + text * 200_000)
+
 
 SYNTAX = [
     ("SELEC * FROM orders", 1, "expected a statement, not 'SELEC'", "SELECT"),

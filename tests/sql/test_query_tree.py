@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 import paimon
-from paimon.sql.parse.lexer import split_statements
+from paimon.domain.types.sql_tokens import split_statements
 from paimon.sql.parse.query_tree import QueryTree
 
 QUERIES = [

@@ -15,7 +15,7 @@ import pyarrow as pa
 from attrs import frozen
 
 import paimon
-from paimon.sql.parse.lexer import split_statements
+from paimon.domain.types.sql_tokens import split_statements
 
 Run = Callable[..., pa.Table]
 """Run a statement, and return its rows. Keyword arguments are tables that the statement reads."""

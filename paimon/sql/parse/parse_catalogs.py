@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from paimon.sql.parse.lexer import StatementReader
+from paimon.domain.types.sql_tokens import StatementReader
 from paimon.sql.parse.parse_query import parse_query, read_dotted_key, read_option_value, read_options
 from paimon.sql.parse.parse_tables import read_partition_values, read_table_name
 from paimon.sql.parse.statements import (

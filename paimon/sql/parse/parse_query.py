@@ -16,9 +16,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.types.sql_tokens import Token
+from paimon.domain.types.sql_tokens import StatementReader, Token, syntax_error
 from paimon.domain.types.type_text import quote_identifier
-from paimon.sql.parse.lexer import SqlToken, StatementReader, syntax_error
 from paimon.sql.parse.query_errors import explain_refusal, find_unfinished_clause
 from paimon.sql.parse.query_tree import DIALECT, iterate_aliases
 from paimon.sql.parse.statements import Options, Query, TableName
@@ -62,9 +61,7 @@ def parse_query(reader: StatementReader) -> Query:
 
     Raises `Unsupported` if the query contains a clause that is not supported.
     """
-    tokens = [
-        token for token in reader.tokens[reader.position :] if isinstance(token, SqlToken) and token.kind != "end"
-    ]
+    tokens = [token for token in reader.tokens[reader.position :] if token.kind != "end"]
     body = reader.rest()
     normal = _NormalText(reader.text.rstrip(), reader.first_line, tokens)
     try:
@@ -94,7 +91,7 @@ class _NormalText:
 
     text: str
     first_line: int
-    tokens: list[SqlToken]
+    tokens: list[Token]
     options: dict[str, tuple[tuple[str, ...], Options]] = field(factory=dict)
     """By mark: the parts of the table's name, and the options of its hint and its time travel."""
     _starts: list[tuple[int, int]] = field(factory=list)
@@ -144,9 +141,9 @@ class _NormalText:
             length, position = length + len(gap) + len(text), token.end
         return "".join(parts)
 
-    def _replace_clauses(self, tokens: list[SqlToken]) -> Iterator[tuple[SqlToken, str]]:
+    def _replace_clauses(self, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
         """Yield each token with its text for the parser."""
-        found: list[tuple[SqlToken, str]] = []
+        found: list[tuple[Token, str]] = []
         position = 0
         while position < len(tokens):
             clause = self._read_clause(tokens, position)
@@ -159,12 +156,12 @@ class _NormalText:
             found = self._mark_table(found, options, tokens[min(position, len(tokens)) - 1])
         yield from found
 
-    def _to_text(self, token: SqlToken) -> str:
+    def _to_text(self, token: Token) -> str:
         if token.kind == "quoted" or (token.kind == "word" and "$" in token.text):
             return quote_identifier(token.text)
         return self.text[token.start : token.end]
 
-    def _read_bytes(self, tokens: list[SqlToken], position: int) -> tuple[SqlToken, str] | None:
+    def _read_bytes(self, tokens: list[Token], position: int) -> tuple[Token, str] | None:
         """Return a literal such as ``X'00FF'`` as a call that DuckDB and Spark have; None for another token."""
         first, *following = tokens[position : position + 2]
         if first.kind != "word" or first.text.upper() != "X":
@@ -178,7 +175,7 @@ class _NormalText:
             raise syntax_error(self.text, following[0].start, reason, hint, self.first_line)
         return evolve(first, end=following[0].end), f"unhex('{digits}')"
 
-    def _read_clause(self, tokens: list[SqlToken], position: int) -> tuple[Options, int] | None:
+    def _read_clause(self, tokens: list[Token], position: int) -> tuple[Options, int] | None:
         """Read a hint or a time travel; return its options and the position after it."""
         token = tokens[position]
         if token.kind == "hint":
@@ -200,7 +197,7 @@ class _NormalText:
                 return {key: tokens[value].text}, after
         return None
 
-    def _parse_hint(self, token: SqlToken) -> Options:
+    def _parse_hint(self, token: Token) -> Options:
         reader = StatementReader(token.text)
         options: dict[str, str] = {}
         try:
@@ -212,9 +209,7 @@ class _NormalText:
             raise syntax_error(self.text, token.start, reason, _HINT, self.first_line) from error
         return options
 
-    def _mark_table(
-        self, found: list[tuple[SqlToken, str]], options: Options, last: SqlToken
-    ) -> list[tuple[SqlToken, str]]:
+    def _mark_table(self, found: list[tuple[Token, str]], options: Options, last: Token) -> list[tuple[Token, str]]:
         """Replace the name of a table at the end of the tokens by a mark with options."""
         end = len(found)
         first = end - 1
@@ -244,14 +239,14 @@ class _NormalText:
         return syntax_error(self.text, why.position, why.reason, why.hint, self.first_line)
 
 
-def _needs_expression(token: SqlToken) -> bool:
+def _needs_expression(token: Token) -> bool:
     words = ("SELECT", "DISTINCT", "BY", "FROM", "VALUES", "WHERE", "HAVING", "ON", "AND", "OR")
     if token.kind == "symbol":
         return token.text in (",", "(", "[", "{")
     return token.kind == "word" and token.text.upper() in words
 
 
-def _can_be_name(token: SqlToken) -> bool:
+def _can_be_name(token: Token) -> bool:
     return token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in _RESERVED)
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.field_paths import DEFAULT
-from paimon.sql.parse.lexer import StatementReader, syntax_error
+from paimon.domain.types.sql_tokens import StatementReader, syntax_error
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_tables import read_partition, read_table_name
 from paimon.sql.parse.statements import Delete, Insert, Merge, MergeWhen, PartitionValues, Query, Statement, Update

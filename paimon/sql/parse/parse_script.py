@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from paimon.domain.errors import PaimonError, Unsupported, did_you_mean
-from paimon.sql.parse.lexer import StatementReader, split_statements
+from paimon.domain.types.sql_tokens import StatementReader, split_statements
 from paimon.sql.parse.parse_catalogs import CATALOG_READERS, parse_call
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_rows import ROW_READERS

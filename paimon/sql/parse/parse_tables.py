@@ -10,8 +10,8 @@ from paimon.domain.errors import Unsupported
 from paimon.domain.schema.changes import SetComment
 from paimon.domain.schema.parse_changes import COMMENT_OPTION, read_schema_changes
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.sql_tokens import StatementReader
 from paimon.domain.types.type_text import read_field
-from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import parse_query, read_options
 from paimon.sql.parse.statements import (
     AlterTable,

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from attrs import frozen
 
-from paimon.sql.parse.lexer import SqlToken
+from paimon.domain.types.sql_tokens import Token
 
 _CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "SELECT", "WINDOW", "AND")
 """Words that are often misspelled, and then read as the name of a column or a table."""
@@ -51,7 +51,7 @@ class Explanation:
     hint: str | None = None
 
 
-def explain_refusal(description: str, tokens: Sequence[SqlToken], place: int, is_last: bool) -> Explanation:
+def explain_refusal(description: str, tokens: Sequence[Token], place: int, is_last: bool) -> Explanation:
     """Explain a parser error: what was expected, and where.
 
     `tokens` is not empty. `place` is the index of the token at which the parser stopped, or of the last token if the
@@ -75,7 +75,7 @@ def explain_refusal(description: str, tokens: Sequence[SqlToken], place: int, is
     return _explain_unexpected(tokens, place)
 
 
-def find_unfinished_clause(tokens: Sequence[SqlToken], aliases: Sequence[int]) -> Explanation | None:
+def find_unfinished_clause(tokens: Sequence[Token], aliases: Sequence[int]) -> Explanation | None:
     """Find a clause that ends too early, although the parser accepts the query; aliases are numbers of tokens."""
     for number in aliases:
         token, before = tokens[number], tokens[max(number - 1, 0)]
@@ -86,7 +86,7 @@ def find_unfinished_clause(tokens: Sequence[SqlToken], aliases: Sequence[int]) -
     return _find_unfinished_end(tokens) or _find_unfinished_join(tokens) or _find_unfinished_fetch(tokens)
 
 
-def _find_unfinished_end(tokens: Sequence[SqlToken]) -> Explanation | None:
+def _find_unfinished_end(tokens: Sequence[Token]) -> Explanation | None:
     """Find a word that needs more at the end of a query or before ``)``, and a parenthesis that is not closed."""
     depth = 0
     for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
@@ -98,9 +98,9 @@ def _find_unfinished_end(tokens: Sequence[SqlToken]) -> Explanation | None:
     return Explanation("expected ), not the end of the statement", tokens[-1].end) if depth > 0 else None
 
 
-def _find_unfinished_join(tokens: Sequence[SqlToken]) -> Explanation | None:
+def _find_unfinished_join(tokens: Sequence[Token]) -> Explanation | None:
     """Find a join without a condition; conditions may follow several joins."""
-    open_joins: list[list[SqlToken]] = [[]]
+    open_joins: list[list[Token]] = [[]]
     for before, token in pairwise((*tokens[:1], *tokens)):
         if token.kind == "symbol" and token.text in "([{":
             open_joins.append([])
@@ -119,7 +119,7 @@ def _find_unfinished_join(tokens: Sequence[SqlToken]) -> Explanation | None:
     return Explanation("expected a condition for JOIN", missing.start, "write ON, USING, or CROSS JOIN")
 
 
-def _find_unfinished_fetch(tokens: Sequence[SqlToken]) -> Explanation | None:
+def _find_unfinished_fetch(tokens: Sequence[Token]) -> Explanation | None:
     """Find a FETCH that is not ``FETCH FIRST n ROWS ONLY``, and a WINDOW without its definition."""
     words = [token.text.upper() if token.kind in ("word", "number") else "" for token in tokens]
     for number, word in enumerate(words):
@@ -133,11 +133,11 @@ def _find_unfinished_fetch(tokens: Sequence[SqlToken]) -> Explanation | None:
     return None
 
 
-def _is_word(token: SqlToken, *words: str) -> bool:
+def _is_word(token: Token, *words: str) -> bool:
     return token.kind == "word" and token.text.upper() in words
 
 
-def _explain_unexpected(tokens: Sequence[SqlToken], place: int) -> Explanation:
+def _explain_unexpected(tokens: Sequence[Token], place: int) -> Explanation:
     token, before = tokens[place], tokens[max(place - 1, 0)]
     word, word_before = token.text.upper(), before.text.upper()
     if before.kind == "word" and word_before in _BEFORE_BY:
@@ -154,12 +154,12 @@ def _explain_unexpected(tokens: Sequence[SqlToken], place: int) -> Explanation:
     return Explanation(f"expected {_list_following(tokens[:place])}, not {_show(token)}", token.start)
 
 
-def _ends_operand(token: SqlToken) -> bool:
+def _ends_operand(token: Token) -> bool:
     """Return whether a word after this token would be an alias."""
     return token.text in ("*", ")") or (token.kind != "symbol" and token.text.upper() not in _CLAUSES)
 
 
-def _list_following(before: Sequence[SqlToken]) -> str:
+def _list_following(before: Sequence[Token]) -> str:
     """Return what can follow in a list of columns, or after the tables."""
     clauses = [token.text.upper() for token in before if token.kind == "word"]
     last = next((word for word in reversed(clauses) if word in ("SELECT", "FROM")), "FROM")
@@ -168,5 +168,5 @@ def _list_following(before: Sequence[SqlToken]) -> str:
     return "',', an operator or a clause such as JOIN, WHERE, GROUP BY, ORDER BY or LIMIT"
 
 
-def _show(token: SqlToken) -> str:
+def _show(token: Token) -> str:
     return f"the text '{token.text}'" if token.kind == "literal" else repr(token.text)

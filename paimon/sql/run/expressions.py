@@ -39,8 +39,7 @@ from paimon.domain.predicate.expression import And, Compare, In, Literal, Not, O
 from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.predicate.scalar_sql import HINT, convert_condition
 from paimon.domain.predicate.sql import PredicateDialect, column_path, parse_sql
-from paimon.domain.types.sql_tokens import Token
-from paimon.sql.parse.lexer import StatementReader
+from paimon.domain.types.sql_tokens import StatementReader, Token
 from paimon.sql.parse.parse_query import begins_subquery, parse_query
 from paimon.sql.parse.query_tree import DIALECT
 from paimon.sql.plan.plan_query import plan_query, query_engine

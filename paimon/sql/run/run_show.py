@@ -10,6 +10,7 @@ import pyarrow as pa
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.secrets import redact_option
+from paimon.domain.types.sql_tokens import StatementReader
 from paimon.domain.types.type_text import format_field, format_type, quote_identifier, quote_name, quote_text
 from paimon.procedures.arguments import bind_arguments
 from paimon.procedures.registry import (
@@ -23,7 +24,6 @@ from paimon.procedures.registry import (
     list_procedures,
     split_table_argument,
 )
-from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Call, Describe, Show, TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
