@@ -17,8 +17,7 @@ import paimon
 from paimon.domain.identifier import Identifier
 from paimon.engines import engine_for
 from paimon.ports.files import FileIO
-from paimon.table import Table
-from paimon.table_location import open_at
+from paimon.table import Table, open_at
 
 
 class CountingFiles:

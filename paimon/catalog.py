@@ -325,7 +325,7 @@ class Catalog(NotebookDisplay):
         """
         from paimon.operations.metadata.delete_files import undo_on_failure
         from paimon.operations.refs.filled_tables import begin_filled_table, discard_branch, find_interrupted
-        from paimon.table_location import open_at
+        from paimon.table import open_at
 
         identifier = parse_table_name(name)
         self._check_database_exists(identifier.database)
@@ -482,7 +482,7 @@ class Catalog(NotebookDisplay):
         return opened if isinstance(opened, SystemTable) else refuse_plain_table(name)
 
     def _open_any(self, name: str, options: Mapping[str, object] | None) -> Table | SystemTable:
-        from paimon.table_location import open_at
+        from paimon.table import open_at
 
         identifier = parse_identifier(name)
         self._check_database_exists(identifier.database)

@@ -207,7 +207,7 @@ def open_with_engine(
 
     `options` are dynamic options. `allowed_roots` are directories outside the table that may contain its files.
     """
-    from paimon.table_location import open_at  # loaded with the first table, so that connecting is fast
+    from paimon.table import open_at  # loaded with the first table, so that connecting is fast
 
     text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
     location, identifier = split_table_path(path)

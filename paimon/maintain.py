@@ -1,4 +1,4 @@
-"""Maintenance of a table on request: the methods of ``table.maintain``.
+"""Maintenance of a table on request: the methods of ``table.maintain``, and compaction and rescale of partitions.
 
 Invariant: a file that a reference needs is never deleted. Each method returns what it did, and can be called again
 after a crash.
@@ -15,6 +15,8 @@ from attrs import evolve, field, frozen
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.maintenance.snapshot_expiry import Retention
+from paimon.domain.predicate.expression import Predicate
+from paimon.operations.compact.compact import CompactResult
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
@@ -24,9 +26,11 @@ from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
+from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_table import compact_table
-from paimon.references import Age, age_millis, before_millis, commit_user_of, to_older_than
+from paimon.operations.write.compact_table import compact_table, plan_table_compaction
+from paimon.references import Age, age_millis, before_millis, commit_user_of, run_after_commit, to_older_than
+from paimon.scan import condition_of
 
 
 @frozen(eq=False, repr=False)
@@ -307,3 +311,29 @@ def override_retention(
     if retain_max is not None and retain_min is None:
         given["num_min"] = min(default.num_min, retain_max)
     return evolve(default, **given)
+
+
+def compact_where(
+    context: TableContext, full: bool, where: str | Predicate | None, dry_run: bool = False
+) -> CompactResult:
+    """Compact the partitions that a condition selects, None for all; see `Table.compact`."""
+    predicate = None if where is None else condition_of(where)
+    if dry_run:
+        return plan_table_compaction(context, full, predicate)
+    done = compact_table(context, commit_user_of(context, None), full, predicate)
+    # Expiry of a write-only table runs where it is compacted.
+    writing = evolve(context.table, options=context.options.with_values({"write-only": "false"}))
+    run_after_commit(context.with_table(writing), done.snapshot_ids)
+    return done
+
+
+def rescale_where(
+    context: TableContext, buckets: int, where: str | Predicate | None, dry_run: bool = False
+) -> RescaleResult:
+    """Rewrite the partitions that a condition selects with `buckets` buckets each; see `Table.rescale`."""
+    predicate = None if where is None else condition_of(where)
+    if dry_run:
+        return plan_rescale(context, buckets, predicate)
+    done = rescale(context, buckets, commit_user_of(context, None), predicate)
+    run_after_commit(context, done.snapshot_ids)
+    return done

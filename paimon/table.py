@@ -1,4 +1,4 @@
-"""Table: all methods of one table, in one place.
+"""Table: all methods of one table, in one place, and how the table at a location is opened.
 
 Each method checks its arguments and delegates to an operation. A table is an immutable handle (engine and definition):
 picklable where its engine is, and safe to share between threads.
@@ -9,42 +9,169 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.builders.direct_writes import (
     WriteResult,
     commit_messages,
-    retry_source,
+    delete_where,
+    overwrite_and_commit,
+    update_where,
     write_and_commit,
 )
 from paimon.builders.read_builder import ReadBuilder
 from paimon.builders.stream_read_builder import StreamReadBuilder
 from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
 from paimon.changes import Changes, Follow
-from paimon.domain.commit.message import ReadState
+from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.domain.commit.request import CommitResult
-from paimon.domain.errors import CommitOverwritten, CommitUncertain
+from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, did_you_mean
+from paimon.domain.identifier import Identifier
 from paimon.domain.options.setting import option_text
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.validate import check_options
+from paimon.domain.paths import TablePaths, check_segment
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema import changes as to
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.schema.change_columns import Column, to_column_path, to_position
+from paimon.domain.schema.change_options import check_dynamic_changes
+from paimon.domain.schema.rules.merge import check_dynamic_columns
+from paimon.domain.schema.rules.table_type import check_table_type
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.domain.text_checks import check_mapping
+from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataType
+from paimon.maintain import Maintain, compact_where, rescale_where
+from paimon.operations.commit.callbacks import with_callbacks
 from paimon.operations.compact.compact import CompactResult
+from paimon.operations.evolve import change_schema
 from paimon.operations.expire.expire_partitions import drop_partitions
+from paimon.operations.expire.references import list_branch_names
+from paimon.operations.metadata.schemas import latest_schema, open_newest_schema
+from paimon.operations.metadata.snapshots import latest_snapshot, snapshots
 from paimon.operations.rescale.rescale import RescaleResult
+from paimon.operations.table_context import TableContext
 from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, resolve_commit
-from paimon.references import Age, commit_user_of
-from paimon.row_level_table import RowLevelTable
+from paimon.ports.callbacks import CommitCallback
+from paimon.ports.engine import Engine
+from paimon.references import Age, Branches, Consumers, Tags, commit_user_of
 from paimon.scan import Scan
-from paimon.schema_evolution import Column, change_schema, to_column_path, to_position
-from paimon.table_maintenance import compact_where, rescale_where
+from paimon.system_table import SystemTable, open_system_table
+
+if TYPE_CHECKING:
+    from paimon.builders.merge_builder import MergeBuilder
 
 
 @frozen(eq=False, repr=False)
-class Table(RowLevelTable):
+class Table(NotebookDisplay):
     """One table on one branch. Methods that change the schema return another handle; this one keeps its columns."""
+
+    context: TableContext
+
+    @property
+    def engine(self) -> Engine:
+        """The ports through which this handle reads and writes."""
+        return self.context.engine
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The table at this handle's schema version, with its effective options."""
+        return self.context.table
+
+    @property
+    def name(self) -> str:
+        """``database.table``, or the table's directory name where it was opened by path."""
+        return self.context.table.table_name
+
+    @property
+    def location(self) -> str:
+        """The root directory or URL."""
+        return self.context.table.location
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """The schema in Paimon's terms: fields with ids, keys, options."""
+        return self.context.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return arrow_schema(self.context.schema.fields)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema: another name of `arrow_schema`."""
+        return self.arrow_schema
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """Names of the primary-key columns; empty for an append table."""
+        return self.context.schema.primary_keys
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Names of the partition columns."""
+        return self.context.schema.partition_keys
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Effective options: those of the schema, overridden by the dynamic options of this handle."""
+        return self.context.options.values
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return all live snapshots, oldest first."""
+        return list(snapshots(self.context))
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the latest snapshot; None for a table without one."""
+        return latest_snapshot(self.context)
+
+    def with_options(self, options: Mapping[str, object], *, allow_unknown_options: bool = False) -> Self:
+        """Return the same table with these dynamic options on top, for the new handle alone.
+
+        Parameters
+        ----------
+        options : mapping
+            Values by option. None removes an option: the new handle has its default.
+        allow_unknown_options : bool
+            Accept options that this library does not know; they have no effect.
+
+        Returns
+        -------
+        Table
+            The new handle.
+        """
+        given = check_mapping(options, "options")
+        text = {key: option_text(value) for key, value in given.items() if value is not None}
+        check_options(text, allow_unknown_options)
+        combined = self.context.options.without(given.keys() - text.keys()).with_values(text)
+        check_table_type(combined, self.name)
+        check_dynamic_columns(self.context.schema, text)
+        check_dynamic_changes(self.context.schema, combined)
+        return self._with_context(self.context.with_table(evolve(self.context.table, options=combined)))
+
+    def with_engine(self, engine: Engine) -> Self:
+        """Return the same table with other ports, for instance another observer or executor."""
+        return self._with_context(self.context.with_engine(engine))
+
+    def with_callbacks(self, *callbacks: CommitCallback | Mapping[str, CommitCallback]) -> Self:
+        """Return the same table, whose commits also call these callables with a `CommitEvent`.
+
+        A callback runs after the commit, in the process that commits, and does not travel with the table. What it
+        raises becomes a RuntimeWarning. It may be called again for a commit that was made before.
+
+        Parameters
+        ----------
+        *callbacks : callable or mapping of str to callable
+            Names are needed where the option `commit.callbacks` lists them (as names of Java classes): such a table
+            refuses commits unless each name is bound.
+        """
+        return self.with_engine(with_callbacks(self.context.engine, callbacks))
 
     def scan(
         self,
@@ -170,6 +297,10 @@ class Table(RowLevelTable):
         """Return the program API for streams: plan new snapshots in this process, read their changes in others."""
         return StreamReadBuilder(self.context)
 
+    def system_table(self, name: str) -> SystemTable:
+        """Return a system table, such as ``"files"`` or ``"snapshots"``."""
+        return open_system_table(self.context, name)
+
     def write(  # noqa: PLR0913  (a public signature)
         self,
         data: Any,
@@ -252,15 +383,95 @@ class Table(RowLevelTable):
         WriteResult
             The snapshots of the commit, and the rows and files that it added.
         """
-        builder = self.new_batch_write_builder(commit_user).overwrite(partition)
+        user = commit_user_of(self.context, commit_user)
+        return overwrite_and_commit(self.context, data, partition, user, properties, missing_columns)
 
-        def overwrite_with(rows: Any, state: ReadState | None) -> WriteResult:
-            with builder.new_write() as writer:
-                writer.write(rows, missing_columns=missing_columns)
-                messages = writer.prepare_commit()
-            return commit_messages(builder.new_commit(), messages, properties)
+    def delete(self, where: str | Predicate, *, properties: Mapping[str, str] | None = None) -> WriteResult:
+        """Delete the rows where `where` is true, in one commit; `rows` of the result counts them.
 
-        return retry_source(self.context, data, overwrite_with)
+        Append tables mark the rows in deletion vectors (`deletion-vectors.enabled`) or write their files again;
+        primary-key tables get a delete for each row. A CommitConflict means that the same files changed; try again.
+        """
+        return delete_where(self.context, where, properties)
+
+    def update(
+        self, set: Mapping[str, Any], where: str | Predicate, *, properties: Mapping[str, str] | None = None
+    ) -> WriteResult:
+        """Set columns of the rows where `where` is true, in one commit.
+
+        Parameters
+        ----------
+        set : mapping
+            By column: SQL text over the row before the update (``"amount * 2"``, ``"'a text'"``, ``"upper(name)"``),
+            or a Python value that is not text. Columns of the primary key and of the partition cannot be set.
+        where : str or Predicate
+            The rows to change, as in `scan`.
+        properties : mapping
+            Text to store in the snapshot.
+
+        Returns
+        -------
+        WriteResult
+            Its `rows` counts the rows that were changed.
+
+        Raises
+        ------
+        InvalidRequest, CommitConflict
+            Nothing was updated: a value does not fit its column; the same files changed since.
+        """
+        return update_where(self.context, set, where, properties)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str] | Predicate,
+        *,
+        source_alias: str = "source",
+        target_alias: str = "target",
+    ) -> MergeBuilder:
+        """Merge rows of a source into this table: update, delete and insert in one commit.
+
+        Add clauses to the result, then call `execute`.
+
+        Parameters
+        ----------
+        source : object
+            Rows in any form that `write` takes, for instance an Arrow table, a data frame, or `other.scan()`. Rows
+            above half of the memory budget are spilled to local disk. Rows of this table itself are read again after
+            other users changed it: pass its scan, a query of `Catalog.sql`, or a function that returns rows. A reader
+            of such rows cannot be read again, so it is refused then.
+        on : str, sequence of str or Predicate
+            When a row of the source matches a row of this table: SQL text (``"target.id = source.id"``), or the names
+            of columns that both sides have.
+        source_alias, target_alias : str
+            The names of the sides in SQL text. A column that only one side has needs no such name.
+
+        Returns
+        -------
+        MergeBuilder
+            A merge without clauses.
+
+        Examples
+        --------
+        >>> import paimon
+        >>> catalog = paimon.connect("memory://table-merge")
+        >>> catalog.create_database("shop")
+        >>> stock = catalog.create_table("shop.stock", "item STRING NOT NULL, pieces INT", primary_keys=["item"])
+        >>> stock.write([{"item": "pen", "pieces": 5}]).rows
+        1
+        >>> delivered = [{"item": "pen", "pieces": 3}, {"item": "ink", "pieces": 8}]
+        >>> merge = stock.merge(delivered, on="item")
+        >>> merge = merge.when_matched_update({"pieces": "target.pieces + source.pieces"})
+        >>> result = merge.when_not_matched_insert_all().execute()
+        >>> result.updated, result.inserted, result.deleted
+        (1, 1, 0)
+        >>> sorted((row["item"], row["pieces"]) for row in stock.scan().to_arrow().to_pylist())
+        [('ink', 8), ('pen', 8)]
+        """
+        from paimon.builders.merge_builder import MergeBuilder  # loaded when rows are merged
+        from paimon.operations.row_level.merge import MergeRequest
+
+        return MergeBuilder(self.context, source, MergeRequest(on, target_alias, source_alias))
 
     def drop_partitions(self, *partitions: Mapping[str, object], missing_ok: bool = True) -> tuple[int, ...]:
         """Drop partitions such as ``{"day": "2026-01-01"}`` (some columns suffice) in one commit; return its ids.
@@ -516,5 +727,113 @@ class Table(RowLevelTable):
         """
         return rescale_where(self.context, buckets, where, dry_run)
 
+    def call(self, procedure: str, /, *arguments: object, **named: object) -> pa.Table:
+        """Run a procedure on this table, as ``CALL sys.…`` does; ``CALL sys.help()`` lists the procedures.
+
+        Parameters
+        ----------
+        procedure : str
+            Its name, such as ``"sys.compact"``.
+        *arguments : object
+            Values in the order of the parameters after the table.
+        **named : object
+            Values by the name of the parameter.
+
+        Returns
+        -------
+        pyarrow.Table
+            What the procedure did.
+
+        Raises
+        ------
+        NotFound
+            There is no such procedure.
+        InvalidRequest
+            An argument is not valid.
+
+        Examples
+        --------
+        >>> import paimon
+        >>> catalog = paimon.connect("memory://table-call")
+        >>> catalog.create_database("shop")
+        >>> orders = catalog.create_table("shop.orders", "id BIGINT")
+        >>> snapshot_ids = orders.write([{"id": 1}]).snapshot_ids
+        >>> orders.call("sys.create_tag", "first").to_pylist()
+        [{'tag': 'first', 'snapshot': 1}]
+        """
+        from paimon.procedures.registry import call_procedure
+
+        return call_procedure(self, procedure, arguments, named)
+
+    @property
+    def tags(self) -> Tags:
+        """The tags by name, with methods that create, replace, rename and delete them."""
+        return Tags(self.context)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches other than main, with methods that create, delete and fast-forward them."""
+        return Branches(self.context)
+
+    @property
+    def consumers(self) -> Consumers:
+        """The consumers by name, with methods that reset and delete them."""
+        return Consumers(self.context)
+
+    @property
+    def maintain(self) -> Maintain:
+        """Methods for expiry, orphan files, checks and rollback."""
+        return Maintain(self.context)
+
+    def _with_context(self, context: TableContext) -> Self:
+        return evolve(self, context=context)
+
+    def __repr__(self) -> str:
+        return table_text(self.context.table)
+
+    def _repr_html_(self) -> str:
+        from paimon.display.cards import table_card
+
+        return table_card(self.context.table, read_or_explain(self.snapshot))
+
     def _path(self, name: Column) -> tuple[str, ...]:
         return to_column_path(self.context.schema, name)
+
+
+def open_at(
+    engine: Engine,
+    location: str,
+    identifier: Identifier,
+    options: Mapping[str, str],
+    allowed_roots: tuple[str, ...] = (),
+) -> Table | SystemTable:
+    """Open the table, or its system table, at a location, at the newest schema of its branch.
+
+    `identifier` may name a branch and a system table. `options` are dynamic, for this handle only. `allowed_roots` are
+    directories outside the table that may contain its files.
+    """
+    check_options(options)
+    branch = check_segment(options.get("branch", identifier.branch), "branch name")
+    paths = TablePaths(location, branch)
+    opened = open_newest_schema(engine, paths)
+    if opened is None:
+        if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
+            known = did_you_mean(branch, list_branch_names(engine, TablePaths(location)))
+            raise NotFound("branch", branch, hint=known or f"table {location!r} has only the branch 'main'")
+        raise NotFound("table", location, hint="a table directory contains schema/schema-0")
+    schema, origin = opened
+    combined = TableOptions.of(schema.options).with_values(options)
+    check_table_type(combined, identifier.full_name)
+    check_dynamic_columns(schema, options)
+    check_dynamic_changes(schema, combined)
+    definition = TableDefinition(
+        table_name=identifier.full_name,
+        paths=paths,
+        schema=schema,
+        options=combined,
+        allowed_roots=allowed_roots,
+        origin=origin,
+    )
+    if identifier.system_table is not None:
+        return open_system_table(TableContext(engine, definition), identifier.system_table)
+    return Table(TableContext(engine, definition))

@@ -145,6 +145,26 @@ def write_and_commit(
         return retry_assignment(lambda: write_rows(data, None)) if can_be_read_again(data) else write_rows(data, None)
 
 
+def overwrite_and_commit(
+    context: TableContext,
+    data: Any,
+    partition: Mapping[str, object] | None,
+    commit_user: str,
+    properties: Mapping[str, str] | None,
+    missing_columns: str | None,
+) -> WriteResult:
+    """Replace partitions by rows in one commit, as `Table.overwrite` does; again if the rows read outdated ones."""
+    builder = BatchWriteBuilder(context, commit_user).overwrite(partition)
+
+    def overwrite_with(rows: Any, state: ReadState | None) -> WriteResult:
+        with builder.new_write() as writer:
+            writer.write(rows, missing_columns=missing_columns)
+            messages = writer.prepare_commit()
+        return commit_messages(builder.new_commit(), messages, properties)
+
+    return retry_source(context, data, overwrite_with)
+
+
 def retry_source(context: TableContext, data: Any, write: Callable[[Any, ReadState | None], _Result]) -> _Result:
     """Write rows that replace others, again while other writers make what was read outdated.
 

@@ -8,7 +8,8 @@ Source: `SchemaManager.createTable`, `commitChanges`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from attrs import evolve, field, frozen
@@ -18,6 +19,7 @@ from paimon.domain.errors import (
     InvalidRequest,
     NotFound,
     PaimonError,
+    PaimonWarning,
     StorageError,
     TableDropped,
     TableReplaced,
@@ -41,6 +43,8 @@ from paimon.domain.schema.changes import (
     find_protected_columns,
 )
 from paimon.domain.schema.declare import declare_schema
+from paimon.domain.schema.parse_changes import parse_schema_changes
+from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.text_checks import check_text
@@ -93,6 +97,30 @@ def create_table(
         hint = "if the catalog does not list it, its creation was interrupted: call catalog.repair_table"
         raise AlreadyExists("table", paths.root, hint=hint)
     return schema
+
+
+def change_schema(
+    context: TableContext, changes: Iterable[SchemaChange | str], allow_unknown_options: bool, allow_lossy: bool = False
+) -> TableContext:
+    """Apply changes in order to the newest schema of a table, write its next version, and return the table with it.
+
+    Strings are clauses of ``ALTER TABLE``. `allow_lossy` permits type changes that lose stored values. Dynamic options
+    stay in effect. A refused change leaves the schema unchanged. Warns if keys become unique only within a partition.
+    """
+    parsed: list[SchemaChange] = []
+    for change in changes:
+        parsed += parse_schema_changes(change) if isinstance(change, str) else [change]
+    for option in (c for c in parsed if isinstance(c, SetOption)):
+        if not isinstance(option.key, str):
+            raise InvalidRequest(f"Option name {option.key!r} is not a text.", subject="option", hint="give a str")
+        check_options({option.key: option.value}, allow_unknown_options)
+    if allow_lossy:
+        parsed = [evolve(c, allow_lossy=True) if isinstance(c, SetColumnType) else c for c in parsed]
+    schema = alter_table(context, parsed)
+    scope = explain_key_scope(schema)
+    if scope is not None and explain_key_scope(context.schema) is None:
+        warnings.warn(f"Table {context.table.table_name!r}: {scope}", PaimonWarning, stacklevel=3)
+    return context.at_schema(schema)
 
 
 @on_same_table

@@ -7,7 +7,7 @@ Source: `SchemaManager.updateNestedColumn` and its siblings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import evolve, frozen
 
@@ -23,6 +23,8 @@ from paimon.domain.types.field_ids import assign_ids
 from paimon.domain.types.type_text import format_type
 
 Path = tuple[str, ...]
+Column = str | Sequence[str]
+"""A column by its name, or a nested field by its path: ``"place.city"``, or ``("place", "city")``."""
 Fields = tuple[DataField, ...]
 
 
@@ -60,6 +62,25 @@ class Position:
     def after(cls, name: str) -> Position:
         """Return the place after the sibling `name`."""
         return cls("after", name)
+
+
+def to_column_path(schema: TableSchema, name: Column) -> Path:
+    """Return the path of a column: a name with dots is that of a nested field, unless a column has this very name."""
+    if not isinstance(name, str):
+        return tuple(name)
+    names, parts = schema.names, name.split(".")
+    return tuple(parts) if name not in names and parts[0] in names and all(parts) else (name,)
+
+
+def to_position(first: bool, after: str | None, before: str | None) -> Position | None:
+    """Return the position that at most one of the arguments names; None where none does."""
+    if first + (after is not None) + (before is not None) > 1:
+        raise InvalidRequest("A column has one position.", subject="position", hint="give one of first, after, before")
+    if first:
+        return Position.first()
+    if after is not None:
+        return Position.after(after)
+    return None if before is None else Position.before(before)
 
 
 _BEFORE_PARTITION = "add-column-before-partition"

@@ -22,8 +22,7 @@ from paimon.ports.effects import Clock, Ids
 from paimon.ports.effects import Random as RandomPort
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
-from paimon.table import Table
-from paimon.table_location import open_at
+from paimon.table import Table, open_at
 from paimon.testing.faulty_files import Fault
 from paimon.testing.interleaving import ConstantRandom, Interleaving, OffsetClock, SequentialIds, SimulatedClock
 from paimon.testing.simulation.actions import Action, WorkResult

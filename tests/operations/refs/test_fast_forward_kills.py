@@ -14,7 +14,7 @@ from paimon.domain.paths import TablePaths
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.ports.engine import Engine
-from paimon.table_location import open_at
+from paimon.table import open_at
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, plan_numbered_faults
 from paimon.testing.interleaving import ConstantRandom, Interleaving, SequentialIds, SimulatedClock
 from paimon.testing.memory_files import MemoryFiles

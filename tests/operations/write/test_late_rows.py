@@ -22,7 +22,7 @@ from paimon.operations.commit.attempt import Attempts
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
-from paimon.table_location import open_at
+from paimon.table import open_at
 from paimon.testing.faulty_files import FaultyFiles
 from paimon.testing.interleaving import ConstantRandom, Interleaving, SequentialIds, SimulatedClock
 from paimon.testing.memory_files import MemoryFiles
