@@ -179,7 +179,7 @@ def _list_names(names: Iterable[tuple[str, Kind]]) -> str:
 
 def _describe_function(name: str) -> list[str]:
     types, result = _AGGREGATE_FUNCTIONS[name]
-    return [code(name), types, result, "no" if AGGREGATE_FUNCTIONS[name].reference.retract is None else "yes"]
+    return [code(name), types, result, "no" if AGGREGATE_FUNCTIONS[name].folding.retract is None else "yes"]
 
 
 def _describe_families() -> list[str]:

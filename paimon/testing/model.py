@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.changelog.compaction_changelog_reference import compact_records
 from paimon.domain.changelog.compaction_changelog_rules import ChangeRules
 from paimon.domain.commit.message import CommitMessage, CompactIncrement

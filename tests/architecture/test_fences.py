@@ -64,13 +64,18 @@ def test_domain_classes_are_frozen() -> None:
     assert thawed == []
 
 
-# Columnar modules whose reference has another name than their own.
-REFERENCES = {
-    "extremes_columnar": "numbers_reference",
-    "record_expiry_columnar": "record_expiry",
-    "sequence_groups_columnar": "partial_update_reference",
-    "steps_columnar": "reduce_reference",
-    "values_columnar": "rows_reference",
+# Columnar modules whose row-wise rule has another name: it runs in production, or serves several modules.
+ROW_WISE = {
+    "capture/values_columnar": "rows_reference",
+    "domain/bucket/bucket_columnar": "bucket_rule",
+    "domain/lsm/record_expiry_columnar": "record_expiry",
+    "domain/merge/aggregate/functions_columnar": "foldings",
+    "domain/merge/aggregate/reduce_columnar": "foldings",
+    "domain/merge/aggregate/steps_columnar": "foldings",
+    "domain/merge/sequence_groups_columnar": "partial_update_reference",
+    "domain/predicate/evaluate_columnar": "evaluate_row",
+    "domain/predicate/pruning_columnar": "prune_file",
+    "domain/row/row_hash_columnar": "row_hash",
 }
 
 
@@ -78,8 +83,30 @@ def test_columnar_rules_have_their_reference() -> None:
     columnar = [path for path in modules(PACKAGE / "domain", PACKAGE / "capture") if path.stem.endswith("_columnar")]
     assert len(columnar) > 15
     for path in columnar:
-        reference = REFERENCES.get(path.stem, path.stem.replace("_columnar", "_reference"))
+        name = str(path.relative_to(PACKAGE).with_suffix(""))
+        reference = ROW_WISE.get(name, path.stem.replace("_columnar", "_reference"))
         assert path.with_name(f"{reference}.py").exists(), f"{path} has no reference next to it"
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return each module that a module imports, and each name that it imports from one, with their packages."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf8"))))
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_references_are_for_tests() -> None:
+    used = [
+        f"{path} imports {name}"
+        for path in modules(PACKAGE)
+        if PACKAGE / "testing" not in path.parents and not path.stem.endswith("_reference")
+        for name in sorted(imported_modules(path))
+        if name.startswith("paimon.") and name.endswith("_reference")
+    ]
+    assert used == []
 
 
 def test_ports_stay_small() -> None:

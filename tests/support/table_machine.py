@@ -21,7 +21,7 @@ from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIn
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.row.values import to_values
 from paimon.domain.schema.changes import AddColumn

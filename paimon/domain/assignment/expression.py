@@ -1,6 +1,6 @@
 """Expressions that an update assigns to a column: a value, another column, arithmetic on them, or scalar SQL.
 
-An expression has no types. `evaluate_reference` and `evaluate_columnar` define its value for a column.
+An expression has no types. `evaluate_columnar` defines its value for a column.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from paimon.domain.assignment.evaluate_reference import evaluate_assignment
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, BoundMerge, MergeAction, MergeClause
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import Compare, Operator
 
 Row = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """The buckets of many rows at once.
 
-Invariant: `compute_buckets` returns for row i what `bucket_reference.compute_bucket` returns for that row.
+Invariant: `compute_buckets` returns for row i what `bucket_rule.compute_bucket` returns for that row.
 Source: `FixedBucketRowKeyExtractor`.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.bucket.bucket_reference import check_function, check_hive_type
+from paimon.domain.bucket.bucket_rule import check_function, check_hive_type
 from paimon.domain.row.binary_row_columns import Array, valid_rows
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.types import data_types as dt

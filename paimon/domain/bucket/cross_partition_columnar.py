@@ -1,19 +1,41 @@
-"""Where the rows of a batch of a cross-partition table are written, all rows at once.
+"""Where the rows of a cross-partition table are written, a batch at a time.
 
-Invariant: the results equal those of `cross_partition_reference`, which explains the rules.
+Invariant: equals `cross_partition_reference`. After a batch each key is in one place.
 
-Source: `GlobalIndexAssigner`, `ExistingProcessor`, `BucketAssigner` of `crosspartition`.
+Source: `GlobalIndexAssigner`, `ExistingProcessor` and its classes, `BucketAssigner` of `crosspartition`.
 """
+
+# The primary key of such a table lacks a partition column, so a row may move its key to another partition. A place is a
+# partition and a bucket, as one integer: the number of the partition, shifted left, and the bucket (`to_places`). The
+# key index knows the place of each key (`stored`, `NO_PLACE` for a new key). What happens depends on the merge engine:
+#
+#     key is stored in p1/0, a row says p2        written rows               the key is then in
+#     MOVE   deduplicate                          -D to p1/0, row to p2/b    p2/b
+#     STAY   partial-update, aggregation          row to p1/0                p1/0 (with the old partition values)
+#     DROP   first-row                            none                       p1/0
+#
+# A key that enters a partition gets the first bucket of it that belongs to this assigner and has fewer keys than the
+# target, otherwise a new bucket. Buckets that keys leave count as smaller from the next batch on. (Java counts at once;
+# this changes the numbers of buckets, not where a key is unique.)
+#
+# All rows of a batch at once: rows are sorted by key, stable, so the rows of a key follow each other in batch order.
+#
+#     key         7    7    7       stored: p1/0;  MOVE
+#     partition   p2   p2   p1
+#     before      p1   p2   p2      the partition of the row before; for the first row, of the stored place
+#     enters      yes  no   yes     partition differs: the key enters it, and `_fill_buckets` finds a bucket
+#     places      p2/b p2/b p1/c    the place of the last row that entered one, or the stored place
+#     left        p1/0 -    p2/b    where a -D row goes; `_interleave` puts it in front of its row
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from paimon.domain.bucket.cross_partition_reference import BucketRule, ExistingKey
+from attrs import frozen
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -23,6 +45,31 @@ BucketCounts: TypeAlias = Mapping[int, Mapping[int, int]]
 
 _BUCKET_BITS = 31
 NO_PLACE = -1
+
+
+class ExistingKey(Enum):
+    """What happens to a row whose key is in another partition."""
+
+    MOVE = "move"
+    STAY = "stay"
+    DROP = "drop"
+
+    @classmethod
+    def of(cls, merge_engine: str) -> ExistingKey:
+        """Return the rule of a merge engine."""
+        return {"deduplicate": cls.MOVE, "first-row": cls.DROP}.get(merge_engine, cls.STAY)
+
+
+@frozen
+class BucketRule:
+    """Which bucket a new key gets."""
+
+    # a bucket with this many keys gets no new ones
+    target_rows: int
+    # the number of tasks that assign keys; bucket b belongs to task `b % assigners`
+    assigners: int = 1
+    # the number of this task
+    assigner: int = 0
 
 
 class PlacedRows(NamedTuple):

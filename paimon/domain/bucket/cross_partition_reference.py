@@ -1,39 +1,14 @@
 """Where the rows of a cross-partition table are written, row by row: the reference of `cross_partition_columnar`.
 
-The primary key of such a table lacks a partition column, so a row may move its key to another partition. What happens
-then depends on the merge engine:
-
-- deduplicate: the key moves. A -D row goes to the old place, and the row to a bucket of its own partition.
-- partial-update and aggregation: the key stays. The row is written to the old place, with the old partition values.
-- first-row: the row is dropped.
-
-Invariant: after a batch each key is in one place. A new key gets the first bucket of its partition that belongs to
-this assigner and has fewer rows than the target, else a new bucket. Buckets that keys leave count as smaller from the
-next batch on. (Java counts at once; this changes the numbers of buckets, not where a key is unique.)
-
 Source: `GlobalIndexAssigner`, `ExistingProcessor` and its classes, `BucketAssigner` of `crosspartition`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import NamedTuple
 
-from attrs import frozen
-
-
-class ExistingKey(Enum):
-    """What happens to a row whose key is in another partition."""
-
-    MOVE = "move"
-    STAY = "stay"
-    DROP = "drop"
-
-    @classmethod
-    def of(cls, merge_engine: str) -> ExistingKey:
-        """Return the rule of a merge engine."""
-        return {"deduplicate": cls.MOVE, "first-row": cls.DROP}.get(merge_engine, cls.STAY)
+from paimon.domain.bucket.cross_partition_columnar import BucketRule, ExistingKey
 
 
 class Place(NamedTuple):
@@ -49,18 +24,6 @@ class WrittenRow(NamedTuple):
     row: int
     is_retract: bool
     place: Place
-
-
-@frozen
-class BucketRule:
-    """Which bucket a new key gets."""
-
-    # a bucket with this many keys gets no new ones
-    target_rows: int
-    # the number of tasks that assign keys; bucket b belongs to task `b % assigners`
-    assigners: int = 1
-    # the number of this task
-    assigner: int = 0
 
 
 def place_rows(

@@ -4,6 +4,28 @@ Invariant: equal hashes get the same bucket, for ever. `assign(hashes)` gives wh
 by hash. Source: `HashBucketAssigner`, `PartitionIndex`, `SimpleHashBucketAssigner`, `BucketAssigner`.
 """
 
+# A key is identified by the 32-bit hash of its binary row, and never changes its bucket: the writer finds it by the
+# hash alone, and the index files of a bucket hold the hashes that were ever assigned to it. So keys with equal hashes
+# share a bucket, which is harmless, and a bucket never gives up a hash, even when its rows are deleted.
+#
+# A batch of a partition, with `target_rows` = 3, one assigner, and hash 9 already in bucket 0 (which has 2 hashes):
+#
+#     row        0   1   2   3   4
+#     hash       5   9   7   5   4
+#     distinct   4 5 7 9  (ascending),  first rows  4 0 2 1
+#     known      -  -  -  0
+#     new, by first row: 5 7 4  ->  filled buckets 0 1 1      one place is left in bucket 0; then bucket 1 is new
+#     result     0   0   1   0   1
+#
+# 1. The batch is sorted once, as 64-bit numbers of hash and row (`_sort_distinct`), and known hashes are looked up.
+# 2. `_fill` decides how many hashes each bucket takes: first buckets with room, ascending, then unused numbers up to
+#    the limit, and at the limit (`max_buckets`) all buckets in turn, starting at a number that the caller draws.
+# 3. New hashes get these buckets in the order of their first rows, as if they had come one by one.
+#
+# Parallel writers share a partition by owning buckets: bucket b belongs to assigner `b % assigners`, and a hash is
+# decided by the assigner that `find_owners` computes from it. All tasks of a job compute the same owner, so no two of
+# them assign one hash, and each bucket is written by one task.
+
 from __future__ import annotations
 
 from typing import TypeAlias
@@ -109,16 +131,16 @@ class DynamicBuckets:
         """Return the hashes of a bucket."""
         return self._known.select(bucket)
 
-    def _place(self, hashes: Hashes, arrivals: npt.NDArray[np.uint32], overflow_start: int) -> BucketNumbers:
-        """Return buckets for distinct unknown hashes; `arrivals` holds the position of the first row of each."""
+    def _place(self, hashes: Hashes, first_rows: npt.NDArray[np.uint32], overflow_start: int) -> BucketNumbers:
+        """Return buckets for distinct unknown hashes; `first_rows` holds the position of the first row of each."""
         rules = self._rules
         if rules.assigners == 1:
-            return _order_by_arrival(self._fill(0, len(hashes), overflow_start), arrivals)
+            return _order_by_first_row(self._fill(0, len(hashes), overflow_start), first_rows)
         placed = np.empty(len(hashes), np.int16)
         owners = rules.find_owners(hashes, self._first_channel)
         for owner in range(rules.assigners):
             rows = np.flatnonzero(owners == owner)
-            placed[rows] = _order_by_arrival(self._fill(owner, len(rows), overflow_start), arrivals[rows])
+            placed[rows] = _order_by_first_row(self._fill(owner, len(rows), overflow_start), first_rows[rows])
         return placed
 
     def _fill(self, owner: int, count: int, overflow_start: int) -> BucketNumbers:
@@ -150,16 +172,16 @@ class DynamicBuckets:
         return placed
 
 
-def _order_by_arrival(filled: BucketNumbers, arrivals: npt.NDArray[np.uint32]) -> BucketNumbers:
-    """Return, for hashes in any order, the buckets that were filled in the order of their arrival."""
+def _order_by_first_row(filled: BucketNumbers, first_rows: npt.NDArray[np.uint32]) -> BucketNumbers:
+    """Return, for hashes in any order, the buckets that were filled in the order of their first rows."""
     if not len(filled) or (filled == filled[0]).all():
         return filled
     # The rows of the batch with their buckets, in which other rows have none: cheaper than a sort.
-    is_first = np.zeros(int(arrivals.max()) + 1, bool)
-    is_first[arrivals] = True
+    is_first = np.zeros(int(first_rows.max()) + 1, bool)
+    is_first[first_rows] = True
     by_row = np.empty(len(is_first), np.int16)
     by_row[is_first] = filled
-    return by_row[arrivals]
+    return by_row[first_rows]
 
 
 def _take_room(bucket: int, count: int, target: int, counts: dict[int, int], plan: list[tuple[int, int]]) -> int:

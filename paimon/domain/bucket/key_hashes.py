@@ -1,9 +1,22 @@
 """The buckets of key hashes, in sorted arrays: about 8 bytes for each hash.
 
-Invariant: each hash has one bucket, which never changes. The blocks are sorted and disjoint, so an insert copies only
-the blocks that it changes. New hashes are merged as in an LSM tree: first in runs, later with the blocks. A state
-machine.
+Invariant: each hash has one bucket, which never changes. Blocks are sorted and disjoint, so an insert copies only the
+blocks that it changes. `KeyHashes` and `HashFilter` are state machines.
 """
+
+# A partition can have hundreds of millions of hashes, and each batch of a writer looks up as many as it has rows, and
+# adds some. A dict takes 100 bytes for a hash; arrays of 4 + 2 bytes are small, but an insert into a sorted array
+# copies it. So new hashes are merged as in an LSM tree:
+#
+#     recent    run 2:  1,000    run 1:  5,000    run 0:  30,000      each has 4 times as many as all the newer ones
+#     blocks    [lowest ...)  [starts[1] ...)  [starts[2] ...)        sorted and disjoint, up to 2**20 hashes each
+#
+# 1. `insert` appends a run, and merges the newest runs until sizes fall by the ratio again, so that a hash is copied a
+#    few times only. When the runs are large in all, `_move_recent` merges them into the blocks, block after block.
+# 2. `find` takes ascending hashes, searches in the block of each, and then in the runs for those that are still
+#    unknown.
+# 3. Most hashes of a batch are new ones. `HashFilter`, a Bloom filter whose bits lie in the order of the hashes, shows
+#    which of them are certainly unknown, and so saves nearly all searches.
 
 from __future__ import annotations
 
@@ -13,12 +26,55 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from paimon.domain.bucket.hash_filter import HashFilter
-
 Hashes = npt.NDArray[np.int32]
 BucketNumbers = npt.NDArray[np.int16]
-_Run: TypeAlias = tuple[Hashes, BucketNumbers]
 
+_MIN_INDEX_BITS = 7
+_MAX_INDEX_BITS = 26
+"""A larger filter would have no bits of the hash left to select bits of a byte."""
+_HASH_BITS = 32
+_SIGN = np.uint32(1 << 31)
+_MASKS = np.array([1 << (n & 7) | 1 << (n >> 3) for n in range(64)], np.uint8)
+
+
+class HashFilter:
+    """A set of hashes that may also report hashes that were never added.
+
+    The highest bits of a hash select its byte, so that sorted hashes read the filter in order, and the next six select
+    two bits of the byte. It takes two to four bytes for each of `count` expected hashes, and at most 64 MiB.
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        index_bits = max(_MIN_INDEX_BITS, min(_MAX_INDEX_BITS, (2 * count).bit_length()))
+        self._shift = np.uint32(_HASH_BITS - index_bits)
+        self._bits = np.zeros(1 << index_bits, np.uint8)
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the filter."""
+        return self._bits.nbytes
+
+    def is_too_small(self, count: int) -> bool:
+        """Return whether so many hashes need a larger filter, and one is possible."""
+        return self._bits.size < min(count, 1 << _MAX_INDEX_BITS)
+
+    def add(self, hashes: Hashes) -> None:
+        """Add hashes."""
+        np.bitwise_or.at(self._bits, *self._locate(hashes))
+
+    def find_candidates(self, hashes: Hashes) -> npt.NDArray[np.int64]:
+        """Return the positions of the hashes that may have been added, in ascending order."""
+        places, masks = self._locate(hashes)
+        return np.flatnonzero(self._bits[places] & masks == masks)
+
+    def _locate(self, hashes: Hashes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
+        """Return the byte of each hash, and the bits in it; ascending hashes have ascending bytes."""
+        numbers = hashes.view(np.uint32) ^ _SIGN
+        masks = _MASKS[(numbers >> (self._shift - np.uint32(6))) & np.uint32(63)]
+        return numbers >> self._shift, masks
+
+
+_Run: TypeAlias = tuple[Hashes, BucketNumbers]
 UNASSIGNED = -1
 """The bucket of a hash that is not known."""
 _BLOCK_HASHES = 1 << 20

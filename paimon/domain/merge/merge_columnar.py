@@ -13,7 +13,7 @@ import pyarrow as pa
 from paimon.domain.columns.java_float_order import RUN
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.arrival_order import number_keys_by_arrival
+from paimon.domain.merge.ordering.key_groups import group_rows_by_age
 from paimon.domain.merge.ordering.merge_order import (
     Groups,
     Mask,
@@ -35,8 +35,8 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     """
     engine = get_merge_engine(spec)
     whole = table.combine_chunks()
-    arrival = number_keys_by_arrival(whole, spec)
-    groups = restrict_to_visible(group_rows_by_key(whole, spec), whole, spec) if arrival is None else arrival
+    by_age = group_rows_by_age(whole, spec)
+    groups = restrict_to_visible(group_rows_by_key(whole, spec), whole, spec) if by_age is None else by_age
     whole = whole.drop_columns([name for name in (LEVEL.name, RUN) if name in whole.column_names])
     if groups.all_singletons:
         return whole.take(from_numpy(groups.last))

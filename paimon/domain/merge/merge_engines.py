@@ -1,41 +1,82 @@
-"""The registry of merge engines: each has a row-wise reference and a columnar function.
+"""The merge engines on columns, and their registry. Partial-update has a module of its own.
 
-To add an engine, add its line to `MERGE_ENGINES` and its name to the values of the option `merge-engine`. The contract
-`paimon.testing.contracts.MergeEngineContract` and the drawn histories of `paimon.testing.strategies` then include it.
+To add an engine, add its line to `MERGE_ENGINES`, its reference to `merge_reference`, and its name to the values of the
+option `merge-engine`. The contract `paimon.testing.contracts.MergeEngineContract` and the drawn histories of
+`paimon.testing.strategies` then include it.
 
-Source: `CoreOptions.MergeEngine`.
+Invariant: an engine returns what its reference returns. A singleton is returned unchanged.
+Source: `CoreOptions.MergeEngine`, `DeduplicateMergeFunction`, `FirstRowMergeFunction`, `AggregateMergeFunction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.merge.aggregate.aggregate_functions import check_type
-from paimon.domain.merge.aggregation_columnar import aggregation
-from paimon.domain.merge.aggregation_reference import aggregation as reference_aggregation
+from paimon.domain.merge.aggregate.reduce_columnar import aggregate_column, build_merged_table
+from paimon.domain.merge.aggregate.rule import ADD, RETRACT, SET
+from paimon.domain.merge.aggregate.steps_columnar import Actions, Steps
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.arrival_order import Grouping
+from paimon.domain.merge.ordering.key_groups import Grouping
+from paimon.domain.merge.ordering.merge_order import Mask, get_row_kinds, mask_retracts
 from paimon.domain.merge.partial_update_columnar import partial_update
-from paimon.domain.merge.partial_update_reference import partial_update as reference_partial_update
-from paimon.domain.merge.record import Record
-from paimon.domain.merge.single_record_engines import (
-    keep_first_record,
-    keep_first_rows,
-    keep_last_record,
-    keep_last_rows,
-)
+
+_DELETE = 3
+
+
+def keep_last_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
+    """Merge by deduplicate: return the last row of each group, ascending by key."""
+    return table.take(pa.array(groups.last))
+
+
+def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
+    """Merge by first-row: return the first row of each group, ascending by key.
+
+    Raises `InvalidRequest` if a key with several records has a -U or -D.
+    """
+    is_retract = groups.gather(mask_retracts(table))
+    if is_retract.any() and (is_retract & ~groups.singletons[groups.group_ids()]).any():
+        raise InvalidRequest(
+            "Merge engine 'first-row' does not accept -U and -D records", hint="set 'ignore-delete' to skip them"
+        )
+    return table.take(pa.array(groups.first))
+
+
+def aggregate_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
+    """Merge by aggregation: one row for each group, ascending by key.
+
+    Columns without an aggregate get their last value. Raises `InvalidRequest` if a function cannot retract a value.
+    """
+    kinds = groups.gather(get_row_kinds(table))
+    plain = not (kinds & 1).any()  # -U and -D are odd
+    removed = (kinds == _DELETE) & spec.removes_on_delete
+    steps = Steps(groups.rows, _find_actions(kinds, removed, groups), groups.group_ids(), groups.key_count, plain)
+    columns = {
+        a.column.name: aggregate_column(table[a.column.name].chunk(0), a, steps)
+        for a in spec.aggregates
+        if a.column.name in table.column_names
+    }
+    gone = removed[steps.last()]
+    return build_merged_table(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
+
+
+def _find_actions(kinds: Actions, removed: Mask, groups: Grouping) -> Actions:
+    """Return what each record does to all columns."""
+    actions = np.where((kinds == 1) | (kinds == _DELETE), RETRACT, ADD).astype(np.int8)
+    actions[removed] = SET
+    actions[groups.singleton_positions] = SET
+    return actions
 
 
 @frozen
 class MergeEngine:
-    """A merge engine: its reference, its columnar function and the properties that reads and compactions rely on."""
+    """A merge engine: its columnar function and the properties that reads and compactions rely on."""
 
-    # takes the records of one key in merge order; returns None if no record remains
-    reference: Callable[[Sequence[Record], MergeSpec], Record | None]
     # returns one row for each group, ascending by key
     columnar: Callable[[pa.Table, Grouping, MergeSpec], pa.Table]
     # whether the newest record of a key alone determines the result
@@ -49,10 +90,10 @@ class MergeEngine:
 
 
 MERGE_ENGINES: Mapping[str, MergeEngine] = {
-    "deduplicate": MergeEngine(keep_last_record, keep_last_rows, newest_wins=True, keeps_rows=True),
-    "first-row": MergeEngine(keep_first_record, keep_first_rows, oldest_wins=True, keeps_rows=True),
-    "aggregation": MergeEngine(reference_aggregation, aggregation, aggregates=True),
-    "partial-update": MergeEngine(reference_partial_update, partial_update, aggregates=True),
+    "deduplicate": MergeEngine(keep_last_rows, newest_wins=True, keeps_rows=True),
+    "first-row": MergeEngine(keep_first_rows, oldest_wins=True, keeps_rows=True),
+    "aggregation": MergeEngine(aggregate_rows, aggregates=True),
+    "partial-update": MergeEngine(partial_update, aggregates=True),
 }
 """The merge engines by the value of the option `merge-engine`: the one place where an engine is registered."""
 

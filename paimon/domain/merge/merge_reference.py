@@ -7,20 +7,26 @@ through the engine in that order.
 Invariant: a singleton is returned unchanged. A NaN in a user sequence equals every value, unless the field is in the
 total order (`paimon.domain.columns.java_float_order`).
 
-Source: `SortMergeReader`, `LookupMergeFunction`.
+Source: `SortMergeReader`, `LookupMergeFunction`, `DeduplicateMergeFunction`, `FirstRowMergeFunction`,
+`AggregateMergeFunction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cmp_to_key
 from itertools import groupby
 from typing import Any
 
 from paimon.domain.columns.java_float_order import compare_by_operators, compare_values
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.aggregate.aggregate_functions import get_function
+from paimon.domain.merge.aggregate.rule import ADD, RETRACT, SET
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.record import Record
+from paimon.domain.merge.partial_update_reference import partial_update
+from paimon.domain.merge.record import DELETE, Record
+from paimon.domain.types.data_types import DataField
 
 
 def merge(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
@@ -96,7 +102,8 @@ def apply_engine(records: Sequence[Record], spec: MergeSpec) -> Record | None:
         records = _select_visible_to_lookup(records)
     if spec.ignore_delete:
         records = [r for r in records if r.is_add]
-    return get_merge_engine(spec).reference(records, spec) if records else None
+    get_merge_engine(spec)  # refuses what it does not know
+    return _ENGINES[spec.engine](records, spec) if records else None
 
 
 def _select_visible_to_lookup(records: Sequence[Record]) -> Sequence[Record]:
@@ -119,3 +126,57 @@ def _compare_sequences(a: Record, b: Record, spec: MergeSpec) -> int:
         if order:
             return -order if spec.sequence_descending and None not in (a.values[name], b.values[name]) else order
     return 0
+
+
+def _keep_last_record(records: Sequence[Record], spec: MergeSpec) -> Record | None:
+    """Return the last record of a key, whatever its row kind.
+
+    A -D that is last is returned as -D. The caller decides whether it is visible.
+    """
+    result = None
+    for record in records:
+        result = record
+    return result
+
+
+def _keep_first_record(records: Sequence[Record], spec: MergeSpec) -> Record | None:
+    """Return the first record of a key. Raises `InvalidRequest` for a -U or -D."""
+    if not all(record.is_add for record in records):
+        raise InvalidRequest(
+            "Merge engine 'first-row' does not accept -U and -D records", hint="set 'ignore-delete' to skip them"
+        )
+    return records[0]
+
+
+def _aggregate_records(records: Sequence[Record], spec: MergeSpec) -> Record | None:
+    """Return the record of one key, with the aggregates of all columns.
+
+    -U and -D take their values back; a key never disappears by that. With `aggregation.remove-record-on-delete`, a -D
+    replaces everything before it, and later records are merged with it.
+    """
+    last = records[-1]
+    row = dict(last.values)
+    for aggregate in spec.aggregates:
+        steps = list(_list_steps(records, aggregate.column, spec))
+        row[aggregate.column.name] = get_function(aggregate).folding.fold_steps(steps, aggregate)
+    removed = spec.removes_on_delete and last.kind == DELETE
+    return Record(row, last.sequence, DELETE if removed else 0, last.level)
+
+
+def _list_steps(records: Sequence[Record], column: DataField, spec: MergeSpec) -> Iterator[tuple[int, Any]]:
+    """Yield the action and the value of each record for one column."""
+    for record in records:
+        value = record.values[column.name]
+        if record.kind == DELETE and spec.removes_on_delete:
+            yield SET, value
+        else:
+            yield ADD if record.is_add else RETRACT, value
+
+
+_ENGINES: Mapping[str, Callable[[Sequence[Record], MergeSpec], Record | None]] = {
+    "deduplicate": _keep_last_record,
+    "first-row": _keep_first_record,
+    "aggregation": _aggregate_records,
+    "partial-update": partial_update,
+}
+"""The references of the merge engines: each takes the records of a key in merge order; None if no record remains."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from paimon.domain.columns.java_float_order import compare_by_operators
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.aggregate.actions import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.aggregate.aggregate_functions import get_function
+from paimon.domain.merge.aggregate.rule import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.record import DELETE, Record
 from paimon.domain.merge.sequence_groups import SequenceGroup
@@ -27,7 +27,7 @@ States = dict[str, Any]
 
 def partial_update(records: Sequence[Record], spec: MergeSpec) -> Record | None:
     """Return the record of one key, with the columns of all its records."""
-    states: States = {a.column.name: get_function(a).reference.start for a in spec.aggregates}
+    states: States = {a.column.name: get_function(a).folding.start for a in spec.aggregates}
     seen_add = deleted = False
     for place, record in enumerate(records):
         if place == 0 and not record.is_add:
@@ -40,7 +40,7 @@ def partial_update(records: Sequence[Record], spec: MergeSpec) -> Record | None:
         else:
             _update_columns(states, record, spec)
         seen_add = seen_add or record.is_add
-    values = {a.column.name: get_function(a).reference.value(states[a.column.name]) for a in spec.aggregates}
+    values = {a.column.name: get_function(a).folding.value(states[a.column.name]) for a in spec.aggregates}
     last = records[-1]
     return Record(dict(last.values) | values, last.sequence, DELETE if deleted or not seen_add else 0, last.level)
 
@@ -49,7 +49,7 @@ def _take(states: States, record: Record, spec: MergeSpec) -> None:
     """Set all columns to those of a record."""
     for aggregate in spec.aggregates:
         name = aggregate.column.name
-        states[name] = get_function(aggregate).reference.put(states[name], record.values[name], aggregate)
+        states[name] = get_function(aggregate).folding.put(states[name], record.values[name], aggregate)
 
 
 def _deletes(record: Record, states: States, spec: MergeSpec) -> bool:
@@ -73,7 +73,7 @@ def _update_columns(states: States, record: Record, spec: MergeSpec) -> None:
         value = record.values[name]
         if value is None and not aggregate.column.type.nullable:
             raise InvalidRequest(f"Column {name!r} is NOT NULL, but a record has no value for it", subject=name)
-        states[name] = get_function(aggregate).reference.apply(states[name], ADD, value, aggregate)
+        states[name] = get_function(aggregate).folding.apply(states[name], ADD, value, aggregate)
 
 
 def _merge_groups(states: States, record: Record, spec: MergeSpec) -> None:
@@ -83,7 +83,7 @@ def _merge_groups(states: States, record: Record, spec: MergeSpec) -> None:
         actions |= _group_actions(record, states, group, spec)
     for aggregate in spec.aggregates:
         name = aggregate.column.name
-        folding = get_function(aggregate).reference
+        folding = get_function(aggregate).folding
         states[name] = folding.apply(states[name], actions[name], record.values[name], aggregate)
 
 

@@ -9,6 +9,28 @@ Invariant: equals `paimon.domain.merge.partial_update_reference`. The zeros are 
 Source: `PartialUpdateMergeFunction`.
 """
 
+# A sequence group gives some columns an order of their own. With `'fields.g.sequence-group' = 'a'`, and the records of
+# one key in merge order:
+#
+#     record   g      a     rank of g   before   in order?
+#       +I     2      x         2         0      yes: a = x, and the group now holds 2
+#       +U     1      y         1         2      no: the record is late; a stays x
+#       +U     null   z         0         2      no sequence: the group ignores the record
+#       -D     3      -         3         2      yes: the group retracts, or removes the row
+#       +I     1      w         1         3      no
+#
+# A record is in order if its rank is not below the largest rank before it, which is a running maximum. To compute it
+# for all keys at once, `_mask_in_order` adds `segment number * (largest rank + 1)` to each rank: segments ascend, so
+# what an earlier segment holds never exceeds a rank of a later one. A new segment begins with each key, and with a
+# record that removed the row: the group then holds the rank of that record, even if it held a larger one.
+#
+# Which -D records remove their row depends on what is in order, and the other way round. `_find_removing_deletes`
+# starts without any, and adds the first one of each key until none is new; each round fixes one more record of a key,
+# and usually there is one round.
+#
+# If no record retracts, nothing removes rows, and the last record with the largest sequence of a key is all that counts
+# (`find_newest_in_order`). NaN sequences have no rank; the few keys with one are computed record by record.
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +42,17 @@ import pyarrow as pa
 from paimon.domain.columns.buffers import read_validity
 from paimon.domain.columns.java_float_order import NanKey, find_nan_keys, mask_nan_rows, unify_zeros
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.arrival_order import Grouping
-from paimon.domain.merge.ordering.group_maximum import find_largest_places
-from paimon.domain.merge.ordering.merge_order import Groups, Mask, Rows, argsort_words
-from paimon.domain.merge.ordering.normalized_keys import Words, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.merge.ordering.group_positions import find_largest_positions
+from paimon.domain.merge.ordering.key_groups import Grouping
+from paimon.domain.merge.ordering.merge_order import (
+    Groups,
+    Mask,
+    Rows,
+    argsort_keys,
+    mark_key_starts,
+    number_keys_in_order,
+)
+from paimon.domain.merge.ordering.normalized_keys import KeyWord, combine_chunks, pack_keys, to_key_parts
 from paimon.domain.merge.sequence_groups import SequenceGroup
 
 _NUMBER_BITS = 61
@@ -37,8 +66,8 @@ class _Ranked(NamedTuple):
     nans: list[NanKey]
 
 
-class Standing(NamedTuple):
-    """Which positions in merge order have no sequence in a group, and which are in order."""
+class GroupOrder(NamedTuple):
+    """Which positions in merge order have no sequence in a sequence group, and which are in order."""
 
     empty: Mask
     in_order: Mask
@@ -56,21 +85,21 @@ def find_newest_in_order(table: pa.Table, groups: Grouping, group: SequenceGroup
     A key gets -1 if none of its records has a sequence. A singleton is always found.
     """
     columns = [unify_zeros(column) for column in combine_chunks([table[name] for name in group.sequence])]
-    words = [groups.gather(word) for word in pack_keys(part for column in columns for part in to_key_parts(column))]
+    keys = [groups.gather(word) for word in pack_keys(part for column in columns for part in to_key_parts(column))]
     has_sequence = groups.singletons[groups.group_ids()]
     for column in columns:
         has_sequence |= groups.gather(read_validity(column))
-    found = find_largest_places(
-        words, groups.group_ids(), groups.key_count, None if has_sequence.all() else has_sequence
+    found = find_largest_positions(
+        keys, groups.group_ids(), groups.key_count, None if has_sequence.all() else has_sequence
     )
     for key in _find_nan_keys(table, groups, group.sequence):
         found[key.number] = key.places[key.mask_in_order([False] * len(key.places))][-1]
     return found
 
 
-def find_standings(
+def find_records_in_order(
     table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
-) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
+) -> tuple[Mask, Mapping[tuple[str, ...], GroupOrder]]:
     """Find the positions that remove their row, and which positions are in order, by sequence fields of each group.
 
     All positions, also those of the -D records in `deletes`, are in merge order.
@@ -79,7 +108,7 @@ def find_standings(
     ranks = {g.sequence: _rank_records(table, groups, g) for g in known}
     removed = _find_removing_deletes([ranks[g.sequence] for g in known if g.removes], groups, deletes)
     return removed, {
-        sequence: Standing(rank.ranks == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
+        sequence: GroupOrder(rank.ranks == 0, _mask_in_order(rank, groups, removed)) for sequence, rank in ranks.items()
     }
 
 
@@ -90,7 +119,7 @@ def _rank_records(table: pa.Table, groups: Groups, group: SequenceGroup) -> _Ran
         column = combine_chunks([table[name]])[0].take(pa.array(order))
         has_sequence |= read_validity(column)
         parts += to_key_parts(unify_zeros(column))
-    ranks: Rows = np.where(has_sequence, _numbers(pack_keys(parts), len(order)) + 1, 0)
+    ranks: Rows = np.where(has_sequence, _rank_keys(pack_keys(parts), len(order)) + 1, 0)
     return _Ranked(ranks, _find_nan_keys(table, groups, group.sequence))
 
 
@@ -102,19 +131,14 @@ def _find_nan_keys(table: pa.Table, groups: Grouping, sequence: Sequence[str]) -
     return find_nan_keys(columns, nans, groups.group_ids(), groups.gather(np.arange(table.num_rows)))
 
 
-def _numbers(words: list[Words], rows: int) -> Rows:
-    """Return small integers with the same order as the words."""
-    if not words:
+def _rank_keys(keys: list[KeyWord], rows: int) -> Rows:
+    """Return small integers with the same order as the normalized keys."""
+    if not keys:
         return np.zeros(rows, dtype=np.int64)
-    if len(words) == 1 and int(words[0].max()).bit_length() + rows.bit_length() < _NUMBER_BITS:
-        return words[0].astype(np.int64)
-    by_rank = argsort_words(words, rows)
-    change = np.zeros(rows, dtype=np.bool_)
-    for word in words:
-        change[1:] |= word[by_rank[1:]] != word[by_rank[:-1]]
-    ranks = np.empty(rows, dtype=np.int64)
-    ranks[by_rank] = np.cumsum(change)
-    return ranks
+    if len(keys) == 1 and int(keys[0].max()).bit_length() + rows.bit_length() < _NUMBER_BITS:
+        return keys[0].astype(np.int64)
+    by_rank = argsort_keys(keys, rows)
+    return number_keys_in_order(by_rank, mark_key_starts(keys, by_rank))
 
 
 def _find_removing_deletes(ranks: Sequence[_Ranked], groups: Groups, deletes: Mask) -> Mask:
@@ -122,7 +146,7 @@ def _find_removing_deletes(ranks: Sequence[_Ranked], groups: Groups, deletes: Ma
     removed = np.zeros(len(groups.order), dtype=np.bool_)
     numbers = groups.group_ids()
     while ranks:
-        found = [_in_order(rank, groups, removed) for rank in ranks]
+        found = [_mask_in_order(rank, groups, removed) for rank in ranks]
         fresh = np.flatnonzero(np.logical_or.reduce(found) & deletes & ~removed)
         if len(fresh) == 0:
             break
@@ -131,15 +155,15 @@ def _find_removing_deletes(ranks: Sequence[_Ranked], groups: Groups, deletes: Ma
     return removed
 
 
-def _in_order(ranked: _Ranked, groups: Groups, removed: Mask) -> Mask:
+def _mask_in_order(ranked: _Ranked, groups: Groups, removed: Mask) -> Mask:
     ranks = ranked.ranks
     span = int(ranks.max()) + 1
     segments = groups.group_ids() + np.cumsum(removed)
     running = np.maximum.accumulate(segments * span + ranks)
-    held = np.empty(len(running), dtype=np.int64)
-    held[1:] = running[:-1] - segments[:-1] * span
-    held[groups.starts] = 0
-    mask: Mask = (ranks > 0) & (ranks >= held)
+    before = np.empty(len(running), dtype=np.int64)
+    before[1:] = running[:-1] - segments[:-1] * span
+    before[groups.starts] = 0
+    mask: Mask = (ranks > 0) & (ranks >= before)
     for key in ranked.nans:
         mask[key.places] = key.mask_in_order(removed[key.places])
     return mask

@@ -7,6 +7,27 @@ state machine: it takes batches and returns windows.
 Source: `SortMergeReader` (which merges row by row).
 """
 
+# The runs of a section hold records with any keys, ascending in each run. They are read batch by batch, and as soon as
+# all records of some keys are here, these can be merged and released. Three runs, with their buffered keys, and what is
+# still on disk in brackets:
+#
+#     run 0   1 3 5 | [8 9 ...]      last key 5
+#     run 1   2 3 7 | [8 9 ...]      last key 7
+#     run 2   4     | finished
+#                                    bound = min(5, 7) = 5: the next batches have no key below 5
+#     window  1 2 3 3 4 5            what remains: run 1 has 7
+#
+# 1. `_fill` gives each run a batch, and then reads on until the budget is used, always in the run with the smallest
+#    last key, because that one holds back the bound.
+# 2. The bound is the smallest last key of the runs that may still grow. A run whose last key is the bound cannot hold
+#    the same key again, because keys are unique in a run. Finished runs do not count; if all are, everything is taken.
+# 3. `take_through` cuts each run behind the bound by binary search. Slices share memory with their batches.
+#
+# The pieces of a window are sorted by age, so that of rows with equal keys the newer one comes later. Where the merge
+# must know the run of a record (a NaN in a user sequence, see `paimon.domain.columns.java_float_order`),
+# `add_run_positions` numbers the runs as leaves of Java's loser tree: leaf i of n is node n + i, and its parent is that
+# number halved.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +56,8 @@ def add_run_positions(runs: Sequence[Iterator[Piece]]) -> list[Iterator[Piece]]:
 
 
 def _add_run_number(node: int, piece: Piece) -> Piece:
-    places = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
-    return Piece(piece.batch.append_column(RUN, places), piece.age)
+    nodes = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
+    return Piece(piece.batch.append_column(RUN, nodes), piece.age)
 
 
 class RunBuffer:
@@ -130,15 +151,15 @@ def _take_window(runs: Sequence[RunBuffer], bound: Comparable | None) -> list[li
 
 
 def _fill(runs: Sequence[RunBuffer], budget_bytes: int) -> None:
-    held = sum(int(piece.batch.nbytes) for run in runs for piece in run.pieces)
+    buffered = sum(int(piece.batch.nbytes) for run in runs for piece in run.pieces)
     for run in runs:
         if not run.pieces and not run.finished:
-            held += run.fill()
-    while held < budget_bytes:
+            buffered += run.fill()
+    while buffered < budget_bytes:
         unfinished = [run for run in runs if not run.finished]
         if not unfinished:
             return
-        held += min(unfinished, key=_last_key).fill()
+        buffered += min(unfinished, key=_last_key).fill()
 
 
 def _last_key(run: RunBuffer) -> Comparable:

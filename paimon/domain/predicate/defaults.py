@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import And, IsNull, Literal, Or, Predicate
 from paimon.domain.predicate.transform import Leaf, map_leaves
 

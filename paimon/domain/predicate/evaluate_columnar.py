@@ -2,7 +2,7 @@
 
 Columns are canonical Arrow arrays that are looked up by name.
 
-Invariant: `evaluate` returns true exactly for the rows for which `evaluate_reference.matches` returns True.
+Invariant: `evaluate` returns true exactly for the rows for which `evaluate_row.matches` returns True.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find the files that can contain a row that a predicate selects, by the statistics of all files at once.
 
 Invariant: A file is marked unless its statistics prove that the predicate is true for none of its rows. The result
-equals `pruning_reference.may_match` for each file. Truncated bounds are not always values of the file. An unknown
+equals `prune_file.may_match` for each file. Truncated bounds are not always values of the file. An unknown
 statistic proves nothing.
 Source: `LeafPredicate.test(rowCount, …)`.
 """

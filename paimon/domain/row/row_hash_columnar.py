@@ -23,7 +23,7 @@ from paimon.domain.row.binary_row_columns import (
     text_word,
     valid_rows,
 )
-from paimon.domain.row.row_hash_reference import hash_bytes
+from paimon.domain.row.row_hash import hash_bytes
 from paimon.domain.row.values import to_values
 from paimon.domain.types.data_types import DataType
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.bounds import bounds_of, exact_bounds, stats_array
 from paimon.domain.manifest.entries import FileKind, ManifestFileMeta

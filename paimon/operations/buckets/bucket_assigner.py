@@ -20,7 +20,7 @@ from paimon.domain.commit.message import HashIndexBase
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.row.row_hash_reference import hash_bytes
+from paimon.domain.row.row_hash import hash_bytes
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.buckets.hash_index_files import read_hash_entries, read_hashes, write_hashes

@@ -16,17 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paimon.domain.bucket.cross_partition_columnar import (
+    BucketRule,
+    ExistingKey,
     PlacedRows,
     place_row_columns,
     select_first_load_rows,
     split_places,
     to_places,
 )
-from paimon.domain.bucket.cross_partition_reference import BucketRule, ExistingKey
 from paimon.domain.commit.conflicts.key_index import can_move_keys, lost_snapshot_error
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import CorruptTable, KeyIndexConflict, SnapshotExpired
-from paimon.domain.merge.ordering.key_numbers import number_keys
+from paimon.domain.merge.ordering.key_groups import number_keys
 from paimon.domain.scan.scan_plan import ScanKind
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot

@@ -19,7 +19,7 @@ from paimon.domain.assignment.merge_columnar import Integers, Mask
 from paimon.domain.columns.replace_rows import filter_rows, replace_rows
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.check_versions import check_versions, list_version_columns
+from paimon.domain.merge.row_checks import check_versions, list_version_columns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.splits import DataSplit

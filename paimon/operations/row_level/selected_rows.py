@@ -39,7 +39,7 @@ from paimon.domain.columns.replace_rows import filter_rows, replace_rows
 from paimon.domain.commit.message import CommitMessage, DataIncrement
 from paimon.domain.deletion.vector import DeletionVector, Mask
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.check_versions import check_versions
+from paimon.domain.merge.row_checks import check_versions
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.row.kinds import RowKind

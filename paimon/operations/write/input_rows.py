@@ -16,7 +16,7 @@ from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.columns.plain import to_plain_table
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.rows_alone import check_rows_alone
+from paimon.domain.merge.row_checks import check_single_rows
 from paimon.domain.row.kinds import RETRACTS, parse_row_kinds
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
@@ -274,7 +274,7 @@ def prepare_rows(
     inserts = from_numpy(np.zeros(rows.num_rows, np.int8))
     rows = rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
     if not are_stored:
-        check_rows_alone(rows, MergeSpec.of(table.schema, options))
+        check_single_rows(rows, MergeSpec.of(table.schema, options))
     return rows
 
 

@@ -19,10 +19,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.aggregate.actions import ADD, RETRACT, SET
 from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS, AggregateFunction, check_type
 from paimon.domain.merge.aggregate.reduce_columnar import aggregate_column
-from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.merge.aggregate.rule import ADD, RETRACT, SET, Aggregate
 from paimon.domain.merge.aggregate.steps_columnar import Steps
 from paimon.domain.row.values import to_array
 from paimon.domain.types import data_types as dt
@@ -208,7 +207,7 @@ class AggregateContract:
         ignoring = evolve(case, aggregate=evolve(case.aggregate, ignore_retract=True))
         left = reduce_or_refuse(without.column, ignoring.aggregate, without.to_steps())
         assert to_texts(reduce_or_refuse(case.column, ignoring.aggregate, case.to_steps())) == to_texts(left)
-        if self.function.reference.retract is not None or RETRACT not in case.actions:
+        if self.function.folding.retract is not None or RETRACT not in case.actions:
             return
         refusing = evolve(case.aggregate, ignore_retract=False)
         error = expect_error(InvalidRequest, partial(aggregate_column, case.column, refusing, case.to_steps()))
@@ -225,7 +224,7 @@ class AggregateContract:
         aggregate = Aggregate(DataField(0, "c", data_type), self.function_name)
         rows = data.draw(st.lists(st.none() | values, min_size=2, max_size=12))
         cut = data.draw(st.integers(1, len(rows) - 1))
-        reduce = self.function.reference.fold_steps
+        reduce = self.function.folding.fold_steps
         parts = [reduce([(ADD, value) for value in part], aggregate) for part in (rows[:cut], rows[cut:])]
         whole = reduce([(ADD, value) for value in rows], aggregate)
         assert repr(reduce([(ADD, value) for value in parts], aggregate)) == repr(whole)
@@ -235,7 +234,7 @@ class AggregateContract:
 
     def _reduce_by_reference(self, case: AggregateCase) -> pa.Array | None:
         rows = list(zip(case.actions, case.values, case.groups, strict=True))
-        reduce = self.function.reference.fold_steps
+        reduce = self.function.folding.fold_steps
         try:
             values = [
                 reduce([(a, v) for a, v, g in rows if g == group], case.aggregate) for group in range(GROUP_COUNT)

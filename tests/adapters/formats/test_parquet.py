@@ -19,7 +19,7 @@ from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.thrift import decode, decode_head, encode, encode_head
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.domain.predicate.evaluate_columnar import evaluate
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Operator, Or
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_values

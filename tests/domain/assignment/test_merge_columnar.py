@@ -18,7 +18,7 @@ from paimon.domain.assignment.merge_columnar import NO_CLAUSE, SourceIndex, choo
 from paimon.domain.assignment.merge_reference import merge_rows
 from paimon.domain.assignment.merge_sql import MergeNames, parse_on
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import Compare, Operator
 from paimon.domain.row.values import to_array
 from paimon.domain.types import data_types as dt

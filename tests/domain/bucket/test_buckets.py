@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support.case_lists import check_each
 
 from paimon.domain.bucket.bucket_columnar import compute_buckets
-from paimon.domain.bucket.bucket_reference import FUNCTIONS, compute_bucket
+from paimon.domain.bucket.bucket_rule import FUNCTIONS, compute_bucket
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row import binary_row
-from paimon.domain.row import row_hash_reference as murmur
+from paimon.domain.row import row_hash as murmur
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.row_hash_columnar import hash_rows, serialize_rows
 from paimon.domain.row.values import to_array

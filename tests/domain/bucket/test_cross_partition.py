@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from paimon.domain.bucket.cross_partition_columnar import (
     NO_PLACE,
+    BucketRule,
+    ExistingKey,
     PlacedRows,
     place_row_columns,
     select_first_load_rows,
@@ -16,8 +18,6 @@ from paimon.domain.bucket.cross_partition_columnar import (
     to_places,
 )
 from paimon.domain.bucket.cross_partition_reference import (
-    BucketRule,
-    ExistingKey,
     Place,
     WrittenRow,
     place_rows,

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from paimon.domain.bucket import key_hashes
 from paimon.domain.bucket.hash_assigner_columnar import AssignmentRules, DynamicBuckets
 from paimon.domain.bucket.hash_assigner_reference import assign_one, compute_assigner
-from paimon.domain.bucket.hash_filter import HashFilter
 from paimon.domain.bucket.hash_index import decode_hash_index, encode_hash_index
-from paimon.domain.bucket.key_hashes import KeyHashes
+from paimon.domain.bucket.key_hashes import HashFilter, KeyHashes
 from paimon.domain.errors import CorruptTable, InvalidRequest
 
 HASHES = st.integers(-(2**31), 2**31 - 1) | st.integers(-20, 20)

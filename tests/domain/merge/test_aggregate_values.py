@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.merge.aggregate import roaring64, sketches
+from paimon.domain.merge.aggregate import roaring64, set_foldings
 
 
 def serialize_hll(numbers: list[int]) -> bytes:
@@ -41,5 +41,7 @@ def test_unions_of_hll_sketches_count_as_the_library_does(a: set[int], b: set[in
     union = datasketches.hll_union(12)
     for numbers in (a, b):
         union.update(datasketches.hll_sketch.deserialize(serialize_hll(sorted(numbers))))
-    found = datasketches.hll_sketch.deserialize(sketches.hll_union(serialize_hll(sorted(a)), serialize_hll(sorted(b))))
+    found = datasketches.hll_sketch.deserialize(
+        set_foldings.hll_union(serialize_hll(sorted(a)), serialize_hll(sorted(b)))
+    )
     assert found.get_estimate() == pytest.approx(union.get_result().get_estimate(), rel=1e-6)

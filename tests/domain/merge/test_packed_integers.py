@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.merge.ordering import packed_integers
+from paimon.domain.merge.ordering import normalized_keys
 from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
 
 TYPES = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64, pa.date32(): 32, pa.timestamp("us"): 64}
@@ -33,8 +33,8 @@ def test_blocks_are_packed_as_whole_columns(columns: list[pa.ChunkedArray], bloc
     given_columns = columns if is_aligned else [columns[0].combine_chunks(), *columns[1:]]
     expected = pack_keys(part for column in columns for part in to_key_parts(column.combine_chunks()))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed_integers, "_BLOCK_ROWS", block)
-        found = packed_integers.pack_key_columns(given_columns)
+        patch.setattr(normalized_keys, "_BLOCK_ROWS", block)
+        found = normalized_keys.pack_key_columns(given_columns)
     assert len(found) == len(expected)
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
 
@@ -42,5 +42,5 @@ def test_blocks_are_packed_as_whole_columns(columns: list[pa.ChunkedArray], bloc
 def test_columns_with_nulls_text_and_no_rows_are_packed() -> None:
     for column in (pa.array([3, None, 1]), pa.array(["b", "a"]), pa.array([], pa.int64())):
         expected = pack_keys(to_key_parts(column))
-        found = packed_integers.pack_key_columns([column])
+        found = normalized_keys.pack_key_columns([column])
         assert [word.tolist() for word in found] == [word.tolist() for word in expected]

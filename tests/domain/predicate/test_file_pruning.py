@@ -15,10 +15,10 @@ from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.manifest.entry_codec import entry_to_record
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns
 from paimon.domain.manifest.record_columns import ArrayColumns
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
+from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.predicate.pruning_columnar import may_match_mask
-from paimon.domain.predicate.pruning_reference import may_match
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.row.values import to_array
 from paimon.domain.scan.prune_by_stats import value_mask

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.build import col
-from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import Compare, In, IsNull, Like, Literal, Not, Operator, Predicate
 from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.predicate.sql import parse_number, parse_predicate

@@ -9,7 +9,7 @@ from support.case_lists import check_each
 
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.row import binary_row
-from paimon.domain.row import row_hash_reference as murmur
+from paimon.domain.row import row_hash as murmur
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.types import data_types as dt

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.lsm.sorted_run import cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Compare, In, Literal, Operator, Or

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paimon
-from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, CorruptTable, InvalidRequest, StorageError
 from paimon.domain.maintenance.rescale import PartitionSources

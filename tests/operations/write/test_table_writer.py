@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.commit_tables import engine_on
 
 from paimon.adapters.formats.on_demand import FormatsOnDemand
-from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.table_options import TableOptions

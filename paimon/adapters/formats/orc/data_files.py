@@ -23,7 +23,7 @@ from paimon.adapters.formats.orc.wide_timestamps import read_column
 from paimon.adapters.formats.orc.writer import OrcWriter
 from paimon.adapters.formats.protobuf import Part, decode
 from paimon.domain.errors import CorruptTable
-from paimon.domain.predicate.pruning_reference import may_match
+from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema, arrow_type

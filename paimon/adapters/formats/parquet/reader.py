@@ -34,7 +34,7 @@ from paimon.domain.columns.casts.times import fit_timestamps
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
-from paimon.domain.predicate.pruning_reference import may_match
+from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.predicate.transform import join_conjuncts, split_conjuncts
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt

@@ -1,1 +1,1 @@
-"""Aggregate functions: a reference and a columnar function for each, their options and their registry."""
+"""Aggregate functions: a folding and a columnar function for each, their options and their registry."""

@@ -1,8 +1,8 @@
-"""The registry of aggregate functions: each has a reference, a columnar function, and the types that it takes.
+"""The registry of aggregate functions: each has a folding, a columnar function, and the types that it takes.
 
 To add a function, add its line to `AGGREGATE_FUNCTIONS`. The contract `paimon.testing.contracts.AggregateContract` then
-runs on it. Some groups are merged by the reference in production, too: those of functions over nested values,
-bitmaps and sketches, and rare states of other functions (`needs_reference`).
+runs on it. The folding takes value by value. It aggregates groups that no columnar function can: those of functions
+over nested values, bitmaps and sketches, and rare states of other functions (`needs_folding`).
 
 Source: `FieldAggregatorFactory` and the factories that it finds.
 """
@@ -16,26 +16,18 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
-from paimon.domain.merge.aggregate import bitmaps_reference as bitmaps
-from paimon.domain.merge.aggregate import extremes_columnar as extremes
-from paimon.domain.merge.aggregate import lists_columnar as lists
-from paimon.domain.merge.aggregate import lists_reference as reference_lists
-from paimon.domain.merge.aggregate import maps_reference as maps
-from paimon.domain.merge.aggregate import nested_reference as nested
-from paimon.domain.merge.aggregate import numbers_columnar as numbers
-from paimon.domain.merge.aggregate import numbers_reference as reference_numbers
-from paimon.domain.merge.aggregate import picks_columnar as picks
-from paimon.domain.merge.aggregate import picks_reference as reference_picks
-from paimon.domain.merge.aggregate.actions import ADD, ADD_OLDER
-from paimon.domain.merge.aggregate.reduce_reference import Folding
-from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.merge.aggregate import collection_foldings as collections
+from paimon.domain.merge.aggregate import foldings, set_foldings
+from paimon.domain.merge.aggregate import functions_columnar as columnar
+from paimon.domain.merge.aggregate.foldings import Folding
+from paimon.domain.merge.aggregate.rule import ADD, ADD_OLDER, Aggregate
 from paimon.domain.merge.aggregate.steps_columnar import Steps
 from paimon.domain.merge.ordering.merge_order import Mask
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.type_text import format_type
 
 Columnar = Callable[[pa.Array, Aggregate, Steps], pa.Array]
-NeedsReference = Callable[[pa.Array, Aggregate, Steps], Mask | None]
+NeedsFolding = Callable[[pa.Array, Aggregate, Steps], Mask | None]
 INTEGERS = (dt.TinyIntType, dt.SmallIntType, dt.IntType, dt.BigIntType)
 NUMBERS = (*INTEGERS, dt.FloatType, dt.DoubleType, dt.DecimalType)
 COMPARABLE = (*NUMBERS, dt.CharType, dt.VarCharType, dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
@@ -45,15 +37,15 @@ NESTED_FUNCTIONS = ("nested_update", "nested_partial_update")
 
 @frozen
 class AggregateFunction:
-    """An aggregate function: its reference, its columnar function and the column types that it accepts."""
+    """An aggregate function: its folding, its columnar function and the column types that it accepts."""
 
-    reference: Folding
-    # reduces the groups that `needs_reference` does not mark
+    folding: Folding
+    # reduces the groups that `needs_folding` does not mark
     columnar: Columnar
     # empty for any type
     types: tuple[type[dt.DataType], ...] = ()
-    # marks the groups that only the reference can merge; None if there are none
-    needs_reference: NeedsReference | None = None
+    # marks the groups that only the folding can aggregate; None if there are none
+    needs_folding: NeedsFolding | None = None
     # whether the columnar function also gets the steps before the last SET or CLEAR
     sees_all_steps: bool = False
     # one value alone can be refused (damaged bytes, retract of a 0), so steps before a SET are checked too
@@ -87,52 +79,52 @@ def _mask_late(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
 
 
 AGGREGATE_FUNCTIONS: Mapping[str, AggregateFunction] = {
-    "sum": AggregateFunction(reference_numbers.SUM, numbers.total, NUMBERS, numbers.mask_overflowing_sums),
+    "sum": AggregateFunction(foldings.SUM, columnar.total, NUMBERS, columnar.mask_overflowing_sums),
     "product": AggregateFunction(
-        reference_numbers.PRODUCT, numbers.product, NUMBERS, _mask_decimal_or_retracted, can_refuse=True
+        foldings.PRODUCT, columnar.product, NUMBERS, _mask_decimal_or_retracted, can_refuse=True
     ),
-    "count": AggregateFunction(reference_numbers.COUNT, numbers.count, (dt.IntType, dt.BigIntType), _mask_late),
-    "max": AggregateFunction(reference_numbers.MAX, extremes.maximum, COMPARABLE, associative=True),
-    "min": AggregateFunction(reference_numbers.MIN, extremes.minimum, COMPARABLE, associative=True),
-    "bool_and": AggregateFunction(reference_numbers.BOOL_AND, extremes.bool_and, (dt.BooleanType,), associative=True),
-    "bool_or": AggregateFunction(reference_numbers.BOOL_OR, extremes.bool_or, (dt.BooleanType,), associative=True),
-    "last_value": AggregateFunction(
-        reference_picks.LAST_VALUE, picks.last_value, sees_all_steps=True, associative=True
-    ),
+    "count": AggregateFunction(foldings.COUNT, columnar.count, (dt.IntType, dt.BigIntType), _mask_late),
+    "max": AggregateFunction(foldings.MAX, columnar.maximum, COMPARABLE, associative=True),
+    "min": AggregateFunction(foldings.MIN, columnar.minimum, COMPARABLE, associative=True),
+    "bool_and": AggregateFunction(foldings.BOOL_AND, columnar.bool_and, (dt.BooleanType,), associative=True),
+    "bool_or": AggregateFunction(foldings.BOOL_OR, columnar.bool_or, (dt.BooleanType,), associative=True),
+    "last_value": AggregateFunction(foldings.LAST_VALUE, columnar.last_value, sees_all_steps=True, associative=True),
     "last_non_null_value": AggregateFunction(
-        reference_picks.LAST_NON_NULL_VALUE, picks.last_non_null_value, associative=True
+        foldings.LAST_NON_NULL_VALUE, columnar.last_non_null_value, associative=True
     ),
-    "first_value": AggregateFunction(
-        reference_picks.FIRST_VALUE, picks.first_value, sees_all_steps=True, associative=True
-    ),
+    "first_value": AggregateFunction(foldings.FIRST_VALUE, columnar.first_value, sees_all_steps=True, associative=True),
     "first_non_null_value": AggregateFunction(
-        reference_picks.FIRST_NON_NULL_VALUE,
-        picks.first_non_null_value,
-        needs_reference=_mask_other_than_adds,
+        foldings.FIRST_NON_NULL_VALUE,
+        columnar.first_non_null_value,
+        needs_folding=_mask_other_than_adds,
         sees_all_steps=True,
         associative=True,
     ),
-    "primary-key": AggregateFunction(reference_picks.PRIMARY_KEY, picks.primary_key, associative=True),
-    "listagg": AggregateFunction(reference_lists.LISTAGG, lists.listagg, (dt.VarCharType,), _mask_distinct),
-    "collect": AggregateFunction(reference_lists.COLLECT, lists.collect, (dt.ArrayType,), _mask_distinct_or_retracted),
-    "merge_map": AggregateFunction(maps.MERGE_MAP, picks.last_value, (dt.MapType,), _mask_all_groups),
+    "primary-key": AggregateFunction(foldings.PRIMARY_KEY, columnar.primary_key, associative=True),
+    "listagg": AggregateFunction(collections.LISTAGG, columnar.listagg, (dt.VarCharType,), _mask_distinct),
+    "collect": AggregateFunction(collections.COLLECT, columnar.collect, (dt.ArrayType,), _mask_distinct_or_retracted),
+    "merge_map": AggregateFunction(collections.MERGE_MAP, columnar.last_value, (dt.MapType,), _mask_all_groups),
     "merge_map_with_keytime": AggregateFunction(
-        maps.MERGE_MAP_WITH_KEYTIME, picks.last_value, (dt.MapType,), _mask_all_groups
+        collections.MERGE_MAP_WITH_KEYTIME, columnar.last_value, (dt.MapType,), _mask_all_groups
     ),
     "nested_update": AggregateFunction(
-        nested.NESTED_UPDATE, picks.last_value, (dt.ArrayType,), _mask_all_groups, can_refuse=True
+        collections.NESTED_UPDATE, columnar.last_value, (dt.ArrayType,), _mask_all_groups, can_refuse=True
     ),
     "nested_partial_update": AggregateFunction(
-        nested.NESTED_PARTIAL_UPDATE, picks.last_value, (dt.ArrayType,), _mask_all_groups, can_refuse=True
+        collections.NESTED_PARTIAL_UPDATE, columnar.last_value, (dt.ArrayType,), _mask_all_groups, can_refuse=True
     ),
     "rbm32": AggregateFunction(
-        bitmaps.RBM32, picks.last_value, BYTES, _mask_all_groups, can_refuse=True, associative=True
+        set_foldings.RBM32, columnar.last_value, BYTES, _mask_all_groups, can_refuse=True, associative=True
     ),
     "rbm64": AggregateFunction(
-        bitmaps.RBM64, picks.last_value, BYTES, _mask_all_groups, can_refuse=True
+        set_foldings.RBM64, columnar.last_value, BYTES, _mask_all_groups, can_refuse=True
     ),  # the positions of containers show the grouping
-    "hll_sketch": AggregateFunction(bitmaps.HLL_SKETCH, picks.last_value, BYTES, _mask_all_groups, can_refuse=True),
-    "theta_sketch": AggregateFunction(bitmaps.THETA_SKETCH, picks.last_value, BYTES, _mask_all_groups, can_refuse=True),
+    "hll_sketch": AggregateFunction(
+        set_foldings.HLL_SKETCH, columnar.last_value, BYTES, _mask_all_groups, can_refuse=True
+    ),
+    "theta_sketch": AggregateFunction(
+        set_foldings.THETA_SKETCH, columnar.last_value, BYTES, _mask_all_groups, can_refuse=True
+    ),
 }
 """The aggregate functions by the value of `fields.<column>.aggregate-function`: the one place to register one."""
 

@@ -1,21 +1,27 @@
-"""Aggregate one column: by the columnar function where possible, by the reference for groups that need it.
+"""Aggregate columns, and build the rows of an engine that computes values.
 
-Invariant: equals `Folding.fold_steps` of `reduce_reference` for each group. A single value that was
-set is returned unchanged.
+A column is aggregated by the columnar function where possible, and by the folding for groups that need it.
+
+Invariant: equals `Folding.fold_steps` for each group. A single value that was set is returned unchanged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from paimon.domain.merge.aggregate.aggregate_functions import AggregateFunction, get_function
-from paimon.domain.merge.aggregate.picks_columnar import last_value
-from paimon.domain.merge.aggregate.reduce_reference import make_retract_error
+from paimon.domain.merge.aggregate.foldings import make_retract_error
+from paimon.domain.merge.aggregate.functions_columnar import last_value
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.merge.aggregate.steps_columnar import Steps, scatter_to_groups
+from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import Mask
 from paimon.domain.row.values import to_array, to_values
+from paimon.domain.types.system_columns import VALUE_KIND
 
 
 def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
@@ -32,14 +38,14 @@ def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa
             steps = steps.drop_past()
     if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)
-    marked = None if function.needs_reference is None else function.needs_reference(column, aggregate, steps)
+    marked = None if function.needs_folding is None else function.needs_folding(column, aggregate, steps)
     if marked is None:
         return function.columnar(column, aggregate, steps)
     return _aggregate_in_two_parts(column, aggregate, steps, marked & _mask_groups_with_work(steps))
 
 
 def _aggregate_in_two_parts(column: pa.Array, aggregate: Aggregate, steps: Steps, slow: Mask) -> pa.Array:
-    """Reduce the groups in the mask by the reference, and the others by the columnar function."""
+    """Reduce the groups in the mask by the folding, and the others by the columnar function."""
     function = get_function(aggregate)
     slow_steps = slow[steps.groups]
     fast = steps.of(~slow_steps)
@@ -47,7 +53,7 @@ def _aggregate_in_two_parts(column: pa.Array, aggregate: Aggregate, steps: Steps
     parts = [reduce(column, aggregate, fast)] if not slow_steps.all() else []
     if not slow.any():
         return parts[0] if parts else last_value(column, aggregate, steps)
-    folded = _aggregate_by_reference(column, aggregate, steps.of(slow_steps), function)
+    folded = _fold_groups(column, aggregate, steps.of(slow_steps), function)
     if not parts:
         return scatter_to_groups(folded, np.flatnonzero(slow), steps.group_count)
     places = np.arange(steps.group_count)
@@ -61,7 +67,7 @@ def _refuse_retracts(steps: Steps, function: AggregateFunction, aggregate: Aggre
         return steps
     if aggregate.ignore_retract:
         return steps.of(~retracts)
-    if function.reference.retract is None:
+    if function.folding.retract is None:
         raise make_retract_error(aggregate)
     return steps
 
@@ -79,10 +85,8 @@ def _mask_groups_with_work(steps: Steps) -> Mask:
     return mask
 
 
-def _aggregate_by_reference(
-    column: pa.Array, aggregate: Aggregate, steps: Steps, function: AggregateFunction
-) -> pa.Array:
-    """Reduce each group by the reference."""
+def _fold_groups(column: pa.Array, aggregate: Aggregate, steps: Steps, function: AggregateFunction) -> pa.Array:
+    """Reduce each group by the folding."""
     kind, steps = aggregate.column.type, steps.to_contiguous()
     values = to_values(steps.take_column(column), kind)
     actions = steps.actions.tolist()
@@ -90,7 +94,25 @@ def _aggregate_by_reference(
     ends = [*starts[1:], len(values)]
     bounds = zip(starts, ends, strict=True)
     found = [
-        function.reference.fold_steps(zip(actions[start:end], values[start:end], strict=True), aggregate)
+        function.folding.fold_steps(zip(actions[start:end], values[start:end], strict=True), aggregate)
         for start, end in bounds
     ]
     return to_array(found, kind)
+
+
+def build_merged_table(
+    table: pa.Table, groups: Grouping, made: Mapping[str, pa.Array], kinds: npt.NDArray[np.int8]
+) -> pa.Table:
+    """Build one row for each group: the computed columns, and of all others the value of the last record.
+
+    `made` has one value for each group. `kinds` applies to groups with several records; singletons keep their row kind.
+    """
+    last = pa.array(groups.last)
+    columns = []
+    for name in table.column_names:
+        column = made[name] if name in made else table[name].take(last)
+        if name == VALUE_KIND.name:
+            own = np.asarray(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+            column = pa.array(np.where(groups.singletons, own, kinds).astype(np.int8))
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=table.schema)

@@ -8,6 +8,27 @@ which keys were added, and that order determines the complete tree.
 Source: `Roaring64Bitmap`, `HighLowContainer`, `Art`, `Containers`.
 """
 
+# A number has 64 bits. The 6 high bytes select a container, which holds the 2 low bytes of its numbers, sorted:
+#
+#     0x0000_0000_0001_0005  ->  key 00 00 00 00 00 01, low bits 5
+#
+# The keys are in an adaptive radix tree (ART). A node branches by one byte; the bytes that all keys below it share
+# before that byte are its prefix. A node has one of four layouts, by its number of branches, and a leaf has the rest:
+#
+#     kind 0, up to 4:    the branch bytes, sorted             kind 2, up to 48:  for each byte, its slot or 0xFF
+#     kind 1, up to 16:   the branch bytes, sorted             kind 3, up to 256: a bit for each byte
+#     kind 4, leaf:       the key (6 bytes) and the position of its container
+#
+# In layouts 0 to 2, the bytes are in words of 4 or 8 bytes, each reversed. In layout 2, the first 16 branches have
+# sorted slots (they came from layout 1), and later ones are in the order in which they were added.
+#
+# A serialized bitmap is: 1, the number of keys, the tree (depth first, branches ascending by byte), then the table of
+# containers: one level with `slots` entries, each a 0, or a 1 with the kind and the numbers of a container. The table
+# grows by half (1, 2, 3, 4, 6, 9, ...), and its free slots are written, too.
+#
+# So the bytes depend on the order of insertion. A union keeps the containers of the left bitmap where they are, and
+# adds the keys that only the right one has in ascending order, as Java does.
+
 from __future__ import annotations
 
 import struct
@@ -109,25 +130,25 @@ def _serialize_tree(keys: Sequence[bytes], depth: int, places: Mapping[bytes, in
         return struct.pack("<bhB", _LEAF, 0, 0) + keys[0] + struct.pack("<q", places[keys[0]])
     low, high = min(keys), max(keys)
     branch = next(i for i in range(depth, 6) if low[i] != high[i])
-    arrivals = list(dict.fromkeys(key[branch] for key in keys))
-    kind, body = _serialize_body(arrivals)
-    head = struct.pack("<bhB", kind, len(arrivals), branch - depth) + low[depth:branch]
+    branches = list(dict.fromkeys(key[branch] for key in keys))
+    kind, body = _serialize_body(branches)
+    head = struct.pack("<bhB", kind, len(branches), branch - depth) + low[depth:branch]
     by_byte = groupby(sorted(keys, key=lambda key: key[branch]), key=lambda key: key[branch])  # stable: order stays
     return head + body + b"".join(_serialize_tree(list(own), branch + 1, places) for _, own in by_byte)
 
 
-def _serialize_body(arrivals: Sequence[int]) -> tuple[int, bytes]:
+def _serialize_body(branches: Sequence[int]) -> tuple[int, bytes]:
     """Return the kind of a node, and how it encodes the bytes of its branches."""
-    if len(arrivals) <= 4:
-        return 0, _reverse_words(bytes(sorted(arrivals)).ljust(4, b"\0"), 4)
-    if len(arrivals) <= 16:
-        return 1, _reverse_words(bytes(sorted(arrivals)).ljust(16, b"\0"), 8)
-    if len(arrivals) <= 48:
+    if len(branches) <= 4:
+        return 0, _reverse_words(bytes(sorted(branches)).ljust(4, b"\0"), 4)
+    if len(branches) <= 16:
+        return 1, _reverse_words(bytes(sorted(branches)).ljust(16, b"\0"), 8)
+    if len(branches) <= 48:
         slots = bytearray(b"\xff" * 256)
-        for slot, byte in enumerate([*sorted(arrivals[:16]), *arrivals[16:]]):
+        for slot, byte in enumerate([*sorted(branches[:16]), *branches[16:]]):
             slots[byte] = slot
         return 2, _reverse_words(bytes(slots), 8)
-    return 3, sum(1 << byte for byte in arrivals).to_bytes(32, "little")
+    return 3, sum(1 << byte for byte in branches).to_bytes(32, "little")
 
 
 def _reverse_words(data: bytes, width: int) -> bytes:

@@ -1,8 +1,9 @@
-"""How one column is aggregated: the function and its options.
+"""What the aggregate functions and the merge engines share: how a column is aggregated, and what a record does to it.
 
-Invariant: only the options of the column decide. Every spelling of a function means the same function.
+Invariant: only the options of the column decide. Every spelling of a function means the same function. An engine
+assigns one action to each record and column; a function needs no other knowledge of the engine.
 
-Source: `CoreOptions`, `FieldAggregatorFactory`.
+Source: `CoreOptions`, `FieldAggregatorFactory`, `FieldAggregator` and its callers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,19 @@ from paimon.domain.types.data_types import DataField
 LAST_VALUE = "last_value"
 LAST_NON_NULL_VALUE = "last_non_null_value"
 PRIMARY_KEY = "primary-key"
+
+SKIP = 0
+"""The record does not change the value."""
+ADD = 1
+"""`agg`: the record is newer than the value."""
+ADD_OLDER = 2
+"""`aggReversed`: the record is older than what its sequence group holds."""
+RETRACT = 3
+"""`retract`: the record takes its value back."""
+SET = 4
+"""The value of the record replaces the value; no function is called."""
+CLEAR = 5
+"""The value becomes null."""
 
 
 @frozen

@@ -3,6 +3,25 @@
 Invariant: the steps of a group are in merge order; groups are in any order. A group without a step has the value null.
 """
 
+# An engine decides what each record does to a column (`rule` has the actions), and hands all groups over at once: three
+# arrays with an entry for each record. Here, two keys with five records; the value of the column is at `rows`.
+#
+#     rows      0     3     1     2     4        values of the column: 5 7 1 9 2
+#     actions   ADD   ADD   SET   ADD   CLEAR
+#     groups    0     0     1     1     1        sum of group 0: 5 + 9
+#
+# Before a function sees them, three kinds of steps go away, so that most functions only know ADD, SET and RETRACT:
+#
+# 1. SKIP steps (`drop_skips`): the record does not change the value.
+# 2. Retracts, where the column ignores them; a function that cannot retract refuses them.
+# 3. The past (`drop_past`): what comes before the last SET or CLEAR of a group cannot matter, and the CLEAR itself
+#    leaves null, which is where each function starts. In group 1 nothing remains, so its value is null. A function that
+#    could have refused a value of the past gets it in a check of its own (`select_past`).
+#
+# Then a function reduces all groups with one call of numpy: `ufunc.at` applies the steps one after the other, so floats
+# are rounded as in Java, and groups need not be adjacent. Functions that pick a value compute its position instead, and
+# take it from the column. `plain` steps (only ADD, and SET for singletons) skip all of this.
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -12,9 +31,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paimon.domain.columns.buffers import from_stored_numbers, read_validity
-from paimon.domain.merge.aggregate.actions import CLEAR, RETRACT, SET, SKIP
-from paimon.domain.merge.ordering.group_maximum import find_first_places, find_last_places
-from paimon.domain.merge.ordering.merge_order import Mask, Rows, Scalar, argsort_words
+from paimon.domain.merge.aggregate.rule import CLEAR, RETRACT, SET, SKIP
+from paimon.domain.merge.ordering.group_positions import find_first_positions, find_last_positions
+from paimon.domain.merge.ordering.merge_order import Mask, Rows, Scalar, argsort_keys
 
 Actions = npt.NDArray[np.int8]
 Numbers = npt.NDArray[Any]
@@ -25,7 +44,7 @@ class Steps(NamedTuple):
 
     # the row number of each step; None: all rows in their order
     rows: Rows | None
-    # constants of `paimon.domain.merge.aggregate.actions`
+    # constants of `paimon.domain.merge.aggregate.rule`
     actions: Actions
     # the group id of each step
     groups: Rows
@@ -44,7 +63,7 @@ class Steps(NamedTuple):
         """Return the same steps, group after group."""
         if (self.groups[1:] >= self.groups[:-1]).all():
             return self if self.rows is not None else self._replace(rows=np.arange(len(self.groups)))
-        order = argsort_words([self.groups.view(np.uint64)], len(self.groups))
+        order = argsort_keys([self.groups.view(np.uint64)], len(self.groups))
         rows = order if self.rows is None else self.rows[order]
         return self._replace(rows=rows, actions=self.actions[order], groups=self.groups[order])
 
@@ -85,14 +104,14 @@ class Steps(NamedTuple):
         decisive = (self.actions == SET) | (self.actions == CLEAR)
         if not decisive.any():
             return self
-        last = find_last_places(self.groups, self.group_count, decisive)
+        last = find_last_positions(self.groups, self.group_count, decisive)
         return self.of((np.arange(len(self.groups)) >= last[self.groups]) & (self.actions != CLEAR))
 
     def select_past(self) -> Steps:
         """Return the steps that `drop_past` leaves out; each stretch up to a SET or CLEAR is a group of its own."""
         steps = self.to_contiguous()
         decisive = (steps.actions == SET) | (steps.actions == CLEAR)
-        last = find_last_places(steps.groups, steps.group_count, decisive)
+        last = find_last_positions(steps.groups, steps.group_count, decisive)
         begins = decisive.copy()
         begins[steps.starts] = True
         mask = (np.arange(len(steps.groups)) < last[steps.groups]) & (steps.actions != CLEAR)
@@ -103,7 +122,7 @@ class Steps(NamedTuple):
 
     def has_past(self) -> bool:
         """Return whether `drop_past` leaves out a step that changes the value."""
-        last = find_last_places(self.groups, self.group_count, (self.actions == SET) | (self.actions == CLEAR))
+        last = find_last_positions(self.groups, self.group_count, (self.actions == SET) | (self.actions == CLEAR))
         return bool(((np.arange(len(self.groups)) < last[self.groups]) & (self.actions != CLEAR)).any())
 
     def row_numbers_at(self, places: Rows) -> pa.Array:
@@ -117,11 +136,11 @@ class Steps(NamedTuple):
 
     def last(self, mask: Mask | None = None) -> Rows:
         """Return the position of the last step of each group, of those in the mask; -1 where there is none."""
-        return find_last_places(self.groups, self.group_count, mask)
+        return find_last_positions(self.groups, self.group_count, mask)
 
     def first(self, mask: Mask | None = None) -> Rows:
         """Return the position of the first step of each group, of those in the mask; -1 where there is none."""
-        return find_first_places(self.groups, self.group_count, mask)
+        return find_first_positions(self.groups, self.group_count, mask)
 
     @property
     def sets(self) -> Mask:

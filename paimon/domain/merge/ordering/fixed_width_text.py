@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Words = npt.NDArray[np.uint64]
+KeyWord = npt.NDArray[np.uint64]
 
 LONGEST_TEXT = 32
 """Bytes (after the common prefix) up to which text becomes words. Longer text is ranked by its distinct values."""
@@ -27,7 +27,7 @@ _BLOCK_WORDS = 16_384
 """The number of words that fit into the processor's cache while they are converted."""
 
 
-def pack_fixed_width_text(chunks: Sequence[pa.Array]) -> list[Words] | None:
+def pack_fixed_width_text(chunks: Sequence[pa.Array]) -> list[KeyWord] | None:
     """Return a text or bytes column as normalized keys in new arrays; an empty list if all values are equal.
 
     Returns None if values are null, empty, long, or of different lengths.
@@ -59,7 +59,7 @@ def _text(chunk: pa.Array) -> npt.NDArray[np.uint8] | None:
     return text.reshape(len(chunk), width)
 
 
-def _strided_word(text: npt.NDArray[np.uint8], at: int) -> Words:
+def _strided_word(text: npt.NDArray[np.uint8], at: int) -> KeyWord:
     """Return 8 bytes from `at` of each value as one big-endian number, not copied; shorter values are padded in front.
 
     Near the end, the last 8 bytes are returned. Some of them are compared twice, which changes no order.
@@ -70,11 +70,11 @@ def _strided_word(text: npt.NDArray[np.uint8], at: int) -> Words:
         padded[:, 8 - width :] = text
         return padded.view(">u8").ravel()
     start = min(at, width - 8)
-    view: Words = np.ndarray((rows,), dtype=">u8", buffer=text, offset=start, strides=(width,))
+    view: KeyWord = np.ndarray((rows,), dtype=">u8", buffer=text, offset=start, strides=(width,))
     return view
 
 
-def _find_varying_bits(words: Sequence[Words]) -> int:
+def _find_varying_bits(words: Sequence[KeyWord]) -> int:
     """Return the bits in which the words are not all equal."""
     some = every = int(words[0][0])
     for part in words:
@@ -83,7 +83,7 @@ def _find_varying_bits(words: Sequence[Words]) -> int:
     return some ^ every
 
 
-def _numbers(words: Sequence[Words]) -> Words:
+def _numbers(words: Sequence[KeyWord]) -> KeyWord:
     """Return the number that eight characters spell, where all that vary are digits; otherwise the words themselves.
 
     Numbers of ids and dates are so dense that keys need fewer words, or no sorting at all.
@@ -102,7 +102,7 @@ def _numbers(words: Sequence[Words]) -> Words:
     return spelled
 
 
-def _spell(block: Words, same: int) -> bool:
+def _spell(block: KeyWord, same: int) -> bool:
     """Replace characters by the number that their digits spell; the bits of `same` are ignored."""
     block ^= np.uint64(_ZEROS)  # of digits their values remain
     block &= np.uint64(~same % _WRAP)
@@ -115,7 +115,7 @@ def _spell(block: Words, same: int) -> bool:
     return True
 
 
-def _join_pairs(block: Words, bits: int, base: int, mask: int) -> None:
+def _join_pairs(block: KeyWord, bits: int, base: int, mask: int) -> None:
     """Join numbers of `bits` bits in pairs: the first one times `base`, plus the second one."""
     first = block >> np.uint64(bits)
     first &= np.uint64(mask)

@@ -1,10 +1,31 @@
 """Order the rows of a merge as the merge functions see them, and cut them into groups of one key.
 
-Invariant: rows ascend by key, then user sequence, then sequence number, then retracts before adds, then arrival. Where
+Invariant: rows ascend by key, then user sequence, then sequence number, then retracts before adds, then position. Where
 `retracts_first`, the row kind precedes the sequence number. Equals `paimon.domain.merge.merge_reference`.
 
 Source: `SortMergeReader`, `UserDefinedSeqComparator`.
 """
+
+# Records reach a merge from several sorted runs. Their order decides which one wins, and it has four parts:
+#
+#     key   user sequence   sequence number   row kind
+#      1         20                7             +I
+#      1         10                9             +U       written later, but its sequence field is smaller: it loses
+#      2         10                8             -D
+#      2         10                8             +U       both halves of an update in one commit: retracts come first
+#
+# 1. All parts become normalized keys (`normalized_keys`), and one stable sort orders all rows of the table. Rows that
+#    are equal in all parts keep their order. With `row-kind-flag` (`retracts_first`), the row kind comes
+#    before the sequence number.
+# 2. A group begins where the key changes (`mark_key_starts`). `Groups` holds row numbers, not rows: nothing is moved
+#    before an engine takes what it needs. Above, `order` is 1 0 2 3, and `starts` is 0 2.
+# 3. A user sequence with a NaN has no order: in Java, a NaN compares equal to everything, and the result depends on
+#    which runs meet first in its loser tree. `order_groups_with_nans` repeats that for the groups that have one.
+# 4. Groups then lose the records that an engine does not see (`restrict_groups`): a lookup merge sees those of level 0
+#    and of the smallest higher level, `ignore-delete` sees no retracts.
+#
+# Often the sort is not needed. Where files follow each other by age, and keys are dense, `key_groups` numbers the keys
+# and leaves rows where they are, and `newest_rows` only marks the last row of each key.
 
 from __future__ import annotations
 
@@ -17,7 +38,7 @@ import pyarrow as pa
 
 from paimon.domain.columns.java_float_order import mask_nan_rows, order_groups_with_nans, unify_zeros
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.normalized_keys import Part, Words, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.merge.ordering.normalized_keys import KeyPart, KeyWord, combine_chunks, pack_keys, to_key_parts
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 
@@ -86,34 +107,34 @@ def group_rows_by_key(table: pa.Table, spec: MergeSpec) -> Groups:
 
     The table has the key columns, the sequence fields, and the system columns that `merge` describes.
     """
-    keys = [part for column in combine_chunks([table[n] for n in spec.key_names]) for part in to_key_parts(column)]
-    words = pack_keys(keys)
-    order = argsort_words(pack_keys([*keys, *_age_parts(table, spec, words)]), table.num_rows)
-    starts = _starts(words, order)
+    parts = [part for column in combine_chunks([table[n] for n in spec.key_names]) for part in to_key_parts(column)]
+    keys = pack_keys(parts)
+    order = argsort_keys(pack_keys([*parts, *_age_parts(table, spec, keys)]), table.num_rows)
+    starts = np.flatnonzero(mark_key_starts(keys, order))
     nans = _mask_nans(table, spec)
     if nans is not None:
         order = order_groups_with_nans(order, starts, nans, table, spec.sequence_order)
     return Groups(order, starts, np.diff(np.append(starts, len(order))) == 1)
 
 
-def argsort_words(words: list[Words], rows: int) -> Rows:
-    """Return the stable order of rows by their words."""
-    if not words:
+def argsort_keys(keys: list[KeyWord], rows: int) -> Rows:
+    """Return the stable order of rows by their normalized keys."""
+    if not keys:
         return np.arange(rows, dtype=np.int64)
-    if len(words) > 1:
-        return np.lexsort(words[::-1])
+    if len(keys) > 1:
+        return np.lexsort(keys[::-1])
     width = max(rows - 1, 1).bit_length()
-    if int(words[0].max()) >> (64 - width):
-        return np.argsort(words[0], kind="stable")
+    if int(keys[0].max()) >> (64 - width):
+        return np.argsort(keys[0], kind="stable")
     # key and row number in one word: sorting plain numbers moves half the memory that an argsort does
-    tagged = (words[0] << np.uint64(width)) | np.arange(rows, dtype=np.uint64)
+    tagged = (keys[0] << np.uint64(width)) | np.arange(rows, dtype=np.uint64)
     tagged.sort(kind="stable")
     return (tagged & np.uint64((1 << width) - 1)).view(np.int64)
 
 
-def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[Words]) -> list[Part]:
+def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[KeyWord]) -> list[KeyPart]:
     """Return the parts of the sort key that follow the key columns."""
-    parts: list[Part] = []
+    parts: list[KeyPart] = []
     for name, column in zip(
         spec.sequence_fields, combine_chunks([table[n] for n in spec.sequence_fields]), strict=True
     ):
@@ -129,8 +150,8 @@ def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[Words]) -> list[
     return parts
 
 
-def _drop_retracts(table: pa.Table) -> Part:
-    return Part((~mask_retracts(table)).astype(np.uint64), 1)
+def _drop_retracts(table: pa.Table) -> KeyPart:
+    return KeyPart((~mask_retracts(table)).astype(np.uint64), 1)
 
 
 def _mask_nans(table: pa.Table, spec: MergeSpec) -> Mask | None:
@@ -139,7 +160,7 @@ def _mask_nans(table: pa.Table, spec: MergeSpec) -> Mask | None:
     return mask_nan_rows(combine_chunks([table[n] for n in names]), table.num_rows)
 
 
-def is_ordered_by_age(table: pa.Table, keys: Sequence[Words]) -> bool:
+def is_ordered_by_age(table: pa.Table, keys: Sequence[KeyWord]) -> bool:
     """Return whether of two rows with the same key the later one is certainly newer.
 
     That is so if sequence numbers ascend, or if they ascend from each stretch of ascending keys to the next, as where
@@ -155,7 +176,7 @@ def is_ordered_by_age(table: pa.Table, keys: Sequence[Words]) -> bool:
     return bool((lowest[1:] > highest[:-1]).all())
 
 
-def _mask_ascents(keys: Sequence[Words], rows: int) -> Mask:
+def _mask_ascents(keys: Sequence[KeyWord], rows: int) -> Mask:
     """Mark the rows with a larger key than the row before, from the second row on."""
     larger = np.zeros(rows - 1, dtype=np.bool_)
     for word in reversed(keys):
@@ -180,15 +201,21 @@ def mask_retracts(table: pa.Table) -> Mask:
     return mask
 
 
-def _starts(words: list[Words], order: Rows) -> Rows:
-    if len(order) == 0:
-        return np.empty(0, dtype=np.int64)
-    change = np.zeros(len(order), dtype=np.bool_)
-    change[0] = True
-    for word in words:
+def mark_key_starts(keys: Sequence[KeyWord], order: Rows) -> Mask:
+    """Mark the positions of an order by key at which another key begins."""
+    is_start = np.zeros(len(order), dtype=np.bool_)
+    is_start[:1] = True
+    for word in keys:
         ordered = word[order]
-        change[1:] |= ordered[1:] != ordered[:-1]
-    return np.flatnonzero(change)
+        is_start[1:] |= ordered[1:] != ordered[:-1]
+    return is_start
+
+
+def number_keys_in_order(order: Rows, is_start: Mask) -> Rows:
+    """Return the number of each row's key, from 0 on, for rows ordered by key."""
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(is_start) - 1
+    return numbers
 
 
 def restrict_groups(groups: Groups, keep: Mask) -> Groups:

@@ -13,27 +13,26 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.merge.ordering.merge_order import Mask, Rows, argsort_words
-from paimon.domain.merge.ordering.normalized_keys import Words
-from paimon.domain.merge.ordering.packed_integers import pack_key_columns
+from paimon.domain.merge.ordering.merge_order import Mask, Rows, argsort_keys, mark_key_starts
+from paimon.domain.merge.ordering.normalized_keys import KeyWord, pack_key_columns
 
 SLOTS_PER_ROW = 8
 """How many slots a row may cost before sorting is cheaper."""
 
 
-def mask_newest_rows(keys: Sequence[pa.ChunkedArray | pa.Array]) -> Mask:
+def mask_newest_rows(columns: Sequence[pa.ChunkedArray | pa.Array]) -> Mask:
     """Mark the last row of each key, given the key columns; chunks with strictly ascending keys are faster."""
-    words = pack_key_columns(keys)
-    rows = len(keys[0])
-    if not words:
+    keys = pack_key_columns(columns)
+    rows = len(columns[0])
+    if not keys:
         mask = np.zeros(rows, dtype=np.bool_)
         mask[-1:] = True
         return mask
-    highest = int(words[0].max())
-    if len(words) > 1 or highest >= SLOTS_PER_ROW * rows:
-        return _mask_last_in_order(words, rows)
-    slots = words[0].view(np.int64)
-    sizes = [len(chunk) for chunk in keys[0].chunks] if isinstance(keys[0], pa.ChunkedArray) else [rows]
+    highest = int(keys[0].max())
+    if len(keys) > 1 or highest >= SLOTS_PER_ROW * rows:
+        return _mask_last_in_order(keys, rows)
+    slots = keys[0].view(np.int64)
+    sizes = [len(chunk) for chunk in columns[0].chunks] if isinstance(columns[0], pa.ChunkedArray) else [rows]
     pieces = np.split(slots, np.cumsum(sizes)[:-1])
     if all((piece[1:] > piece[:-1]).all() for piece in pieces):
         return _mask_unseen_later(pieces, highest + 1)
@@ -58,13 +57,8 @@ def _mask_last_in_slot(slots: Rows, count: int) -> Mask:
     return mask
 
 
-def _mask_last_in_order(words: Sequence[Words], rows: int) -> Mask:
-    order = argsort_words(list(words), rows)
-    change = np.zeros(rows, dtype=np.bool_)
-    change[-1:] = True
-    for word in words:
-        ordered = word[order]
-        change[:-1] |= ordered[1:] != ordered[:-1]
-    mask = np.zeros(rows, dtype=np.bool_)
-    mask[order] = change
+def _mask_last_in_order(keys: list[KeyWord], rows: int) -> Mask:
+    order = argsort_keys(keys, rows)
+    mask = np.empty(rows, dtype=np.bool_)
+    mask[order] = np.append(mark_key_starts(keys, order)[1:], True)
     return mask

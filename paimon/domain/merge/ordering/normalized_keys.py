@@ -5,9 +5,28 @@ and bytes by unsigned bytes, floats in the total order. Equal words mean equal v
 `paimon.domain.lsm.keys`.
 """
 
+# A normalized key is a list of 64-bit words, each an array with one number a row. Rows sort by the first word, then by
+# the second one. Few words make a fast sort, and a single word with small numbers needs none: its numbers are slots of
+# an array. So each column is reduced to as few bits as the values at hand need.
+#
+#     columns      id INT        day DATE          name STRING
+#     values       1003, 1001    19723, 19724      "ab7", "ab9"
+#     integers     1003, 1001    19723, 19724      "7", "9" as bytes (the common prefix says nothing)
+#     ranges       2, 0          0, 1              0, 2
+#     bits         2             1                 2
+#     word         10 0 00       00 1 10           one word of 5 bits for the whole key
+#
+# 1. `_numbers` turns a column into integers that sort as its values do: floats by their bits in Java's total order, a
+#    wide decimal as two integers, text as big-endian words of 8 bytes; text of equal length, and of digits, is cheaper
+#    (`fixed_width_text`). Long or other values become ranks among their distinct values.
+# 2. `_narrow_range` subtracts the smallest one. Null needs one bit in front. Descending columns count from the largest.
+# 3. `pack_keys` puts parts next to each other until a word is full. A column with equal values needs no bit.
+#
+# The words depend on the values of the table at hand: they compare rows of one table, and never rows of two tables.
+
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,26 +34,29 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns.buffers import combine_column, read_validity, to_stored_numbers
+from paimon.domain.columns.buffers import Numbers, combine_column, read_validity, to_stored_numbers
 from paimon.domain.columns.java_float_order import to_float_ordinals
 from paimon.domain.merge.ordering.fixed_width_text import LONGEST_TEXT, pack_fixed_width_text
 from paimon.domain.types.arrow_arrays import to_numpy
 
-Words = npt.NDArray[np.uint64]
+KeyWord = npt.NDArray[np.uint64]
+"""64 bits of the normalized key of each row."""
 Integers = npt.NDArray[np.integer[Any]]
 _WRAP = 1 << 64
+_BLOCK_ROWS = 1 << 16
+"""The rows that are packed together, so that their numbers stay in the processor's cache."""
 
 
-class Part(NamedTuple):
+class KeyPart(NamedTuple):
     """Some bits of the sort key of each row: values below `1 << bits`."""
 
-    values: Words
+    values: KeyWord
     bits: int
 
 
-def pack_keys(parts: Iterable[Part]) -> list[Words]:
+def pack_keys(parts: Iterable[KeyPart]) -> list[KeyWord]:
     """Pack parts into as few words as hold them, most significant first; no word where all rows are equal."""
-    words: list[Words] = []
+    words: list[KeyWord] = []
     used = 64
     for values, bits in parts:
         if bits == 0:
@@ -48,23 +70,23 @@ def pack_keys(parts: Iterable[Part]) -> list[Words]:
     return words
 
 
-def to_key_parts(column: pa.Array, descending: bool = False) -> list[Part]:
+def to_key_parts(column: pa.Array, descending: bool = False) -> list[KeyPart]:
     """Return the parts of one column, most significant first; nulls are first also where `descending`."""
     if len(column) == 0 or column.null_count == len(column):
         return []
     valid = read_validity(column) if column.null_count else None
     parts = [_narrow_range(numbers, valid, descending) for numbers in _numbers(column)]
     if valid is not None:
-        parts.insert(0, Part(valid.astype(np.uint64), 1))
+        parts.insert(0, KeyPart(valid.astype(np.uint64), 1))
     return parts
 
 
-def to_key_parts_by_chunk(column: pa.ChunkedArray | pa.Array) -> list[Part]:
+def to_key_parts_by_chunk(column: pa.ChunkedArray | pa.Array) -> list[KeyPart]:
     """Return the parts of one column as `to_key_parts` does; chunks of fixed-width text are not combined first."""
     if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 and _is_text(column.type):
-        even = pack_fixed_width_text(column.chunks)
-        if even is not None:
-            return [_narrow_range(words, None, False) for words in even]
+        fixed = pack_fixed_width_text(column.chunks)
+        if fixed is not None:
+            return [_narrow_range(word, None, False) for word in fixed]
     return to_key_parts(_whole(column))
 
 
@@ -72,7 +94,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
-def _narrow_range(numbers: Integers, valid: npt.NDArray[np.bool_] | None, descending: bool) -> Part:
+def _narrow_range(numbers: Integers, valid: npt.NDArray[np.bool_] | None, descending: bool) -> KeyPart:
     """Return the distance from the smallest (or largest) valid value, in as few bits as it needs."""
     present = numbers if valid is None else _fill_nulls(numbers, valid)
     low, high = int(present.min()), int(present.max())
@@ -80,7 +102,7 @@ def _narrow_range(numbers: Integers, valid: npt.NDArray[np.bool_] | None, descen
     values = np.uint64(high % _WRAP) - words if descending else words - np.uint64(low % _WRAP)
     if valid is not None:
         values = values & (-valid.astype(np.int64)).view(np.uint64)
-    return Part(values, (high - low).bit_length())
+    return KeyPart(values, (high - low).bit_length())
 
 
 def _fill_nulls(numbers: Integers, valid: npt.NDArray[np.bool_]) -> Integers:
@@ -124,14 +146,14 @@ def _ranks(column: pa.Array) -> Integers:
     order = to_numpy(pc.sort_indices(encoded.dictionary))
     ranks = np.empty(len(order), dtype=np.uint64)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
-    codes: Words = ranks[to_numpy(encoded.indices.fill_null(0))]
+    codes: KeyWord = ranks[to_numpy(encoded.indices.fill_null(0))]
     return codes
 
 
 def _text_numbers(column: pa.Array) -> list[Integers]:
-    even = pack_fixed_width_text([column])
-    if even is not None:
-        return list(even)
+    fixed = pack_fixed_width_text([column])
+    if fixed is not None:
+        return list(fixed)
     offsets = np.frombuffer(column.buffers()[1], dtype="<i4", count=len(column) + 1, offset=4 * column.offset)
     data = column.buffers()[2]
     if data is None or offsets[0] == offsets[-1]:
@@ -162,7 +184,9 @@ def _common_prefix(column: pa.Array) -> int:
     return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
 
 
-def _gathered_word(text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> Words:
+def _gathered_word(
+    text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]
+) -> KeyWord:
     """Return up to 8 bytes from each start as one big-endian number, with zeros after the end of the value."""
     padded = np.concatenate([text, np.zeros(8, dtype=np.uint8)])
     windows: npt.NDArray[np.uint64] = np.ndarray(shape=(len(padded) - 7,), dtype=">u8", buffer=padded, strides=(1,))
@@ -179,3 +203,48 @@ def combine_chunks(columns: Sequence[pa.ChunkedArray | pa.Array]) -> list[pa.Arr
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return combine_column(column) if isinstance(column, pa.ChunkedArray) else column
+
+
+def pack_key_columns(columns: Sequence[pa.ChunkedArray | pa.Array]) -> list[KeyWord]:
+    """Pack key columns of the same length into as few words as hold them, most significant first.
+
+    Equals `pack_keys` over `to_key_parts`. Integer columns without nulls are packed block by block.
+    """
+    if all(_is_whole_number(column) for column in columns):
+        blocks = [list(_split_blocks(column)) for column in columns]
+        if len({tuple(map(len, numbers)) for numbers in blocks}) == 1:
+            bounds = [_find_range(numbers) for numbers in blocks]
+            bits = [(high - low).bit_length() for low, high in bounds]
+            if 0 < sum(bits) <= 64:
+                return [_pack_blocks(blocks, [low for low, _ in bounds], bits)]
+    return pack_keys(part for column in columns for part in to_key_parts_by_chunk(column))
+
+
+def _is_whole_number(column: pa.ChunkedArray | pa.Array) -> bool:
+    kind = column.type
+    is_number = pa.types.is_signed_integer(kind) or pa.types.is_temporal(kind)
+    return bool(is_number and kind.bit_width <= 64 and column.null_count == 0 and len(column))
+
+
+def _split_blocks(column: pa.ChunkedArray | pa.Array) -> Iterator[Numbers]:
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        numbers = to_stored_numbers(chunk)
+        for start in range(0, len(numbers), _BLOCK_ROWS):
+            yield numbers[start : start + _BLOCK_ROWS]
+
+
+def _find_range(blocks: Sequence[Numbers]) -> tuple[int, int]:
+    return min(int(block.min()) for block in blocks), max(int(block.max()) for block in blocks)
+
+
+def _pack_blocks(columns: Sequence[Sequence[Numbers]], lows: Sequence[int], bits: Sequence[int]) -> KeyWord:
+    packed = np.zeros(sum(map(len, columns[0])), dtype=np.uint64)
+    start = 0
+    for blocks in zip(*columns, strict=True):
+        words = packed[start : start + len(blocks[0])]
+        start += len(words)
+        for numbers, low, width in zip(blocks, lows, bits, strict=True):
+            wide = numbers.astype(np.int64, copy=False).view(np.uint64)  # differences are exact modulo 2 to the 64
+            words <<= np.uint64(width % 64)  # nothing stands left of 64 bits
+            words |= wide - np.uint64(low % _WRAP)
+    return packed

@@ -1,38 +1,40 @@
-"""Number the keys of rows that are in order of age already, so that they need not be sorted.
+"""Number the keys of rows. Rows that are in order of age already are grouped so, without being sorted.
 
-If keys are dense enough to be slots of an array, nothing is sorted at all.
-
-Invariant: key numbers ascend as keys do. Of two rows with the same key, the later one is newer. For rows in any order,
-`paimon.domain.merge.ordering.merge_order` gives the same groups.
+Invariant: key numbers ascend as keys do. `group_rows_by_age` returns the groups of `group_rows_by_key` (`merge_order`).
+`number_keys` is for the key index of cross-partition tables: null equals null, all NaN are equal, and -0.0 does not
+equal 0.0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paimon.domain.columns.java_float_order import unify_nans
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.group_maximum import find_first_places, find_last_places
+from paimon.domain.merge.ordering.group_positions import find_first_positions, find_last_positions
 from paimon.domain.merge.ordering.merge_order import (
     Groups,
     Mask,
     Rows,
     Scalar,
-    argsort_words,
+    argsort_keys,
     is_ordered_by_age,
+    mark_key_starts,
     mask_retracts,
+    number_keys_in_order,
 )
 from paimon.domain.merge.ordering.newest_rows import SLOTS_PER_ROW
-from paimon.domain.merge.ordering.normalized_keys import Words
-from paimon.domain.merge.ordering.packed_integers import pack_key_columns
+from paimon.domain.merge.ordering.normalized_keys import KeyWord, pack_key_columns, pack_keys, to_key_parts
 from paimon.domain.types.system_columns import LEVEL
 
 
-class Arrival(NamedTuple):
-    """The key number of each row, and the last row of each key."""
+class GroupsByAge(NamedTuple):
+    """Rows in order of age, not moved: the key number of each row, and the last row of each key."""
 
     numbers: Rows
     last: Rows
@@ -56,7 +58,7 @@ class Arrival(NamedTuple):
     @property
     def first(self) -> Rows:
         """The first row of each key."""
-        return find_first_places(self.numbers, self.key_count)
+        return find_first_positions(self.numbers, self.key_count)
 
     @property
     def singleton_positions(self) -> Rows:
@@ -78,17 +80,17 @@ class Arrival(NamedTuple):
 
     def to_key_order(self) -> Groups:
         """Return the same records ordered by key."""
-        order = argsort_words([self.numbers.view(np.uint64)], len(self.numbers))
+        order = argsort_keys([self.numbers.view(np.uint64)], len(self.numbers))
         sizes = np.bincount(self.numbers, minlength=self.key_count)
         return Groups(order, np.cumsum(sizes) - sizes, self.singletons)
 
 
-Grouping = Groups | Arrival
+Grouping = Groups | GroupsByAge
 """The records by key: ordered by key, or in order of age."""
 
 
-def number_keys_by_arrival(table: pa.Table, spec: MergeSpec) -> Arrival | None:
-    """Assign numbers to the keys of a table without sorting its rows.
+def group_rows_by_age(table: pa.Table, spec: MergeSpec) -> GroupsByAge | None:
+    """Group the rows of a table by key without sorting them.
 
     Returns None if the rows are not in order of age already, or if the engine does not see some of them.
     """
@@ -96,29 +98,38 @@ def number_keys_by_arrival(table: pa.Table, spec: MergeSpec) -> Arrival | None:
         return None
     if (spec.ignore_delete or spec.retracts_first) and mask_retracts(table).any():
         return None
-    words = pack_key_columns([table[n] for n in spec.key_names])
-    if not is_ordered_by_age(table, words):
+    keys = pack_key_columns([table[n] for n in spec.key_names])
+    if not is_ordered_by_age(table, keys):
         return None
-    numbers, count = _numbers(words, table.num_rows)
-    return Arrival(numbers, find_last_places(numbers, count))
+    numbers, count = _number_keys(keys, table.num_rows)
+    return GroupsByAge(numbers, find_last_positions(numbers, count))
 
 
-def _numbers(words: list[Words], rows: int) -> tuple[Rows, int]:
+def _number_keys(keys: list[KeyWord], rows: int) -> tuple[Rows, int]:
     """Return the number of each row's key, and the number of keys."""
-    if len(words) == 1 and int(words[0].max()) < SLOTS_PER_ROW * rows:
-        slots = words[0].view(np.int64)
+    if len(keys) == 1 and int(keys[0].max()) < SLOTS_PER_ROW * rows:
+        slots = keys[0].view(np.int64)
         taken = np.zeros(int(slots.max()) + 1, dtype=np.int64)
         taken[slots] = 1
         ends = np.cumsum(taken, out=taken)
         numbers = ends[slots]
         numbers -= 1
         return numbers, int(ends[-1])
-    order = argsort_words(words, rows)
-    change = np.zeros(rows, dtype=np.bool_)
-    for word in words:
-        own = word[order]
-        change[1:] |= own[1:] != own[:-1]
-    steps = np.cumsum(change)
-    numbers = np.empty(rows, dtype=np.int64)
-    numbers[order] = steps
-    return numbers, int(steps[-1]) + 1
+    order = argsort_keys(keys, rows)
+    is_start = mark_key_starts(keys, order)
+    return number_keys_in_order(order, is_start), int(np.count_nonzero(is_start))
+
+
+class KeyNumbers(NamedTuple):
+    """The number of the key of each row, from 0 on without gaps, and the first row of each key."""
+
+    numbers: Rows
+    first_rows: Rows
+
+
+def number_keys(columns: Sequence[pa.Array]) -> KeyNumbers:
+    """Assign numbers to the distinct keys in ascending key order; the key columns have no chunks."""
+    keys = pack_keys([part for column in columns for part in to_key_parts(unify_nans(column))])
+    order = argsort_keys(keys, len(columns[0]))
+    is_start = mark_key_starts(keys, order)
+    return KeyNumbers(number_keys_in_order(order, is_start), order[is_start])

@@ -1,26 +1,40 @@
-"""Unions of serialized sketches; needs the package `datasketches`.
+"""rbm32, rbm64, hll_sketch and theta_sketch, value by value: unions of serialized sets.
 
-HLL sketches that still list their coupons are united here, because their bytes show the order of a Java hash table. All
-others are united by the library.
+Sketches need the package `datasketches`. HLL sketches that still list their coupons are united here, because their
+bytes show the order of a Java hash table. All others are united by the library.
 
-Source: `HllSketchUtil`, `ThetaSketchUtil`, `CouponList`, `CouponHashSet`.
+Invariant: nulls are skipped. A single value is returned unchanged. Bitmaps of 32 bits are written in the portable form
+with run containers.
+
+Source: `FieldRoaringBitmap32Agg`, `FieldRoaringBitmap64Agg`, `FieldHllSketchAgg`, `FieldThetaSketchAgg`,
+`HllSketchUtil`, `ThetaSketchUtil`, `CouponList`, `CouponHashSet`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
+from typing import Any
 
+from pyroaring import BitMap
+
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
+from paimon.domain.merge.aggregate import roaring64
+from paimon.domain.merge.aggregate.foldings import Folding
+from paimon.domain.merge.aggregate.rule import Aggregate
 
+# A small HLL sketch is a list of up to 7 coupons (hashes with 26 bits of address and 6 of value), then a hash table
+# with 32 slots, which doubles when it is more than three quarters full. Beyond 512 slots it becomes an array of
+# registers, which the library unites. The bytes of a hash table show the order of insertion, so Java's insertions are
+# repeated here.
 _LOG_SIZE = 12
 _LOG_SMALLEST_TABLE = 5
 _LIST_COUPONS = 8
 _COMPACT = 8
 _LIST, _SET = 0, 1
 _ONE = struct.pack("<f", 1.0)
-
 Slots = list[int]
 """Coupons: a list of up to 7 coupons, or a hash table whose free slots hold 0."""
 
@@ -88,7 +102,7 @@ def _add_coupons(slots: Slots, coupons: Iterable[int]) -> Slots | None:
             if len(slots) == _LIST_COUPONS:
                 slots = _build_table(_LOG_SMALLEST_TABLE, slots)
             continue
-        _put(slots, coupon)
+        _put_coupon(slots, coupon)
         if 4 * sum(map(bool, slots)) > 3 * len(slots):
             log_table = len(slots).bit_length()
             if log_table > _LOG_SIZE - 3:
@@ -100,11 +114,11 @@ def _add_coupons(slots: Slots, coupons: Iterable[int]) -> Slots | None:
 def _build_table(log_table: int, coupons: Iterable[int]) -> Slots:
     slots = [0] * (1 << log_table)
     for coupon in filter(None, coupons):
-        _put(slots, coupon)
+        _put_coupon(slots, coupon)
     return slots
 
 
-def _put(slots: Slots, coupon: int) -> None:
+def _put_coupon(slots: Slots, coupon: int) -> None:
     mask = len(slots) - 1
     stride = ((coupon & 0x3FFFFFF) >> mask.bit_length()) | 1
     at = coupon & mask
@@ -120,3 +134,37 @@ def _serialize_coupons(slots: Slots) -> bytes:
         return bytes([2, 1, 7, _LOG_SIZE, 3, _COMPACT, len(coupons), _LIST]) + packed
     head = bytes([3, 1, 7, _LOG_SIZE, len(slots).bit_length() - 1, _COMPACT, 0, _SET])
     return head + struct.pack("<I", len(coupons)) + packed
+
+
+# RecursionError is a RuntimeError, and so is what the sketches' library raises.
+_DAMAGES = (ValueError, RuntimeError, IndexError, KeyError, MemoryError, OverflowError, struct.error)
+
+
+def _make_union_folding(unite: Callable[[bytes, bytes], bytes]) -> Folding:
+    def _add(state: Any, value: Any, aggregate: Aggregate) -> Any:
+        """Unite a set with the state."""
+        if state is None or value is None:
+            return value if state is None else state
+        try:
+            return unite(state, value)
+        except _DAMAGES as error:
+            name = aggregate.column.name
+            raise InvalidRequest(
+                f"Column {name!r} holds bytes that aggregate function {aggregate.function!r} cannot read: {error}",
+                subject=name,
+                hint="write serialized values of this kind, or set another 'fields.<column>.aggregate-function'",
+            ) from error
+
+    return Folding(_add, add_older=_add)
+
+
+def _unite_32_bit_bitmaps(a: bytes, b: bytes) -> bytes:
+    both = BitMap.deserialize(a) | BitMap.deserialize(b)
+    both.run_optimize()
+    return bytes(both.serialize())
+
+
+RBM32 = _make_union_folding(_unite_32_bit_bitmaps)
+RBM64 = _make_union_folding(roaring64.union)
+HLL_SKETCH = _make_union_folding(hll_union)
+THETA_SKETCH = _make_union_folding(theta_union)

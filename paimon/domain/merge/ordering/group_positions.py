@@ -1,6 +1,6 @@
 """Find the first, the last or the largest row of each group, without sorting.
 
-Invariant: rows compare by their words from left to right. Of equally large rows, the last one is found.
+Invariant: rows compare by their normalized keys. Of equally large rows, the last one is found.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from paimon.domain.merge.ordering.merge_order import Mask, Rows
-from paimon.domain.merge.ordering.normalized_keys import Words
+from paimon.domain.merge.ordering.normalized_keys import KeyWord
 
 
-def find_last_places(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+def find_last_positions(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
     """Find the last position of each group; -1 for a group without a position in the mask."""
     places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
     found = np.full(group_count, -1, dtype=np.int64)
@@ -21,7 +21,7 @@ def find_last_places(groups: Rows, group_count: int, mask: Mask | None = None) -
     return found
 
 
-def find_first_places(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+def find_first_positions(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
     """Find the first position of each group; -1 for a group without a position in the mask."""
     places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
     found = np.full(group_count, -1, dtype=np.int64)
@@ -29,15 +29,15 @@ def find_first_places(groups: Rows, group_count: int, mask: Mask | None = None) 
     return found
 
 
-def find_largest_places(words: Iterable[Words], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+def find_largest_positions(keys: Iterable[KeyWord], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
     """Find the position of each group with the largest normalized key, the last one of equals.
 
-    `words` starts with the most significant array. A group without a position in the mask gets -1.
+    `keys` starts with the most significant word. A group without a position in the mask gets -1.
     """
-    for word in words:
+    for word in keys:
         own = word if mask is None else word & (-mask.astype(np.int64)).view(np.uint64)
         largest = np.zeros(group_count, dtype=np.uint64)
         np.maximum.at(largest, groups, own)
         equal = own == largest[groups]
         mask = equal if mask is None else mask & equal
-    return find_last_places(groups, group_count, mask)
+    return find_last_positions(groups, group_count, mask)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import struct
 
 SEED = 42
+
+
 _MASK = 0xFFFFFFFF
 
 

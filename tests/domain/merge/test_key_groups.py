@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.arrival_order import number_keys_by_arrival
-from paimon.domain.merge.ordering.group_maximum import find_first_places, find_largest_places, find_last_places
+from paimon.domain.merge.ordering.group_positions import (
+    find_first_positions,
+    find_largest_positions,
+    find_last_positions,
+)
+from paimon.domain.merge.ordering.key_groups import group_rows_by_age
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.types import data_types as dt
@@ -95,7 +99,7 @@ def spec_of(keys: list[tuple[DataField, Any]], engine: str) -> MergeSpec:
 def test_numbers_of_keys_are_those_of_their_groups(keys: list[tuple[DataField, Any]], data: st.DataObject) -> None:
     table = data.draw(files(keys))
     spec = spec_of(keys, "deduplicate")
-    numbered = number_keys_by_arrival(table, spec)
+    numbered = group_rows_by_age(table, spec)
     assert numbered is not None
     expected = group_rows_by_key(table, spec)
     for found in (numbered, numbered.to_key_order()):
@@ -119,9 +123,9 @@ def test_rows_in_any_order_merge_as_rows_in_order_of_age(engine: str, data: st.D
 def test_rows_that_are_not_in_order_of_age_are_detected() -> None:
     spec = MergeSpec((DataField(0, "k", dt.IntType(nullable=False)),))
     table = pa.table({"k": pa.array([1, 2, 1, 3], pa.int32()), "_SEQUENCE_NUMBER": [7, 1, 2, 9]})
-    assert number_keys_by_arrival(table, spec) is None  # sequence numbers of the two files overlap
+    assert group_rows_by_age(table, spec) is None  # sequence numbers of the two files overlap
     newer = table.set_column(1, "_SEQUENCE_NUMBER", pa.array([7, 1, 8, 9]))
-    assert number_keys_by_arrival(newer, spec) is not None
+    assert group_rows_by_age(newer, spec) is not None
 
 
 @settings(max_examples=60)
@@ -131,7 +135,7 @@ def test_places_are_those_that_a_loop_finds(rows: list[tuple[int, int, int, bool
     words = [np.array([r[i] for r in rows], np.uint64) for i in (1, 2)]
     for mask in (None, np.array([r[3] for r in rows], np.bool_)):
         of_group = [[i for i, r in enumerate(rows) if r[0] == g and (mask is None or r[3])] for g in range(5)]
-        assert find_first_places(groups, 5, mask).tolist() == [min(own, default=-1) for own in of_group]
-        assert find_last_places(groups, 5, mask).tolist() == [max(own, default=-1) for own in of_group]
+        assert find_first_positions(groups, 5, mask).tolist() == [min(own, default=-1) for own in of_group]
+        assert find_last_positions(groups, 5, mask).tolist() == [max(own, default=-1) for own in of_group]
         largest = [max(own, key=lambda i: (rows[i][1:3], i), default=-1) for own in of_group]
-        assert find_largest_places(words, groups, 5, mask).tolist() == largest
+        assert find_largest_positions(words, groups, 5, mask).tolist() == largest

@@ -1,4 +1,4 @@
-"""Evaluate bound predicates on one row: the reference for `evaluate_columnar`.
+"""Evaluate bound predicates on one row; `evaluate_columnar` does the same for many rows.
 
 Invariant: The result follows SQL's three-valued logic. A property test holds `evaluate_columnar.evaluate` equal to it.
 """

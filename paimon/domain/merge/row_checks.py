@@ -1,20 +1,31 @@
-"""Check the new versions of rows of a primary-key table: what the merge engine would ignore is refused.
+"""Refuse rows of a primary-key table that merges would refuse or ignore.
 
-Invariant: an update that passes is what a reader sees after it. Source: `PartialUpdateMergeFunction`,
-`UserDefinedSeqComparator`.
+Invariant: what passes is merged, and an update that passes is what a reader sees after it. Source:
+`PartialUpdateMergeFunction`, `UserDefinedSeqComparator`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import evolve
 
 from paimon.domain.assignment.expression import Assignment
+from paimon.domain.columns.buffers import Mask
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.aggregate.aggregate_functions import can_refuse_values
+from paimon.domain.merge.merge_columnar import merge
+from paimon.domain.merge.merge_engines import MERGE_ENGINES
+from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.sequence_groups import SequenceGroup, parse_sequence_groups
+from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
+from paimon.domain.types.data_types import BigIntType, DataField
+from paimon.domain.types.system_columns import KEY_PREFIX, VALUE_KIND
 
 
 def check_versions(
@@ -90,3 +101,38 @@ def _check_nulls(table: TableDefinition, before: pa.RecordBatch, after: pa.Table
                 subject=name,
                 hint="add the column to a sequence group",
             )
+
+
+_PAIR = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
+"""The number of a row and its insert, as a key column: no column of a table has such a name."""
+
+
+def check_single_rows(rows: pa.Table, spec: MergeSpec) -> None:
+    """Refuse rows with a `_VALUE_KIND` column that no merge can take: a retract, damaged bytes, a missing value.
+
+    A single row of a key is stored as it is, so a flush does not find them; they would block reads and compactions of
+    their bucket. Each doubtful row is merged with an insert of the same row.
+    """
+    engine = MERGE_ENGINES.get(spec.engine)
+    if engine is None or engine.newest_wins:
+        return
+    doubtful = rows.filter(pa.array(_mask_refusable(rows, spec)))
+    if doubtful.num_rows:
+        kinds = from_numpy(np.zeros(doubtful.num_rows, np.int8))
+        inserts = doubtful.set_column(doubtful.column_names.index(VALUE_KIND.name), VALUE_KIND.name, kinds)
+        pairs = from_numpy(np.tile(np.arange(doubtful.num_rows), 2))
+        both = pa.concat_tables([inserts, doubtful]).append_column(_PAIR.name, pairs)
+        merge(both, evolve(spec.for_write_buffer(_PAIR), retracts_first=False))
+
+
+def _mask_refusable(rows: pa.Table, spec: MergeSpec) -> Mask:
+    """Mark retracts, and rows with values of a kind that can be refused."""
+    mask = to_numpy(pc.is_in(rows[VALUE_KIND.name].combine_chunks(), RETRACTS))
+    if MERGE_ENGINES[spec.engine].aggregates:
+        for aggregate in spec.aggregates:
+            column = rows[aggregate.column.name]
+            if can_refuse_values(aggregate):
+                mask = mask | to_numpy(column.is_valid().combine_chunks())
+            elif not aggregate.column.type.nullable and column.null_count:
+                mask = mask | to_numpy(column.is_null().combine_chunks())
+    return mask

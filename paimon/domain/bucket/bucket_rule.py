@@ -14,7 +14,7 @@ from typing import Any
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.row.binary_row import encode
-from paimon.domain.row.row_hash_reference import hash_bytes
+from paimon.domain.row.row_hash import hash_bytes
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.type_text import format_type
