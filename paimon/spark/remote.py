@@ -15,3 +15,8 @@ def check_classic(spark: SparkSession, feature: str, hint: str) -> None:
     """Refuse a session of Spark Connect, because `feature` needs a classic one. `hint` says what to do."""
     if is_remote(spark):
         raise Unsupported(f"{feature} through Spark Connect", hint=hint)
+
+
+def check_counting(spark: SparkSession, name: str) -> None:
+    """Refuse Spark Connect: the numbers of changed rows come from accumulators, which it does not have."""
+    check_classic(spark, name, f"use a classic Spark session, or Table.{name} in this process")

@@ -6,8 +6,8 @@ orphan files at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import pyarrow as pa
 from attrs import frozen
@@ -15,8 +15,10 @@ from pyspark import Accumulator
 from pyspark.sql import SparkSession
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.builders.direct_writes import WriteResult, delete_where, update_where
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
@@ -35,12 +37,97 @@ from paimon.operations.row_level.selected_rows import (
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.options import check_shared_location
+from paimon.spark.remote import check_counting
 from paimon.spark.row_level.keyed_write import ChangedRowSender, KeyedWrite
 from paimon.spark.row_level.removals import RemoveRows, send_removals
+from paimon.spark.session import get_session
 from paimon.spark.tasks.message_tasks import Counts, collect_prepared, count_rows, run_message_tasks, sum_counts
 from paimon.spark.tasks.routing import check_writers, choose_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, shuffle_rows
 from paimon.spark.tasks.work_units import WorkUnit, has_partial_units, plan_units
+from paimon.spark.write import open_target
+from paimon.table import Table
+
+
+def delete(
+    table: Table | str,
+    where: str | Predicate,
+    *,
+    spark: SparkSession | None = None,
+    options: Mapping[str, object] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Delete the rows where `where` is true, with one Spark task per split or bucket, in one commit.
+
+    Parameters
+    ----------
+    table : Table or str
+        A table, or the path of one, or its name in the warehouse of the session.
+    where : str or Predicate
+        The rows to delete, as in `Table.delete`.
+    spark : SparkSession, optional
+        The session; by default the active one, or a new local one.
+    options : mapping of str to object, optional
+        Dynamic table options.
+    properties : mapping of str to str, optional
+        Text to store in the snapshot.
+
+    Returns
+    -------
+    WriteResult
+        As `Table.delete` returns it.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported, CommitConflict
+        As `Table.delete` raises them, or the session is one of Spark Connect. Nothing was deleted.
+    StorageError
+        A Spark task failed in all its attempts. Nothing was deleted.
+    """
+    running = get_session(spark)
+    check_counting(running, "delete")
+    opened = open_target(table, options, running)
+    return delete_where(opened.context, where, properties, SparkRowChanges(running))
+
+
+def update(
+    table: Table | str,
+    set: Mapping[str, Any],
+    where: str | Predicate,
+    *,
+    spark: SparkSession | None = None,
+    options: Mapping[str, object] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Set columns of the rows where `where` is true, with one Spark task per split or bucket, in one commit.
+
+    Parameters
+    ----------
+    table : Table or str
+        As in `delete`.
+    set : mapping of str to object
+        By column: SQL text over the row before the update, or a Python value that is not text; see `Table.update`.
+    where : str or Predicate
+        The rows to change.
+    spark, options, properties : SparkSession, mapping of str to object, mapping of str to str
+        As in `delete`.
+
+    Returns
+    -------
+    WriteResult
+        As `Table.update` returns it.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported, CommitConflict
+        As `Table.update` raises them, or the session is one of Spark Connect. Nothing was updated.
+    StorageError
+        A Spark task failed in all its attempts. Nothing was updated.
+    """
+    running = get_session(spark)
+    check_counting(running, "update")
+    opened = open_target(table, options, running)
+    return update_where(opened.context, set, where, properties, SparkRowChanges(running))
 
 
 class SparkRowChanges:
@@ -52,7 +139,7 @@ class SparkRowChanges:
     def __call__(self, context: TableContext, change: SelectedChange) -> WrittenChanges:
         """Write the changes with Spark tasks; refuse a table in the memory of this process."""
         check_shared_location(context.table.location)
-        job = _Job(context, change, count_rows(self._spark))
+        job = _SelectedJob(context, change, count_rows(self._spark))
         prepared = collect_prepared(self._spark)
         messages: list[CommitMessage] = []
         with abort_on_failure(context, messages, change.commit_user, change.snapshot):
@@ -61,7 +148,9 @@ class SparkRowChanges:
             check_writers(context.table, messages)
         return WrittenChanges(messages, sum(sum_counts(job.counts)))
 
-    def _change_keyed_rows(self, job: _Job, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
+    def _change_keyed_rows(
+        self, job: _SelectedJob, prepared: Accumulator[tuple[bytes, ...]]
+    ) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
         units = plan_units(with_hidden_rows(context), change.snapshot, change.predicate)
         if not units:
@@ -73,7 +162,9 @@ class SparkRowChanges:
         write = KeyedWrite.start(context, change.commit_user, choose_tasks(self._spark, context.table))
         yield from write.run(distributed.mapInArrow(_SendChanges(job, write.sender), ROWS_SCHEMA), prepared)
 
-    def _change_append_rows(self, job: _Job, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
+    def _change_append_rows(
+        self, job: _SelectedJob, prepared: Accumulator[tuple[bytes, ...]]
+    ) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
         old_vectors = read_bucket_vectors(context, change.snapshot)
         units = plan_units(context, change.snapshot, change.predicate, old_vectors)
@@ -89,7 +180,7 @@ class SparkRowChanges:
 
 
 @frozen(eq=False)
-class _Job:
+class _SelectedJob:
     """A delete or an update, as tasks get it; `counts` gets the numbers of changed rows."""
 
     context: TableContext
@@ -105,7 +196,7 @@ class _Job:
 class _ChangeBuckets:
     """The task that changes the rows of whole buckets of a primary-key table."""
 
-    job: _Job
+    job: _SelectedJob
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
         context, change = self.job.context, self.job.change
@@ -125,7 +216,7 @@ class _ChangeBuckets:
 class _SendChanges:
     """The task that reads the rows to change, and sends them to the tasks that write their buckets."""
 
-    job: _Job
+    job: _SelectedJob
     sender: ChangedRowSender
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -139,7 +230,7 @@ class _SendChanges:
             job.count(number, rows)
 
 
-def _find_and_write(job: _Job, number: int, unit: WorkUnit) -> tuple[list[BucketMatches], list[CommitMessage]]:
+def _find_and_write(job: _SelectedJob, number: int, unit: WorkUnit) -> tuple[list[BucketMatches], list[CommitMessage]]:
     """Find the rows of a unit, write their new versions, and return what to remove and the new files."""
     found: list[BucketMatches] = []
     context, change = job.context, job.change
@@ -158,7 +249,7 @@ def _find_and_write(job: _Job, number: int, unit: WorkUnit) -> tuple[list[Bucket
 class _ChangeFiles:
     """The task that changes files of an append table, and removes the old rows itself."""
 
-    job: _Job
+    job: _SelectedJob
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
         context = self.job.context
@@ -177,7 +268,7 @@ class _ChangeFiles:
 class _ChangeSplits:
     """The task that changes splits of an append table, and sends the rows to remove to the tasks of the partitions."""
 
-    job: _Job
+    job: _SelectedJob
     tasks: int
     prepared: Accumulator[tuple[bytes, ...]]
 

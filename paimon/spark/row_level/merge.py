@@ -6,24 +6,28 @@ until the merge ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 
+from paimon.builders.merge_builder import MergeBuilder
 from paimon.domain.assignment.merge_clauses import BoundMerge
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
-from paimon.operations.row_level.merge import WrittenMerge
+from paimon.operations.row_level.merge import MergeRequest, WrittenMerge
 from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
 from paimon.operations.row_level.selected_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
 from paimon.spark.options import check_shared_location
+from paimon.spark.remote import check_counting
 from paimon.spark.row_level.merge_append import merge_append_rows
 from paimon.spark.row_level.merge_keyed import merge_keyed_rows
 from paimon.spark.row_level.merge_source import (
@@ -35,11 +39,65 @@ from paimon.spark.row_level.merge_source import (
     summarize_source,
     to_action_counts,
 )
-from paimon.spark.session import register
+from paimon.spark.session import get_session, register
 from paimon.spark.tasks.message_tasks import collect_prepared, count_rows
 from paimon.spark.tasks.routing import check_writers
 from paimon.spark.tasks.work_units import WorkUnit, plan_units
 from paimon.spark.types import to_batch_schema
+from paimon.spark.write import check_tasks, open_target
+from paimon.table import Table
+
+
+def merge(
+    frame: DataFrame | Callable[[], DataFrame],
+    table: Table | str,
+    on: str | Sequence[str] | Predicate,
+    *,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    tasks: int | None = None,
+    options: Mapping[str, object] | None = None,
+) -> MergeBuilder:
+    """Merge a data frame into a table with Spark tasks: update, delete and insert in one commit.
+
+    Add clauses to the result, then call `execute`. Rows of the frame and of the table are shuffled by the columns that
+    must be equal. Without such columns, one task merges all rows.
+
+    Parameters
+    ----------
+    frame : DataFrame or callable
+        The source, whose rows stay in Spark. A function that returns it is called again after other users changed the
+        table, so the frame may be computed from the table. A frame of the table itself is refused then.
+    table : Table or str
+        A table, or the path of one, or its name in the warehouse of the session.
+    on : str, sequence of str or Predicate
+        When a row of the frame matches a row of the table; see `Table.merge`.
+    source_alias, target_alias : str
+        The names of the sides in SQL text.
+    tasks : int, optional
+        The number of tasks that merge; Spark's default parallelism by default. Each spills its share of the frame if
+        that is too large for the memory budget.
+    options : mapping of str to object, optional
+        Dynamic table options.
+
+    Returns
+    -------
+    MergeBuilder
+        A merge without clauses.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        The table is a system table, or lies in the memory of this process, or the session is one of Spark Connect.
+    """
+    check_tasks(tasks)
+    running = frame.sparkSession if isinstance(frame, DataFrame) else get_session(None)
+    check_counting(running, "merge")
+    context = open_target(table, options, running).context
+    if not callable(frame):
+        FrameSource.of(context, frame)  # data of another kind is refused here
+    open_source = partial(FrameSource.of, tasks=tasks)
+    return MergeBuilder(context, frame, MergeRequest(on, target_alias, source_alias), open_source)
 
 
 @frozen(eq=False)

@@ -67,7 +67,7 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
     old_vectors = read_bucket_vectors(context, snapshot)
     groups = _group_files(change.rows)
     tasks = min(spark.sparkContext.defaultParallelism, len(set(groups.values())))
-    job = _Job(change, schema, count_rows(spark))
+    job = _NumberedJob(change, schema, count_rows(spark))
     prepared = collect_prepared(spark)
     messages: list[CommitMessage] = []
     with abort_on_failure(context, messages, change.commit_user, snapshot):
@@ -129,7 +129,7 @@ class _ReadFiles:
 
 
 @frozen(eq=False)
-class _Job:
+class _NumberedJob:
     """A change, as tasks get it; `counts` gets the numbers of changed rows."""
 
     change: NumberedChange
@@ -150,7 +150,7 @@ class _Job:
         return number
 
 
-def _write_changes(job: _Job, batches: Iterator[pa.RecordBatch]) -> bytes:
+def _write_changes(job: _NumberedJob, batches: Iterator[pa.RecordBatch]) -> bytes:
     written = write_numbered_changes(job.change, job.read(batches))
     job.count(written.rows)
     return encode(written.messages)
@@ -160,7 +160,7 @@ def _write_changes(job: _Job, batches: Iterator[pa.RecordBatch]) -> bytes:
 class _SendRemovals:
     """The task that writes new versions, and sends the rows to remove to the tasks of the partitions."""
 
-    job: _Job
+    job: _NumberedJob
     tasks: int
     prepared: Accumulator[tuple[bytes, ...]]
 
