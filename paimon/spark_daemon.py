@@ -19,8 +19,8 @@ _TASKS = "pyspark.worker"
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that have precedence over OMP_NUM_THREADS, which Spark sets."""
 _LOADED_AHEAD = (
-    "pyarrow.parquet", "pyspark.worker", "pyspark.sql.conversion", "paimon.spark.reader",
-    "paimon.spark.tasks.routed_rows", "paimon.spark.tasks.message_tasks", "paimon.spark.tasks.distribute",
+    "pyarrow.parquet", "pyspark.worker", "pyspark.sql.conversion", "paimon.spark.source",
+    "paimon.spark.tasks.routing", "paimon.spark.tasks.message_tasks", "paimon.spark.tasks.distribute",
     "paimon.adapters.executors.spark", "paimon.adapters.files.local", "paimon.adapters.formats.parquet",
 )  # fmt: skip
 

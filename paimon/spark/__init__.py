@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from paimon.spark.maintenance.compact import compact
     from paimon.spark.maintenance.maintain import check, expire_snapshots, maintain, remove_orphans
     from paimon.spark.maintenance.rescale import rescale
-    from paimon.spark.row_level.change_rows import delete, update
+    from paimon.spark.row_level.delete_update import delete, update
     from paimon.spark.row_level.merge import merge
     from paimon.spark.sql.sql_catalog import SparkCatalog, connect
     from paimon.spark.streams.capture_changes import cdc
@@ -53,13 +53,13 @@ _LOADED_ON_USE = {
     "check": "maintenance.maintain",
     "compact": "maintenance.compact",
     "connect": "sql.sql_catalog",
-    "delete": "row_level.change_rows",
+    "delete": "row_level.delete_update",
     "expire_snapshots": "maintenance.maintain",
     "maintain": "maintenance.maintain",
     "merge": "row_level.merge",
     "remove_orphans": "maintenance.maintain",
     "rescale": "maintenance.rescale",
-    "update": "row_level.change_rows",
+    "update": "row_level.delete_update",
     "write_stream": "streams.write_stream",
 }
 """The modules of names that tasks of reads and writes do not need: each process of Spark loads this package."""

@@ -4,7 +4,7 @@ Rows are shuffled twice: by the hash of their key to the assigners, and by parti
 keys of the table are read once, and shuffled to the assigners before the rows, so each assigner has the key index of
 its share of the keys.
 
-Invariant: one assigner places all rows of a key, and one writer writes all rows of a bucket. All assigners have keys of
+Invariant: one assigner has all rows of a key, and one writer writes all rows of a bucket. All assigners have keys of
 one snapshot, and the commit checks whether later snapshots may have moved them.
 Source: `PaimonSparkWriter`, `GlobalDynamicBucketProcessor`, `IndexBootstrap`.
 """
@@ -52,7 +52,7 @@ from paimon.spark.tasks.shuffle import (
 _BUCKET = "__paimon_bucket"
 """Temporary column with the bucket that an assigner chose."""
 _BATCH_BYTES = 16 * 1024 * 1024
-"""Rows that an assigner places at once, because small batches make many small blocks of the key store."""
+"""Rows that an assigner routes at once, because small batches make many small blocks of the key store."""
 
 
 @frozen(eq=False)
@@ -73,15 +73,15 @@ class CrossPartitionWrite:
         snapshot = None if builder.overwrites else latest_snapshot(context)
         return cls(builder, kind_column, tasks, snapshot)
 
-    def place_rows(self, frame: DataFrame, read: RowReader = read_plain_rows) -> DataFrame:
+    def assign_rows(self, frame: DataFrame, read: RowReader = read_plain_rows) -> DataFrame:
         """Assign each row to a partition and bucket, and shuffle it to the task that writes this bucket.
 
         `read` decodes the batches that Spark passes to a task. The result is the input of `write_rows`.
         """
-        return self.place_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks, read), ROWS_SCHEMA))
+        return self.assign_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks, read), ROWS_SCHEMA))
 
-    def place_sent_rows(self, sent: DataFrame) -> DataFrame:
-        """Assign rows that were already sent to the tasks of `find_assigners`; otherwise as `place_rows`."""
+    def assign_sent_rows(self, sent: DataFrame) -> DataFrame:
+        """Assign rows that were already sent to the tasks of `find_assigners`; otherwise as `assign_rows`."""
         context = self.builder.context
         splits = [] if self.snapshot is None else plan_key_splits(context, self.snapshot)
         if splits:
@@ -92,7 +92,7 @@ class CrossPartitionWrite:
         return shuffle_rows(shuffle_rows(sent, self.tasks).mapInArrow(assigner, ROWS_SCHEMA), self.tasks)
 
     def write_rows(self, batches: Iterator[pa.RecordBatch]) -> bytes:
-        """Write the rows of one task of `place_rows`, and return its encoded commit messages."""
+        """Write the rows of one task of `assign_rows`, and return its encoded commit messages."""
         builder = self.builder
         fields = builder.context.schema.partition_fields
         writer = TableWriter(builder.context, builder.commit_user, ignore_previous=builder.overwrites, replaced={})
@@ -121,8 +121,8 @@ class _SendKeys:
         for number, splits in read_tasks(batches):
             found = read_key_places(self.context, cast("list[DataSplit]", splits))
             for position, (partition, bucket, keys) in enumerate(found):
-                place = {"partition": partition, "bucket": str(bucket)}
-                rows = pa.Table.from_batches([keys]).replace_schema_metadata(place)
+                address = {"partition": partition, "bucket": str(bucket)}
+                rows = pa.Table.from_batches([keys]).replace_schema_metadata(address)
                 yield from send_rows(rows, find_assigners(self.context, rows, self.tasks), -1 - number, position)
 
 
@@ -143,7 +143,7 @@ class _SendRows:
 
 @frozen(eq=False)
 class _AssignRows:
-    """The task that places rows by the key index of its share of the keys."""
+    """The task that finds the bucket of each row by the key index of its share of the keys."""
 
     context: TableContext
     commit_user: str
@@ -164,10 +164,10 @@ class _AssignRows:
                 if is_key:
                     index.load(_to_keys(item) for item in group)
                 else:
-                    yield from self._place(index, first.task, group)
+                    yield from self._assign(index, first.task, group)
         index.close()
 
-    def _place(self, index: KeyIndex, assigner: int, received: Iterable[ReceivedRows]) -> Iterator[pa.RecordBatch]:
+    def _assign(self, index: KeyIndex, assigner: int, received: Iterable[ReceivedRows]) -> Iterator[pa.RecordBatch]:
         routing = CrossPartitionRouting(self.context, index)
         for position, rows in enumerate(_join_batches(item.rows for item in received)):
             check = ColumnCheck.of(self.context.table, self.kind_column)
@@ -176,8 +176,8 @@ class _AssignRows:
             routed, addresses, codes = routing.route(prepared)
             if routed.num_rows:
                 buckets = np.array([address.bucket for address in addresses], np.int64)[codes]
-                placed = routed.append_column(_BUCKET, pa.array(buckets))
-                yield from send_rows(placed, find_tasks(addresses, self.tasks)[codes], assigner, position)
+                assigned = routed.append_column(_BUCKET, pa.array(buckets))
+                yield from send_rows(assigned, find_tasks(addresses, self.tasks)[codes], assigner, position)
 
 
 def find_assigners(context: TableContext, rows: pa.Table, tasks: int) -> npt.NDArray[np.int32]:
@@ -189,17 +189,17 @@ def find_assigners(context: TableContext, rows: pa.Table, tasks: int) -> npt.NDA
 
 
 def _to_keys(received: ReceivedRows) -> KeysOfBucket:
-    place = received.rows.schema.metadata
-    return KeysOfBucket(place[b"partition"], int(place[b"bucket"]), received.rows.combine_chunks().to_batches()[0])
+    address = received.rows.schema.metadata
+    return KeysOfBucket(address[b"partition"], int(address[b"bucket"]), received.rows.combine_chunks().to_batches()[0])
 
 
 def _join_batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows in larger tables."""
-    held: list[pa.Table] = []
+    gathered: list[pa.Table] = []
     for table in tables:
-        held.append(table)
-        if sum(t.nbytes for t in held) >= _BATCH_BYTES:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        gathered.append(table)
+        if sum(t.nbytes for t in gathered) >= _BATCH_BYTES:
+            yield pa.concat_tables(gathered)
+            gathered = []
+    if gathered:
+        yield pa.concat_tables(gathered)

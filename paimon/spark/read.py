@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
@@ -17,7 +18,6 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.key_lookup import is_key_lookup
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
-from paimon.spark.counted_frame import count_by_plan
 from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.parquet_files import load_parquet_part
@@ -100,6 +100,27 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
         found = _load(spark, opened, scan, state)
     selected = found.where(where)
     return selected if needed is None else selected.select(*needed)
+
+
+class CountedFrame(ClassicDataFrame):
+    """A classic data frame of all rows of a scan that is pinned to a snapshot, without a condition or a limit.
+
+    Frames that are made from this one, and cached ones, are counted by Spark.
+    """
+
+    def __init__(self, frame: DataFrame, scan: Scan) -> None:
+        super().__init__(frame._jdf, frame.sparkSession)
+        self._scan = scan
+
+    def count(self) -> int:
+        """Return the number of rows: that of the plan, or, if files must be merged to count them, that of a job."""
+        known = None if self.is_cached else self._scan.plan().merged_row_count  # a count fills the cache of Spark
+        return super().count() if known is None else known
+
+
+def count_by_plan(frame: DataFrame, scan: Scan) -> DataFrame:
+    """Return a frame whose count is that of the plan of its scan; through Spark Connect, the same frame."""
+    return CountedFrame(frame, scan) if isinstance(frame, ClassicDataFrame) else frame
 
 
 def _look_up(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> DataFrame | None:

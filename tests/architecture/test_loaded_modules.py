@@ -100,9 +100,9 @@ def test_writing_arrow_data_loads_no_heavy_library(warehouse: str, name: str) ->
 
 
 def test_tasks_of_spark_that_send_and_write_rows_do_not_load_pandas(warehouse: str) -> None:
-    imports = "import numpy; from paimon.spark.tasks import routed_rows, shuffle"
+    imports = "import numpy; from paimon.spark.tasks import routing, shuffle"
     send = "sent = shuffle.send_rows(table.scan().to_arrow(), numpy.array([0, 1], 'int32'), 0, 0)"
-    write = "routed_rows.write_routed_rows(catalog.table('d.keyed_copy').new_batch_write_builder(), None, sent)"
+    write = "routing.write_routed_rows(catalog.table('d.keyed_copy').new_batch_write_builder(), None, sent)"
     found = find_loaded_modules(CONNECT, OPEN, imports, send, write, warehouse=warehouse, name="d.keyed")
     assert "pyspark" in found
     assert "pandas" not in found

@@ -16,7 +16,7 @@ _FORK = """
 import os, sys
 from paimon import spark_daemon
 spark_daemon.load_ahead()
-print("paimon.spark.tasks.routed_rows" in sys.modules, "pyarrow" in sys.modules)
+print("paimon.spark.tasks.routing" in sys.modules, "pyarrow" in sys.modules)
 if os.path.isdir("/proc/self/task"):
     assert len(os.listdir("/proc/self/task")) == 1 or "pyarrow" not in sys.modules
 if os.fork() == 0:

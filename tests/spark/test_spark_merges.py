@@ -26,8 +26,7 @@ from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level.merge import MergeGroup, MergeRequest, WhenClause, bind_merge
 from paimon.operations.row_level.merge_source import describe_source
 from paimon.operations.write.writer import TableWriter
-from paimon.spark.row_level.merge_share import TaskShare
-from paimon.spark.row_level.merge_source import MergeJob
+from paimon.spark.row_level.merge_tasks import MergeJob, TaskShare
 from paimon.spark.tasks.shuffle import send_rows
 from paimon.spark.types import to_spark_frame
 from paimon.table import Table

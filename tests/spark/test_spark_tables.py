@@ -25,8 +25,7 @@ from paimon.domain.types.data_types import IntType
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
-from paimon.spark.tasks.routed_rows import gather_rows
-from paimon.spark.tasks.routing import check_one_writer_per_bucket
+from paimon.spark.tasks.routing import check_one_writer_per_bucket, gather_rows
 from paimon.spark.types import to_spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 

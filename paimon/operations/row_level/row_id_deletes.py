@@ -119,11 +119,11 @@ def _remove_partitions(context: TableContext, change: SelectedChange) -> Written
     """Remove the files of all partitions for which the predicate is true, with their deletion vectors."""
     splits = plan_scan(context, ScanRequest(change.snapshot, change.predicate)).splits
     removed: dict[BucketKey, list[DataFileMeta]] = {}
-    places: dict[BucketKey, DataSplit] = {}
+    bucket_splits: dict[BucketKey, DataSplit] = {}
     rows = 0
     for split in splits:
         key = split.partition, split.bucket
-        places[key] = split
+        bucket_splits[key] = split
         removed.setdefault(key, []).extend(split.files)
         rows += sum(_count_live_rows(group) for group in RowGroup.of_split(split))
     old_vectors: Vectors = read_bucket_vectors(context, change.snapshot)
@@ -133,7 +133,7 @@ def _remove_partitions(context: TableContext, change: SelectedChange) -> Written
             context, old_vectors.get(key, BucketVectors(*key)), {}, removed={f.file_name for f in files}
         )
         increment = DataIncrement(deleted_files=files, new_index_files=index.new, deleted_index_files=index.deleted)
-        messages.append(_build_message(places[key], increment, change.snapshot.id))
+        messages.append(_build_message(bucket_splits[key], increment, change.snapshot.id))
     return WrittenChanges(messages, rows)
 
 

@@ -198,11 +198,11 @@ class RowIdUpdates:
     def find_groups(self, ids: RowIds, also_deleted: bool = False) -> list[tuple[RowGroup, slice]]:
         """Return the groups of rows, each with the part of the ids that it has; the ids must be in ascending order."""
         starts, ends = self._ranges
-        places = np.searchsorted(starts, ids, side="right") - 1
-        self._check_known(ids[(places < 0) | (ids >= ends[places])] if len(ends) else ids)
+        numbers = np.searchsorted(starts, ids, side="right") - 1
+        self._check_known(ids[(numbers < 0) | (ids >= ends[numbers])] if len(ends) else ids)
         found = []
-        for place in np.unique(places).tolist():
-            part, group = slice(*np.searchsorted(places, [place, place + 1]).tolist()), self.groups[place]
+        for number in np.unique(numbers).tolist():
+            part, group = slice(*np.searchsorted(numbers, [number, number + 1]).tolist()), self.groups[number]
             if group.vector is not None and not also_deleted:
                 deleted = self.read_vector(group).mask(0, group.rows)
                 self._check_known(ids[part][deleted[ids[part] - group.first]])

@@ -86,10 +86,10 @@ def _match_keys(updates: RowIdUpdates, columns: Sequence[DataField], source: pa.
         codes = _number_keys(source, stored)
         source_codes, stored_codes = codes[: source.num_rows], codes[source.num_rows :]
         rows = _last_of_each(source_codes)
-        places = np.minimum(np.searchsorted(source_codes[rows], stored_codes), len(rows) - 1)
-        matches = source_codes[rows][places] == stored_codes
+        positions = np.minimum(np.searchsorted(source_codes[rows], stored_codes), len(rows) - 1)
+        matches = source_codes[rows][positions] == stored_codes
         ids.append(to_numpy(combine_column(stored[ROW_ID.name]))[matches])
-        matched.append(rows[places[matches]])
+        matched.append(rows[positions[matches]])
     return np.concatenate(ids), np.concatenate(matched)
 
 

@@ -75,28 +75,30 @@ class KeyedWrite:
     sender: ChangedRowSender
     commit_user: str
     # Assigns rows to partitions and buckets; None unless the table is cross-partition
-    placing: CrossPartitionWrite | None
+    cross_partition: CrossPartitionWrite | None
 
     @classmethod
     def start(cls, context: TableContext, commit_user: str, tasks: int) -> KeyedWrite:
         """Return a write with so many tasks. For a cross-partition table, it uses the keys of the newest snapshot."""
         routing = RowRouting.of(context, tasks)
-        placing = None
+        cross_partition = None
         if context.table.bucket_mode is BucketMode.CROSS_PARTITION:
-            placing = CrossPartitionWrite.start(BatchWriteBuilder(routing.context, commit_user), _KIND, tasks)
-        return cls(ChangedRowSender(context, routing), commit_user, placing)
+            cross_partition = CrossPartitionWrite.start(BatchWriteBuilder(routing.context, commit_user), _KIND, tasks)
+        return cls(ChangedRowSender(context, routing), commit_user, cross_partition)
 
     def run(self, sent: DataFrame, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
         """Write rows that `ChangedRowOutput.send` yielded. `prepared` collects the messages of successful tasks.
 
         Yields the messages of all tasks. If Spark fails, yields those in `prepared`, then raises the error.
         """
-        if self.placing is None:
+        if self.cross_partition is None:
             write = _WriteChanges(self.sender.routing.context, self.commit_user)
             yield from run_message_tasks(shuffle_rows(sent, self.sender.routing.tasks), write, prepared)
             return
-        with check_unexpired(self.sender.context, self.placing.snapshot, "run the call again"):
-            yield from run_message_tasks(self.placing.place_sent_rows(sent), self.placing.write_rows, prepared)
+        with check_unexpired(self.sender.context, self.cross_partition.snapshot, "run the call again"):
+            yield from run_message_tasks(
+                self.cross_partition.assign_sent_rows(sent), self.cross_partition.write_rows, prepared
+            )
 
 
 @frozen(eq=False)

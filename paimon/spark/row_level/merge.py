@@ -27,10 +27,9 @@ from paimon.operations.row_level.merge_source import convert_keys, describe_sour
 from paimon.operations.row_level.selected_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
 from paimon.spark.options import check_shared_location
-from paimon.spark.remote import check_counting
 from paimon.spark.row_level.merge_append import merge_append_rows
 from paimon.spark.row_level.merge_keyed import merge_keyed_rows
-from paimon.spark.row_level.merge_source import (
+from paimon.spark.row_level.merge_tasks import (
     MergeJob,
     MergeRun,
     can_follow_buckets,
@@ -39,10 +38,10 @@ from paimon.spark.row_level.merge_source import (
     summarize_source,
     to_action_counts,
 )
-from paimon.spark.session import get_session, register
+from paimon.spark.row_level.work_units import WorkUnit, plan_units
+from paimon.spark.session import check_counting, get_session, register
 from paimon.spark.tasks.message_tasks import collect_prepared, count_rows
 from paimon.spark.tasks.routing import check_writers
-from paimon.spark.tasks.work_units import WorkUnit, plan_units
 from paimon.spark.types import to_batch_schema
 from paimon.spark.write import check_tasks, open_target
 from paimon.table import Table

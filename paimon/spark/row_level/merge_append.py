@@ -1,11 +1,27 @@
 """MERGE into append tables with Spark tasks: rows of both sides meet by key, and changes go to splits.
 
-1. Tasks read the columns of the target that the conditions need, and send them by key with their positions.
-2. Tasks find the changed positions, and send them with columns of the source to the tasks of the splits.
-3. These tasks write new versions of rows, or of whole files.
-
 Invariant: each step calls the functions that run embedded. Unchanged rows are not shuffled.
 """
+
+# The task that finds the change of a row has the key, and the task that makes it has the file. So rows travel twice:
+#
+#     source --+                               units --+
+#              +-- by key --> _MergeRows -- by unit ---+--> _WriteFiles                       (buckets, or no vectors)
+#     target --+                                       +--> _WriteSplits -- by partition --> RemoveRows   (otherwise)
+#
+# A row of unit 5 with id 1, at position 7 of the second file of its first split, which task 2 writes:
+#
+#     by key       (source 5, position n)    id 1, position 7      metadata: split 0, file 1, task 2
+#     by unit      (source 5, position 0)    position 7, clause 0, source.v 'x'             to task 2, position = split
+#     received     (5, -1) the unit; (5, 0) changes of its split 0; (5, 1) of its split 1; ...; (LAST + n, ...) inserts
+#
+# Unchanged rows do not travel, and of the target only the columns that conditions need. `_WriteFiles` reads the changed
+# files again. What it received is its source, in which row n belongs to the n-th change: the columns of the source that
+# new values need came along.
+#
+# Inserted rows of tables with buckets go to the task that writes their bucket (`_RoutedInserts`), because a bucket has
+# one writer. Tables without buckets have no such task: `_MergeRows` writes them, and sends only the messages of the new
+# files (`_WrittenInserts`).
 
 from __future__ import annotations
 
@@ -42,21 +58,21 @@ from paimon.operations.row_level.merge_changes import (
 from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
 from paimon.operations.row_level.selected_rows import BucketMatches, build_removal_message, open_append_writer
 from paimon.spark.row_level.keyed_write import LAST
-from paimon.spark.row_level.merge_share import MergePart, TaskShare
-from paimon.spark.row_level.merge_source import (
+from paimon.spark.row_level.merge_tasks import (
     CONTENT,
     UNIT,
     MergeJob,
+    MergePart,
     MergeRun,
+    TaskShare,
     find_bucket_tasks,
     receive_unit,
     send_units,
 )
-from paimon.spark.row_level.removals import RemoveRows, send_removals
+from paimon.spark.row_level.work_units import RemoveRows, WorkUnit, has_partial_units, send_removals
 from paimon.spark.tasks.message_tasks import Counts, run_message_tasks
 from paimon.spark.tasks.routing import RowRouting, is_routed
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
-from paimon.spark.tasks.work_units import WorkUnit, has_partial_units
 
 _POSITION, _CLAUSE, _DATA = "__paimon_position", "__paimon_clause", "data"
 _MESSAGES, _CHANGES, _INSERTS = b"messages", b"changes", b"inserts"
@@ -120,10 +136,10 @@ def _read_rows(job: MergeJob, unit: WorkUnit, writer: int) -> Iterator[pa.Table]
     for split_number, split in enumerate(unit.splits):
         bucket = Bucket.of(job.context, split)
         for file_number, (file, before) in enumerate(read_file_vectors(job.context, split)):
-            place = {b"split": str(split_number), b"file": str(file_number), b"task": str(writer)}
+            origin = {b"split": str(split_number), b"file": str(file_number), b"task": str(writer)}
             for live in read_live_rows(job.context, job.merge, bucket, file, before):
                 rows = pa.Table.from_batches([live.rows]).append_column(_POSITION, pa.array(live.positions))
-                yield rows.replace_schema_metadata(place)
+                yield rows.replace_schema_metadata(origin)
 
 
 @frozen(eq=False)
@@ -170,10 +186,10 @@ class _MergeRows:
         names = _list_source_columns(self.job.merge, part.matcher.source.schema.names)
         columns = {_POSITION: batch[_POSITION].take(pa.array(changes.rows)), _CLAUSE: pa.array(changes.clauses)}
         columns |= {name: part.matcher.source[name].take(sources) for name in names}
-        place = batch.schema.metadata
-        rows = pa.table(columns).replace_schema_metadata({**place, CONTENT: _CHANGES})
-        task = np.full(rows.num_rows, int(place[b"task"]), np.int32)
-        yield from send_rows(rows, task, unit, int(place[b"split"]))
+        origin = batch.schema.metadata
+        rows = pa.table(columns).replace_schema_metadata({**origin, CONTENT: _CHANGES})
+        task = np.full(rows.num_rows, int(origin[b"task"]), np.int32)
+        yield from send_rows(rows, task, unit, int(origin[b"split"]))
 
 
 class _RoutedInserts:

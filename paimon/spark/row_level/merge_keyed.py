@@ -19,18 +19,19 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.row_level.merge_changes import compute_insert_rows, compute_keyed_rows, read_keyed_target
 from paimon.spark.row_level.keyed_write import ChangedRowSender, KeyedWrite
-from paimon.spark.row_level.merge_share import MergePart, TaskShare
-from paimon.spark.row_level.merge_source import (
+from paimon.spark.row_level.merge_tasks import (
     MergeJob,
+    MergePart,
     MergeRun,
+    TaskShare,
     find_bucket_tasks,
     receive_unit,
     send_units,
 )
+from paimon.spark.row_level.work_units import WorkUnit
 from paimon.spark.tasks.message_tasks import Counts
 from paimon.spark.tasks.routing import choose_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, send_rows, shuffle_rows
-from paimon.spark.tasks.work_units import WorkUnit
 
 
 def merge_keyed_rows(run: MergeRun, units: Sequence[WorkUnit], condition: Predicate | None) -> Iterator[CommitMessage]:

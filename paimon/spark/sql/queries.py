@@ -20,9 +20,8 @@ from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
 from paimon.scan import Scan
 from paimon.spark.read import read_scan
-from paimon.spark.row_level.numbered_changes import read_numbered_rows
-from paimon.spark.sql.analysis import analyze_query, mute_error_log, use_settings
-from paimon.spark.sql.query_errors import to_query_error
+from paimon.spark.row_level.delete_update import read_numbered_rows
+from paimon.spark.sql.analysis import analyze_query, mute_error_log, to_query_error, use_settings
 from paimon.spark.sql.sql_dialect import is_constant
 from paimon.spark.types import (
     has_null_parts,

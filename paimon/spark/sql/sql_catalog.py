@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon import engines
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
-from paimon.spark.remote import check_classic
-from paimon.spark.session import register
+from paimon.spark.session import check_classic, register
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.workers import SparkWorkers
 from paimon.spark.types import complete_types, to_spark_frame

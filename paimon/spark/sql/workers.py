@@ -25,12 +25,10 @@ from paimon.operations.row_level.selected_rows import WrittenChanges
 from paimon.ports.queries import QuerySource
 from paimon.spark.maintenance.compact import compact
 from paimon.spark.maintenance.rescale import rescale
-from paimon.spark.row_level.change_rows import delete, update
+from paimon.spark.row_level.delete_update import delete, update, write_changed_rows
 from paimon.spark.row_level.merge import FrameSource
-from paimon.spark.row_level.numbered_changes import write_changed_rows
-from paimon.spark.sql.analysis import QUERY_ZONE, mute_error_log
+from paimon.spark.sql.analysis import QUERY_ZONE, mute_error_log, to_query_error
 from paimon.spark.sql.queries import SparkQueries
-from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
 from paimon.spark.tasks.distribute import distribute_table
 from paimon.spark.write import write_query_rows

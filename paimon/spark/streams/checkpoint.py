@@ -76,8 +76,8 @@ class Checkpoint:
         files = engine_for(location, storage if is_same_storage else {}, {}).files
         if not is_one_of_several:
             return cls(location, files)
-        place = f"{table.location}${table.definition.branch}"
-        return cls(location, files, f"paimon/tables/{hashlib.sha256(place.encode()).hexdigest()[:32]}.json")
+        target = f"{table.location}${table.definition.branch}"
+        return cls(location, files, f"paimon/tables/{hashlib.sha256(target.encode()).hexdigest()[:32]}.json")
 
     def find_user(self) -> str:
         """Return the commit user of the stream.

@@ -1,18 +1,41 @@
-"""The source of a MERGE as a data frame: tasks send each row to the task that merges the rows with its key.
+"""What the tasks of a MERGE share: how rows of the source reach the task that merges their key, and what it does there.
 
-Invariant: rows of the source and of the target with equal keys reach the same task. Rows travel with their exact Arrow
-types. The driver gets a few values of each key column, to prune files.
+Invariant: rows of the source and of the target with equal keys reach the same task. Rows travel with their exact
+Arrow types. The driver gets a few values of each key column, to prune files.
 """
+
+# Both sides of a MERGE meet in the task that has their key. The order in which a task receives rows is the trick: Spark
+# sorts them by two numbers that senders choose, (source, position), so these numbers decide what a task knows when.
+#
+#     source           position    rows
+#     -1, -2, ...      0, 1, ...   of the source: partition n of the data frame sends as -1 - n
+#     0, 1, ...        -1          none: a unit of work itself, which the driver sends (`send_units`)
+#     0, 1, ...        0, 1, ...   of the target: what a task read from this unit, or how this unit changes
+#     LAST + n         0, 1, ...   inserted by task n, which come after all changes
+#
+# 1. Rows of the source have negative numbers, so a task has its whole share of the source before the first row of the
+#    target. It indexes or spills the share; then the target streams past it.
+# 2. A unit has position -1, which no task uses. So it arrives before all changes of the unit, and the task that writes
+#    them knows the splits first.
+# 3. Where the ON condition has all columns that decide the bucket (`can_follow_buckets`), the rows of the target are
+#    not shuffled: the source goes to the tasks of the buckets, and the driver sends each of these tasks its units to
+#    read. Otherwise tasks read the units, and both sides go to the task `hash(key) % tasks`.
+#
+# A share of the source that is too large is divided into parts, as embedded (see `merge_source` of the operations).
+# Each part needs all rows of the target. But a task receives them only once, so `SpilledTarget` stores them; a unit is
+# stored as itself, and read again for each part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from attrs import frozen
+from attrs import define, field, frozen
 from pyspark import Accumulator, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -20,21 +43,30 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from paimon.adapters.executors.spark import decode_task, encode_task
 from paimon.domain.assignment.hash_ranges import hash_keys
 from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction
+from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.engines import translate_spark_error
+from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
 from paimon.operations.row_level.merge_source import (
     KeyValues,
+    ReadPart,
+    SourceRows,
     convert_keys,
     convert_source,
+    index_source,
+    part_bytes,
+    store_piece,
+    store_source,
 )
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import Address, assign_task_ids, find_tasks
+from paimon.ports.engine import Engine
+from paimon.spark.row_level.work_units import WorkUnit
 from paimon.spark.tasks.message_tasks import Counts, sum_counts
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, decode_rows, encode_rows, receive_rows, send_rows
-from paimon.spark.tasks.work_units import WorkUnit
 
 _VALUES, _DATA = "values", "data"
 CONTENT, UNIT = b"content", b"unit"
@@ -247,3 +279,137 @@ def _decode_summary(row: Row) -> SourceSummary:
 def to_action_counts(counts: Accumulator[Counts]) -> Mapping[MergeAction, int]:
     """Return how many rows each action changed."""
     return dict(zip(MergeAction, sum_counts(counts), strict=False))
+
+
+@frozen(eq=False)
+class MergePart:
+    """A part of the source of one task, and the target rows among which it finds matches."""
+
+    matcher: MergeMatcher
+    # May include rows that match other parts
+    target: Iterable[ReceivedRows]
+    # For each source row, whether it matched a target row so far; `find_changes` updates it
+    matched: Mask
+
+    def find_changes(self, batch: pa.RecordBatch) -> RowChanges:
+        """Find the changed rows of a batch of the target, and remember the rows of the source that matched."""
+        changes = self.matcher.find_changes(batch)
+        self.matched[changes.matched] = True
+        return changes
+
+
+@frozen(eq=False)
+class TaskShare:
+    """The share of a MERGE that one task computes."""
+
+    number: int
+    job: MergeJob
+    # Received source rows, in memory or spilled
+    source: SourceRows
+    target: Iterator[ReceivedRows]
+    # Changed rows by action so far; the task updates it
+    counts: Counter[MergeAction] = field(factory=Counter)
+
+    @classmethod
+    def receive(cls, job: MergeJob, batches: Iterable[pa.RecordBatch]) -> TaskShare | None:
+        """Receive the source rows, which arrive before the target rows; None if nothing was sent to this task."""
+        received = receive_rows(batches)
+        first = next(received, None)
+        if first is None:
+            return None
+        target: list[ReceivedRows] = []
+        tables = _take_source(chain([first], received), target)
+        source = store_source(job.context, job.merge.on, job.fields, tables)
+        return cls(first.task, job, source, chain(target, received))
+
+    def parts(self) -> Iterator[MergePart]:
+        """Yield the parts one after another; only the current one is in memory.
+
+        Raises `InvalidRequest` if a part does not fit the memory budget. Deletes the spilled rows at the end.
+        """
+        reads, engine = self.source.parts(), self.job.context.engine
+        target = self.target if len(reads) == 1 else SpilledTarget(engine)
+        try:
+            if isinstance(target, SpilledTarget):
+                target.fill(self.target)
+            for read in reads:
+                yield self._open_part(read, target)
+        finally:
+            self.source.drop()
+            if isinstance(target, SpilledTarget):
+                target.drop()
+
+    def _open_part(self, read: ReadPart, target: Iterable[ReceivedRows]) -> MergePart:
+        matcher = index_source(self.job.context, self.job.merge, read(), is_share=True)
+        return MergePart(matcher, target, np.zeros(matcher.source.num_rows, np.bool_))
+
+    def report(self, counts: Accumulator[Counts]) -> None:
+        """Report how many rows the task changed."""
+        counts.add({("merged", self.number): tuple(self.counts[action] for action in MergeAction)})
+
+
+def _take_source(received: Iterator[ReceivedRows], target: list[ReceivedRows]) -> Iterator[pa.Table]:
+    """Yield the rows of the source; the first item of the target, which ends them, is added to `target`."""
+    for item in received:
+        if item.source >= 0:
+            target.append(item)
+            return
+        yield item.rows
+
+
+@frozen(eq=False)
+class _StoredRows:
+    """Received rows that are a batch of a piece, or a unit, which stays in memory."""
+
+    item: ReceivedRows
+    handle: str = ""
+    batch: int = 0
+
+
+@define(eq=False)
+class SpilledTarget:
+    """A state machine: the received rows of the target in pieces on local disk; each iteration reads them."""
+
+    engine: Engine
+    stored: list[_StoredRows] = field(factory=list)
+    handles: list[str] = field(factory=list)
+
+    def fill(self, received: Iterable[ReceivedRows]) -> None:
+        """Store all rows; memory holds one piece."""
+        piece: list[tuple[ReceivedRows, pa.RecordBatch]] = []
+        size = 0
+        for item in received:
+            if is_unit(item):
+                self.stored.append(_StoredRows(item))
+                continue
+            for batch in item.rows.combine_chunks().to_batches():
+                if piece and (size > part_bytes(self.engine) or not piece[0][1].schema.equals(batch.schema)):
+                    self._store(piece)
+                    piece, size = [], 0
+                piece.append((item, batch))
+                size += batch.nbytes
+        self._store(piece)
+
+    def _store(self, piece: list[tuple[ReceivedRows, pa.RecordBatch]]) -> None:
+        if not piece:
+            return
+        handle = store_piece(self.engine.temp, [batch for _, batch in piece])
+        self.handles.append(handle)
+        for number, (item, _) in enumerate(piece):
+            empty = item._replace(rows=pa.Table.from_batches([], item.rows.schema))
+            self.stored.append(_StoredRows(empty, handle, number))
+
+    def __iter__(self) -> Iterator[ReceivedRows]:
+        for handle, group in groupby(self.stored, key=lambda stored: stored.handle):
+            batches = self.engine.temp.map_batches(handle) if handle else ()
+            for stored in group:
+                if not batches:
+                    yield stored.item
+                    continue
+                batch = batches[stored.batch].replace_schema_metadata(stored.item.rows.schema.metadata)
+                yield stored.item._replace(rows=pa.Table.from_batches([batch]))
+
+    def drop(self) -> None:
+        """Delete the pieces."""
+        for handle in self.handles:
+            self.engine.temp.drop(handle)
