@@ -41,10 +41,9 @@ from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
 from paimon.domain.secrets import redact_secrets, remove_secrets
 from paimon.domain.text_checks import check_mapping, check_path
-from paimon.operations.commit.callbacks import with_callbacks
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import CatalogStore
-from paimon.ports.engine import Engine, MemoryBudget
+from paimon.ports.engine import Engine, MemoryBudget, with_callbacks
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
 

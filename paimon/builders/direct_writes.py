@@ -31,7 +31,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
-from paimon.operations.commit.callbacks import check_callbacks
+from paimon.operations.commit.commit import check_callbacks
 from paimon.operations.commit.prepared_files import is_still_needed
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.metadata.schemas import explain_missing_table

@@ -16,11 +16,11 @@ from paimon.builders.row_updates import TableUpdate
 from paimon.builders.table_write import TableWrite
 from paimon.display.notebook import BuilderDisplay, given_arguments
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.commit.request import check_long
+from paimon.domain.commit.plan_change import SafeSnapshot
+from paimon.domain.commit.request import CommitRequest, CommitResult, check_long
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
-from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot
 from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.prepared_files import abort
 from paimon.operations.metadata.schemas import check_same_table

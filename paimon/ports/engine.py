@@ -5,10 +5,10 @@ Invariant: operations get every effect from an Engine argument. An embedder buil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
@@ -144,3 +144,35 @@ class Engine:
         if found is None:
             raise Unsupported(f"file format {name!r}", hint=f"known formats are {', '.join(sorted(self.formats))}")
         return found
+
+
+def with_callbacks(engine: Engine, callbacks: Iterable[CommitCallback | Mapping[str, CommitCallback]]) -> Engine:
+    """Return the engine with these commit callbacks in addition to its own.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine, which stays unchanged.
+    callbacks : Iterable[CommitCallback | Mapping[str, CommitCallback]]
+        Callables, or mappings of names to callables. A callable that is not in a mapping is registered under its
+        qualified name.
+
+    Returns
+    -------
+    Engine
+        The engine with all callbacks.
+    """
+    named = dict(engine.callbacks)
+    for callback in callbacks:
+        named |= callback if isinstance(callback, Mapping) else {_derive_name(callback): callback}
+    return evolve(engine, callbacks=named)
+
+
+def _derive_name(callback: CommitCallback) -> str:
+    if not callable(callback):
+        raise InvalidRequest(
+            f"Callback {callback!r} is not callable", subject="callbacks", hint="pass a function of one event"
+        )
+    name = getattr(callback, "__qualname__", type(callback).__qualname__)
+    named = f"{getattr(callback, '__module__', '')}.{name}"
+    return f"{named}@{id(callback):x}" if "<" in name else named

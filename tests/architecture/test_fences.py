@@ -11,7 +11,16 @@ PACKAGE = ROOT / "paimon"
 PURE = [PACKAGE / "domain", PACKAGE / "capture", PACKAGE / "ports", PACKAGE / "operations"]
 
 # The few that the domain names as state machines: they live for one parse, or one stream.
-STATE_MACHINES = {"DynamicBuckets", "HashFilter", "KeyHashes", "RunBuffer", "StatementReader", "TokenReader"}
+STATE_MACHINES = {
+    "DynamicBuckets",
+    "HashFilter",
+    "KeyHashes",
+    "KeyIndexCheck",
+    "RunBuffer",
+    "SafeSnapshot",
+    "StatementReader",
+    "TokenReader",
+}
 
 
 def modules(*folders: Path) -> list[Path]:

@@ -19,11 +19,12 @@ from support.golden_tables import golden_directory
 
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.formats.on_demand import FormatsOnDemand
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.schema_json import schema_from_json, schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.manifests import (
     read_data_manifests,
     read_live_entries,

@@ -12,13 +12,14 @@ from support.java_paimon import JavaPaimon, canonical
 
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paimon
-from paimon.operations.commit.attempt import Attempts
+from paimon.operations.commit import commit as commit_module
 
 KEYED = {"bucket": 1}
 Change = Callable[[paimon.Catalog, paimon.Table], object]
@@ -31,14 +31,14 @@ def make_table(catalog: paimon.Catalog, keyed: bool) -> paimon.Table:
 
 def run_before_publish(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Let another user act once, between the read of a change and its first attempt to commit."""
-    real, waiting = Attempts.publish, [action]
+    real, waiting = commit_module.publish_change, [action]
 
-    def publish(self: Attempts, change_on: Any) -> Any:
+    def publish(*given: Any) -> Any:
         while waiting:
             waiting.pop()()
-        return real(self, change_on)
+        return real(*given)
 
-    monkeypatch.setattr(Attempts, "publish", publish)
+    monkeypatch.setattr(commit_module, "publish_change", publish)
 
 
 def read(catalog: paimon.Catalog) -> list[tuple[int, int]]:

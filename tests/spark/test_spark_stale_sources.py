@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon.operations.commit.attempt import Attempts
+from paimon.operations.commit import commit as commit_module
 
 pytestmark = pytest.mark.spark
 
@@ -27,14 +27,14 @@ def read(table: paimon.Table) -> list[tuple[int, int]]:
 
 
 def act_before_publish(monkeypatch: pytest.MonkeyPatch, table: paimon.Table) -> None:
-    real, waiting = Attempts.publish, [lambda: table.with_options({}).write([{"id": 1, "v": 100}])]
+    real, waiting = commit_module.publish_change, [lambda: table.with_options({}).write([{"id": 1, "v": 100}])]
 
-    def publish(self: Attempts, change_on: Any) -> Any:
+    def publish(*given: Any) -> Any:
         while waiting:
             waiting.pop()()
-        return real(self, change_on)
+        return real(*given)
 
-    monkeypatch.setattr(Attempts, "publish", publish)
+    monkeypatch.setattr(commit_module, "publish_change", publish)
 
 
 def add_one(source: Any, table: paimon.Table) -> object:

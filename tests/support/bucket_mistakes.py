@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
+import paimon.domain.commit.plan_change as planning
 import paimon.operations.buckets.bucket_assigner as bucket_assigner
 import paimon.operations.buckets.key_index as key_index
-import paimon.operations.commit.checks as on_base
 import paimon.operations.write.compact_table as compact_postponed
 from paimon.domain.bucket.cross_partition_columnar import PlacedRows
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, ReadState
@@ -24,7 +24,7 @@ Patches = list[tuple[Any, str, Any]]
 
 
 def _skip_hash_index_check() -> Patches:
-    return [(on_base, "check_hash_index", lambda live, change: None)]
+    return [(planning, "check_hash_index", lambda live, change: None)]
 
 
 def _keep_old_assignment() -> Patches:
@@ -45,8 +45,8 @@ def _ignore_other_index_files() -> Patches:
 
 
 def _keep_index_in_overwrites() -> Patches:
-    right = on_base.build_overwrite
-    return [(on_base, "build_overwrite", lambda change, live, live_index, *rest: right(change, live, (), *rest))]
+    right = planning.build_overwrite
+    return [(planning, "build_overwrite", lambda change, live, live_index, *rest: right(change, live, (), *rest))]
 
 
 def _leave_out_moved_deletes() -> Patches:
@@ -63,7 +63,7 @@ def _leave_out_moved_deletes() -> Patches:
 
 
 def _skip_key_index_check() -> Patches:
-    return [(on_base.KeyIndexCheck, "check", lambda self, latest, change: None)]
+    return [(planning.KeyIndexCheck, "check", lambda *_: None)]
 
 
 def _follow_without_keys() -> Patches:

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from paimon.domain.commit.message import CompactIncrement, DataIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import NotFound, PaimonError
 from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, IndexManifestEntry, ManifestEntry
@@ -19,7 +20,7 @@ from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import tag_to_json
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_snapshots import expire_snapshots
 from paimon.operations.expire.orphan_files import remove_orphans

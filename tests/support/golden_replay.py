@@ -11,11 +11,12 @@ import pyarrow as pa
 from attrs import frozen
 
 import paimon
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema import changes
 from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.types.type_json import type_from_json
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.evolve import TableDeclaration, create_table
 from support.golden_input import KIND, arrow_rows
 

@@ -10,9 +10,8 @@ import numpy as np
 from attrs import evolve
 
 import paimon.domain.commit.conflicts.files as conflicting_files
+import paimon.domain.commit.plan_change as planning
 import paimon.maintain
-import paimon.operations.commit.attempt as attempt
-import paimon.operations.commit.checks as on_base
 import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
 import paimon.operations.commit.publish as withdraw
@@ -93,7 +92,7 @@ def _take_unknown_for_lost() -> Patches:
         outcome = context.engine.snapshots.publish(context.paths, snapshot, base)
         return PublishOutcome.LOST if outcome is PublishOutcome.UNKNOWN else outcome
 
-    return [(attempt, "publish", publish)]
+    return [(commits, "publish", publish)]
 
 
 def _take_unknown_for_published() -> Patches:
@@ -116,14 +115,14 @@ def _skip_confirmation() -> Patches:
 def _ignore_earlier_commits() -> Patches:
     return [
         (commits, "is_already_committed", lambda *_: False),
-        (attempt.Attempts, "_find_same_commit", lambda *_: None),
+        (commits, "_find_same_commit", lambda *_: None),
     ]
 
 
 def _skip_conflict_checks() -> Patches:
     checks = ("check_conflicts", "check_vectors", "check_dropped_deletes", "check_level_order")
-    nothing = [(on_base, name, lambda *_: None) for name in checks]
-    return [*nothing, (on_base, "needs_check", lambda *_: False)]
+    nothing = [(planning, name, lambda *_: None) for name in checks]
+    return [*nothing, (planning, "needs_check", lambda *_: False)]
 
 
 def _commit_by_hint() -> Patches:
@@ -135,7 +134,7 @@ def _commit_by_hint() -> Patches:
         except (NotFound, ValueError):
             return None
 
-    return [(attempt, "latest_snapshot", latest)]
+    return [(commits, "latest_snapshot", latest)]
 
 
 def _read_by_hint() -> Patches:
@@ -153,7 +152,7 @@ def _read_by_hint() -> Patches:
 
 
 def _cache_latest_snapshot() -> Patches:
-    right = attempt.latest_snapshot
+    right = commits.latest_snapshot
 
     def latest(context: TableContext) -> Snapshot | None:
         head = context.engine.cache.get("head")
@@ -162,7 +161,7 @@ def _cache_latest_snapshot() -> Patches:
             context.engine.cache.put("head", head, 1)
         return head  # type: ignore[return-value]
 
-    return [(attempt, "latest_snapshot", latest)]
+    return [(commits, "latest_snapshot", latest)]
 
 
 def _restart_sequence_numbers() -> Patches:
@@ -232,7 +231,7 @@ def _drop_deletes_early() -> Patches:
     right = work.plan_unit
     return [
         (work, "plan_unit", lambda *given: evolve(right(*given), drop_deletes=True)),
-        (on_base, "check_dropped_deletes", lambda *_: None),
+        (planning, "check_dropped_deletes", lambda *_: None),
     ]
 
 
@@ -292,7 +291,7 @@ class _DataFirstFiles:
 
 
 def _skip_bucket_counts() -> Patches:
-    return [(on_base, "has_other_bucket_count", lambda change, options: False)]
+    return [(planning, "has_other_bucket_count", lambda change, options: False)]
 
 
 def _ignore_rows_in_rescales() -> Patches:
@@ -300,14 +299,14 @@ def _ignore_rows_in_rescales() -> Patches:
 
 
 def _skip_table_confirmation() -> Patches:
-    return [(attempt, "confirm_same_table", lambda *_: None)]
+    return [(commits, "confirm_same_table", lambda *_: None)]
 
 
 def _trust_open_tables() -> Patches:
     """A commit looks neither before nor after its publication whether its table is there."""
     return [
-        (attempt, "list_schemas_of_table", lambda c: schema_ids(c.engine, c.paths)),
-        (attempt, "confirm_same_table", lambda *_: None),
+        (commits, "list_schemas_of_table", lambda c: schema_ids(c.engine, c.paths)),
+        (commits, "confirm_same_table", lambda *_: None),
         (snapshot_listing, "check_table_exists", lambda *_: None),
     ]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from paimon.domain.options.table_options import TableOptions
+
 _JITTER = 0.2
 
 
@@ -19,6 +21,16 @@ class RetryPolicy:
     timeout_millis: int | None = None
     min_wait_millis: int = 10
     max_wait_millis: int = 10_000
+
+    @classmethod
+    def of(cls, options: TableOptions) -> RetryPolicy:
+        """Return the policy that the `commit.*` options set."""
+        return cls(
+            options.commit_max_retries,
+            options.commit_timeout_millis,
+            options.commit_min_retry_wait_millis,
+            options.commit_max_retry_wait_millis,
+        )
 
     def wait_millis(self, retry: int, chance: float) -> float:
         """Return the wait before a retry; `chance` is a random number in [0, 1)."""

@@ -1,42 +1,85 @@
-"""Commit the messages of writers, with callbacks and with retries of lost compactions.
+"""Commit the messages of writers: check them, publish them as snapshots, and call the callbacks.
 
 Invariant: written files become one snapshot, compacted files a second one with the same identifier. A commit with its
 own identifier is published once. A published write is never reported as a failure.
 
-Source: `FileStoreCommitImpl`, `TableCommitImpl`.
+Source: `FileStoreCommitImpl`, `TableCommitImpl`, `CommitCallback`.
 """
+
+# A commit makes prepared files visible. The only atomic step is one put of the file snapshot-<n+1>, which fails if it
+# exists. Everything else is arranged around this put:
+#
+#     commit                 refuse -> find an earlier commit -> check files -> written files -> compacted files
+#       publish_change       attempt -> lost: wait, attempt on the newer base -> published: record, callbacks
+#         _attempt           read the base -> plan the change -> write manifests -> put the snapshot
+#
+# The put has four outcomes, and each decides which files may be deleted:
+#
+#     published   the files of lost attempts are deleted, those that the snapshot names stay
+#     lost        another commit has the id. The manifests of the change are used again, because they do not depend on
+#                 the base; its base manifest list is deleted. Retries end by `commit.max-retries` or `commit.timeout`
+#     refused     the storage says that no file was made (StorageError): all manifests are deleted
+#     unknown     nothing tells whether the file was made, for instance after a broken connection. `publish` looks it
+#                 up first. If that fails, too, CommitUncertain says so, and no file is deleted, now or by the caller
+#
+# An outcome is never guessed: after CommitUncertain a caller asks `resolve_commit`, which finds the snapshot by user,
+# identifier and uuid. A retry that finds the commit of another process with the same user and identifier, which was
+# taken for dead, takes that snapshot for its own.
+#
+# The table may be dropped or replaced meanwhile. So the schema files are listed before each attempt, and the first
+# one is read after the put. If the table is gone, the snapshot is withdrawn (`publish.py`) and the commit fails.
+#
+# The written files are complete without the compaction. So when they are published, an error of the compacted files
+# is reported in the result and not raised, unless reads would not show the rows; `plans` decides that.
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from attrs import evolve
+from attrs import define, evolve, field, frozen
 
 from paimon.domain.commit.entries import Change, append_change, check_paths, compact_change
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.plan_change import Intent, SafeSnapshot, check_intent, plan_change
 from paimon.domain.commit.request import CommitRequest, CommitResult, check_request
-from paimon.domain.errors import CommitOverwritten, CommitUncertain, PaimonError
-from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
-from paimon.operations.commit.callbacks import call_callbacks, check_callbacks
-from paimon.operations.commit.checks import CheckedChange, SafeSnapshot, plan_append, plan_compaction, plan_overwrite
-from paimon.operations.commit.history import find_snapshots_of_commit, is_already_committed, record_last_commit
+from paimon.domain.commit.retry import RetryPolicy
+from paimon.domain.commit.row_ids import assign_row_ids
+from paimon.domain.commit.stream_batches import check_same_plan
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitOverwritten,
+    CommitUncertain,
+    CorruptTable,
+    PaimonError,
+    StorageError,
+    TableDropped,
+    TableReplaced,
+    Unsupported,
+)
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.operations.commit.base import CommitBase
+from paimon.operations.commit.history import (
+    check_last_commit,
+    find_published_since,
+    find_snapshots_of_commit,
+    is_already_committed,
+    read_newest_id,
+    record_last_commit,
+)
+from paimon.operations.commit.manifest_writer import SnapshotFiles
 from paimon.operations.commit.prepared_files import check_prepared_files
-from paimon.operations.metadata.schemas import check_same_table
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.commit.publish import can_have_been_detached, confirm_same_table, explain_failure, publish
+from paimon.operations.metadata.schemas import check_same_table, list_schemas_of_table
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
+from paimon.ports.engine import Engine
+from paimon.ports.snapshots import PublishOutcome
 
-__all__ = [
-    "CommitRequest",
-    "CommitResult",
-    "CompactionPlans",
-    "SafeSnapshot",
-    "call_callbacks_again",
-    "commit",
-]
+_CALLBACKS = "commit.callbacks"
 
 
 class CompactionPlans(Protocol):
@@ -62,6 +105,43 @@ PlanCompactions = Callable[[Snapshot], CompactionPlans]
 """Makes the plans for a write that was published as this snapshot."""
 
 
+@frozen(eq=False)
+class Published:
+    """A published snapshot with its change."""
+
+    snapshot: Snapshot
+    change: Change
+    # the name of the index manifest before it
+    index_before: str | None
+    # number of earlier attempts, which other commits preceded
+    retries: int
+
+
+@define(eq=False)
+class _Commit:
+    """One run of `commit`: what both of its snapshots share, and the callbacks that failed."""
+
+    context: TableContext
+    request: CommitRequest
+    safe: SafeSnapshot
+    # the newest snapshot (0 without one) when the commit was not in the table yet; None for batch commits
+    last_seen_id: int | None
+    failed_callbacks: list[str] = field(factory=list)
+
+
+@define(eq=False)
+class _Attempts:
+    """The attempts to publish one change: what the next one continues with."""
+
+    context: TableContext
+    intent: Intent
+    # "WRITE", "DELETE", …; None for compactions
+    operation: str | None
+    files: SnapshotFiles
+    # the commit is not in the snapshots up to this one; None if only the retries look for it
+    last_seen_id: int | None
+
+
 def commit(
     context: TableContext,
     request: CommitRequest,
@@ -75,24 +155,216 @@ def commit(
     CommitUncertain they may be. After TableDropped and TableReplaced the commit is not acknowledged. After all other
     errors nothing of the messages is published, and their files remain (see `abort`).
     """
+    # 1. Refuse what no commit can publish.
     check_request(request)
     check_paths(request.messages, (context.table.location, *context.table.allowed_roots))
     check_callbacks(context)
+    # 2. Look for an earlier commit with this identifier. A process that was taken for dead may publish it after this
+    #    check, and before the first attempt.
     last_seen_id = None
     if request.commit_identifier != BATCH_COMMIT_IDENTIFIER:
-        # A process that was taken for dead may publish the same commit after this check, and before the first attempt.
-        latest = latest_snapshot(context)
-        last_seen_id = 0 if latest is None else latest.id
+        last_seen_id = read_newest_id(context)
         if is_already_committed(context, request.commit_user, request.commit_identifier, request.properties):
             return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
+    # 3. Check that no removal of orphans deleted the prepared files.
     check_prepared_files(context, request.messages)
-    publisher = _RequestPublisher(context, request, safe or SafeSnapshot(), last_seen_id)
-    written = publisher.publish_written_files()
-    compacted, lost = publisher.publish_compacted_files(written, plans(written.snapshot) if plans and written else None)
+    # 4. Publish the written files as one snapshot.
+    this = _Commit(context, request, safe or SafeSnapshot(), last_seen_id)
+    written = _publish_written_files(this)
+    # 5. Publish the compacted files as a second one.
+    compacted, lost = _publish_compacted_files(this, written, plans(written.snapshot) if plans and written else None)
+    # 6. Where nothing was published, nothing has shown yet that the table is there.
     if written is None and compacted is None:
         check_same_table(context)
     result = _to_result(written, compacted)
-    return evolve(result, lost_compaction=lost, failed_callbacks=tuple(publisher.failed_callbacks))
+    return evolve(result, lost_compaction=lost, failed_callbacks=tuple(this.failed_callbacks))
+
+
+def _publish_written_files(this: _Commit) -> Published | None:
+    """Publish the written files; None if there is nothing to publish."""
+    table, request = this.context.table, this.request
+    change = append_change(request.messages)
+    skips_empty = request.ignore_empty and table.options.ignore_empty_commit is not False
+    if change.is_empty and (request.dynamic_overwrite or (not request.replaces and skips_empty)):
+        return None
+    intent = Intent(table, request, change, this.safe)
+    check_intent(intent)
+    return _publish_and_tell(this, intent, _choose_operation(request, change))
+
+
+def _publish_compacted_files(
+    this: _Commit, after: Published | None, plans: CompactionPlans | None
+) -> tuple[Published | None, PaimonError | None]:
+    """Publish the compacted files; return their snapshot, or the error that prevented it.
+
+    `after` is the published snapshot with the written files. Without it the error is raised. CommitOverwritten is
+    always raised, because then the written files were replaced.
+    """
+    lost: PaimonError | None = None
+    messages: Sequence[CommitMessage] = this.request.messages
+    messages = messages if plans is None else plans.plan_next(messages, None)
+    while not (change := compact_change(messages)).is_empty:
+        is_droppable = after is not None and not (plans is not None and plans.is_last_try)
+        # A new plan was made on a snapshot that contains the changes of other writers until then.
+        safe = this.safe if plans is None or plans.planned_on is None else SafeSnapshot(plans.planned_on)
+        try:
+            intent = Intent(this.context.table, this.request, change, safe, is_droppable)
+            return _publish_and_tell(this, intent, None), None
+        except CommitOverwritten as error:  # the written files were replaced
+            raise (error.as_this_commit() if error.request is this.request else error) from None
+        except PaimonError as reason:
+            if after is None:
+                raise
+            lost = reason  # the written files are published and complete without it
+        if plans is None:
+            break
+        messages = plans.plan_next(messages, lost)
+    return None, lost
+
+
+def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None) -> Published:
+    """Publish one snapshot, record it as the last commit of this process, and call the callbacks."""
+    context, request = this.context, this.request
+    try:
+        published = publish_change(context, intent, operation, this.last_seen_id)
+    except CommitUncertain as error:
+        error.request = request
+        raise
+    record_last_commit(context, request, published.snapshot, published.index_before)
+    names = request.commit_user, request.commit_identifier, request.messages
+    event = CommitEvent(context.table, *names, published.snapshot, published.change)
+    this.failed_callbacks += call_callbacks(context.engine, event)
+    return published
+
+
+def publish_change(
+    context: TableContext, intent: Intent, operation: str | None, last_seen_id: int | None = None
+) -> Published:
+    """Publish one change as one snapshot, with retries while other commits publish the next snapshot first.
+
+    CommitConflict: the change does not fit, or other commits were first too often; its manifests are deleted. After
+    CommitUncertain the snapshot may be published, and no file is deleted. After any other error it is not acknowledged.
+    """
+    this = _Attempts(context, intent, operation, SnapshotFiles(context), last_seen_id)
+    policy, clock, retries = RetryPolicy.of(context.options), context.engine.clock, 0
+    started = clock.now_millis()
+    while True:
+        try:
+            # 1. Make an attempt on the newest snapshot, under the lock of the storage if it has one.
+            with context.engine.snapshots.lock(context.paths):
+                published = _attempt(this, retries)
+            # 2. Confirm that the table is still the one that was opened; otherwise the snapshot is withdrawn.
+            if published is not None:
+                confirm_same_table(context, published.snapshot)
+                return published
+        except PaimonError as error:
+            reason = explain_failure(context, error)
+            if isinstance(reason, (TableDropped, TableReplaced)) and reason.snapshot_id is None:
+                this.files.discard_all()
+            if reason is error:
+                raise
+            raise reason from error
+        # 3. Another commit was first: give up, or wait and try again on the newer base.
+        this.files.discard_unshared()
+        elapsed = clock.now_millis() - started
+        if policy.gives_up(retries, elapsed):
+            this.files.discard_all()
+            others = "1 concurrent commit was" if retries == 0 else f"{retries + 1} concurrent commits were"
+            raise CommitConflict(
+                f"Commit failed: {others} published first ({elapsed} ms)",
+                hint="retry, or raise 'commit.max-retries' and 'commit.timeout'",
+            )
+        clock.sleep_millis(policy.wait_millis(retries, context.engine.random.uniform()))
+        retries += 1
+
+
+def _attempt(this: _Attempts, retries: int) -> Published | None:
+    """Make one attempt; None if another commit published the next snapshot first."""
+    context, files = this.context, this.files
+    # 1. Read the newest schema and snapshot, and check that the table is there.
+    schema_id = max(list_schemas_of_table(context), default=context.schema.id)
+    latest = latest_snapshot(context)
+    base = CommitBase(context, latest, schema_id)
+    index_before = latest.index_manifest if latest else None
+    try:
+        # 2. Check once that the last commit of this process is still in the table.
+        if retries == 0:
+            check_last_commit(context, latest)
+        # 3. Adapt the change to the base; conflicts raise.
+        change = plan_change(this.intent, base)
+        # 4. Take the snapshot of another process that published the same commit meanwhile.
+        same_commit = _find_same_commit(this, latest, change)
+        if same_commit is not None:
+            files.discard_all()
+            return Published(same_commit, change, index_before, retries)
+        # 5. Give the rows their ids, if the table tracks rows, and write the manifests and lists of the next snapshot.
+        change, next_row_id = _assign_row_ids(this, base, change)
+        snapshot = files.write_snapshot(base, change, this.intent.request, this.operation, next_row_id)
+    except BaseException as error:
+        files.discard_all()
+        if isinstance(error, CorruptTable) and latest is not None and find_snapshot(context, latest.id) is None:
+            return None  # the base expired while it was read, so a missing file does not mean a corrupt table
+        raise
+    # 6. Publish the snapshot, and act on the outcome.
+    try:
+        outcome = publish(context, snapshot, latest)
+    except StorageError:
+        files.discard_all()
+        raise
+    if outcome is PublishOutcome.UNKNOWN:
+        raise _uncertain_error(snapshot)
+    if outcome is PublishOutcome.LOST:
+        if can_have_been_detached(context, latest):
+            # An expiry may have deleted its manifests as those of an expired snapshot: no snapshot names them again.
+            files.discard_all()
+        return None
+    files.discard_unreferenced(snapshot)
+    _write_latest_hint(context, snapshot.id)
+    return Published(snapshot, change, index_before, retries)
+
+
+def _find_same_commit(this: _Attempts, latest: Snapshot | None, change: Change) -> Snapshot | None:
+    """Return the same commit if another process published it since the last attempt; not for batch commits.
+
+    Raises InvalidRequest if that was a batch with another plan.
+    """
+    since, this.last_seen_id = this.last_seen_id, latest.id if latest else 0
+    request = this.intent.request
+    if since is None or request.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+        return None
+    found = find_published_since(
+        this.context, since, latest, request.commit_user, request.commit_identifier, change.kind
+    )
+    if found is not None:
+        check_same_plan(this.context.table.table_name, found, request.properties)
+    return found
+
+
+def _assign_row_ids(this: _Attempts, base: CommitBase, change: Change) -> tuple[Change, int]:
+    """Return the change with row ids, if the table tracks rows, and the next free row id."""
+    options = this.context.options
+    if not options.row_tracking_enabled or change.kind is CommitKind.COMPACT:
+        return change, base.next_row_id
+    snapshot_id = base.snapshot.id + 1 if base.snapshot else 1
+    return assign_row_ids(change, base.next_row_id, snapshot_id, options.row_tracking_partition_group)
+
+
+def _uncertain_error(snapshot: Snapshot) -> CommitUncertain:
+    return CommitUncertain(
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        f"the storage does not show whether snapshot {snapshot.id} was published",
+        snapshot_id=snapshot.id,
+        identity=snapshot.identity,
+    )
+
+
+def _write_latest_hint(context: TableContext, snapshot_id: int) -> None:
+    # A hint that cannot be written only makes the next reader slower.
+    try:
+        context.files.replace(context.paths.latest_hint, str(snapshot_id).encode())
+    except StorageError:
+        context.engine.observer.count("commit.hint_failed", 1)
 
 
 def _to_result(written: Published | None, compacted: Published | None) -> CommitResult:
@@ -103,6 +375,28 @@ def _to_result(written: Published | None, compacted: Published | None) -> Commit
         added_files=written.change.added_files if written else 0,
         retries=sum(p.retries for p in published),
     )
+
+
+def _choose_operation(request: CommitRequest, change: Change) -> str:
+    if request.operation is not None:
+        return request.operation
+    if request.replaces:
+        everything = request.partitions is None and not request.overwrite
+        return "TRUNCATE" if change.is_empty and everything else "OVERWRITE"
+    return "WRITE"
+
+
+def check_callbacks(context: TableContext) -> None:
+    """Raise Unsupported if the engine lacks a callable for a name in `commit.callbacks`."""
+    listed = (name.strip() for name in (context.options.get(_CALLBACKS) or "").split(","))
+    missing = sorted({name for name in listed if name and name not in context.engine.callbacks})
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise Unsupported(
+            f"option {_CALLBACKS!r} of table {context.table.table_name!r} without a callable for {names}",
+            hint="register one with table.with_callbacks({name: callable}), or clear the option with "
+            "table.with_options({'commit.callbacks': ''})",
+        )
 
 
 def call_callbacks_again(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
@@ -118,89 +412,25 @@ def call_callbacks_again(context: TableContext, request: CommitRequest) -> tuple
     return tuple(failure for event in events for failure in call_callbacks(context.engine, event))
 
 
-class _RequestPublisher:
-    """The two snapshots of one request; each is published, recorded as last commit, and followed by the callbacks."""
+def call_callbacks(engine: Engine, event: CommitEvent) -> tuple[str, ...]:
+    """Call all callbacks of the engine for one event.
 
-    def __init__(
-        self, context: TableContext, request: CommitRequest, safe: SafeSnapshot, last_seen_id: int | None
-    ) -> None:
-        self._context = context
-        self._last_seen_id = last_seen_id
-        self._request = request
-        self._safe = safe
-        self.failed_callbacks: list[str] = []
-
-    def publish_written_files(self) -> Published | None:
-        """Publish the written files; None if there is nothing to publish."""
-        table, request = self._context.table, self._request
-        change = append_change(request.messages)
-        overwrites = request.replaces
-        if change.is_empty and (request.dynamic_overwrite or (not overwrites and _can_skip_empty(table, request))):
-            return None
-        change_on = plan_overwrite(table, request, change) if overwrites else plan_append(table, change)
-        return self._publish(change_on, _choose_operation(request, change), self._safe)
-
-    def publish_compacted_files(
-        self, after: Published | None, plans: CompactionPlans | None
-    ) -> tuple[Published | None, PaimonError | None]:
-        """Publish the compacted files; return their snapshot, or the error that prevented it.
-
-        `after` is the published snapshot with the written files. Without it the error is raised. CommitOverwritten is
-        always raised, because then the written files were replaced.
-        """
-        lost: PaimonError | None = None
-        messages: Sequence[CommitMessage] = self._request.messages
-        messages = messages if plans is None else plans.plan_next(messages, None)
-        while not (change := compact_change(messages)).is_empty:
-            is_droppable = after is not None and not (plans is not None and plans.is_last_try)
-            # A new plan was made on a snapshot that contains the changes of other writers until then.
-            safe = self._safe if plans is None or plans.planned_on is None else SafeSnapshot(plans.planned_on)
-            try:
-                on_base = plan_compaction(self._context.table, change, is_droppable)
-                return self._publish(on_base, None, safe), None
-            except CommitOverwritten as error:  # the written files were replaced
-                raise (error.as_this_commit() if error.request is self._request else error) from None
-            except PaimonError as reason:
-                if after is None:
-                    raise
-                lost = reason  # the written files are published and complete without it
-            if plans is None:
-                break
-            messages = plans.plan_next(messages, lost)
-        return None, lost
-
-    def _publish(self, change_on: ChangeOn, operation: str | None, safe: SafeSnapshot) -> Published:
-        request = self._request
-        checked_change = CheckedChange(self._context, request, change_on, safe)
-        signature = Signature(
-            request.commit_user, request.commit_identifier, request.watermark, request.properties, operation
-        )
+    A callback that raises does not fail the commit: it causes a warning, whose text is returned.
+    """
+    failures: list[str] = []
+    for name, callback in engine.callbacks.items():
         try:
-            published = Attempts(self._context, signature, self._last_seen_id).publish(checked_change)
-        except CommitUncertain as error:
-            error.request = request
-            raise
-        record_last_commit(self._context, request, published.snapshot, checked_change.index_before)
-        event = CommitEvent(
-            self._context.table,
-            request.commit_user,
-            request.commit_identifier,
-            request.messages,
-            published.snapshot,
-            published.change,
-        )
-        self.failed_callbacks += call_callbacks(self._context.engine, event)
-        return published
+            callback(event)
+        except Exception as error:  # code of the caller may raise anything; the commit is published
+            failures.append(_format_failure(name, event, error))
+    for failure in failures:
+        engine.observer.count("commit.callback_failed", 1)
+        with contextlib.suppress(RuntimeWarning):  # raised if warnings are errors
+            warnings.warn(failure, RuntimeWarning, stacklevel=2)
+    return tuple(failures)
 
 
-def _can_skip_empty(table: TableDefinition, request: CommitRequest) -> bool:
-    return request.ignore_empty and table.options.ignore_empty_commit is not False
-
-
-def _choose_operation(request: CommitRequest, change: Change) -> str:
-    if request.operation is not None:
-        return request.operation
-    if request.replaces:
-        everything = request.partitions is None and not request.overwrite
-        return "TRUNCATE" if change.is_empty and everything else "OVERWRITE"
-    return "WRITE"
+def _format_failure(name: str, event: CommitEvent, error: Exception) -> str:
+    what = f"Snapshot {event.snapshot.id}" if event.snapshot else f"Commit {event.identifier}"
+    reason = f"{type(error).__name__}: {error}"
+    return f"{what} of table {event.table.table_name!r} is committed, but callback {name!r} failed: {reason}"

@@ -262,6 +262,12 @@ def iterate_user_snapshots(context: TableContext, commit_user: str, batch: bool 
             yield snapshot
 
 
+def read_newest_id(context: TableContext) -> int:
+    """Return the id of the newest snapshot; 0 if the table has none."""
+    newest = latest_snapshot(context)
+    return 0 if newest is None else newest.id
+
+
 def iterate_snapshots(context: TableContext) -> Iterator[Snapshot]:
     """Yield the existing snapshots, newest first; each is read when the iterator reaches it."""
     snapshot = latest_snapshot(context)

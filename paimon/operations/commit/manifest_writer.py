@@ -12,9 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from paimon.domain.commit.next_snapshot import WrittenList
+from paimon.domain.commit.entries import Change
+from paimon.domain.commit.index_entries import live_index_files
+from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, WrittenList, delta_rows, next_snapshot
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import StorageError
 from paimon.domain.manifest.avro_schema import INDEX_MANIFEST_ENTRY, MANIFEST_ENTRY, MANIFEST_LIST
 from paimon.domain.manifest.clusters import count_parts, sort_by_partition, split_entries
@@ -35,7 +38,9 @@ from paimon.domain.manifest.merge_plan import (
     plan_minor_merge,
 )
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.simple_stats import EMPTY_STATS
+from paimon.operations.commit.base import CommitBase
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import cache_manifest_list, read_manifest_columns, to_entries
 from paimon.operations.table_context import TableContext
@@ -242,3 +247,93 @@ def _find_run(part: Manifests, whole: Manifests) -> int | None:
         if whole[start : start + len(part)] == part:
             return start
     return None
+
+
+@frozen(eq=False)
+class _Delta:
+    """The manifests of a change, which do not depend on the base; `names` are the names of all these files."""
+
+    change: Change
+    added: WrittenList
+    changelog: WrittenList | None
+    names: frozenset[str]
+
+
+class SnapshotFiles:
+    """The files of one snapshot, for all attempts to publish it: a state machine.
+
+    Delta manifests and their lists are written once, because other commits are published between the read of the
+    newest snapshot and the put of the next one. Merged manifests of the base are used again if they still fit.
+    """
+
+    def __init__(self, context: TableContext) -> None:
+        self._context = context
+        self._writer = ManifestWriter(context)
+        self._base_merge = BaseMerge(context, self._writer)
+        self._delta: _Delta | None = None
+
+    def write_snapshot(
+        self, base: CommitBase, change: Change, request: CommitRequest, operation: str | None, next_row_id: int
+    ) -> Snapshot:
+        """Write the manifests and lists of the snapshot that follows the base, and return the snapshot."""
+        with self._writer.batch_small_files():
+            delta = self._write_delta(change)
+            content = SnapshotContent(
+                kind=change.kind,
+                base_list=self._writer.write_manifest_list(self._base_merge.merge_manifests(base.manifests)),
+                delta_list=delta.added,
+                delta_rows=delta_rows(change.entries),
+                changelog_list=delta.changelog,
+                changelog_rows=sum(e.file.row_count for e in change.changelog),
+                index_manifest=self._write_index_manifest(base, change),
+                watermark=request.watermark,
+                properties=request.properties,
+                next_row_id=next_row_id,
+                operation=operation,
+            )
+            ids, clock = self._context.engine.ids, self._context.engine.clock
+            names = request.commit_user, request.commit_identifier
+            return next_snapshot(base.snapshot, content, Stamp(*names, base.schema_id, ids.uuid(), clock.now_millis()))
+
+    def discard_all(self) -> None:
+        """Delete all files that were written, so that the next attempt names none of them."""
+        self._writer.discard()
+        self._delta = None
+        self._base_merge = BaseMerge(self._context, self._writer)
+
+    def discard_unshared(self) -> None:
+        """Delete the files that the next attempt cannot use again."""
+        self._writer.discard(keep=self._list_reusable_names())
+
+    def discard_unreferenced(self, snapshot: Snapshot) -> None:
+        """Delete the files of lost attempts that the published snapshot does not need."""
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
+        named = {name for name in (*lists, snapshot.index_manifest) if name}
+        self._writer.discard(keep=named | self._list_reusable_names())
+
+    def _write_delta(self, change: Change) -> _Delta:
+        """Write the manifests of a change, unless they exist from an earlier attempt."""
+        if self._delta is None or self._delta.change != change:
+            added = self._writer.write_manifests(change.entries)
+            changelog = self._writer.write_manifests(change.changelog)
+            lists = (
+                self._writer.write_manifest_list(added),
+                self._writer.write_manifest_list(changelog) if changelog else None,
+            )
+            names = {m.file_name for m in (*added, *changelog)} | {written.name for written in lists if written}
+            self._delta = _Delta(change, *lists, frozenset(names))
+        return self._delta
+
+    def _write_index_manifest(self, base: CommitBase, change: Change) -> str | None:
+        """Return the name of the index manifest after the change; None if no index file is live.
+
+        A change without index files keeps the index manifest of the base.
+        """
+        if not change.index:
+            return base.snapshot.index_manifest if base.snapshot else None
+        live = live_index_files(base.index_files, change.index, self._context.table.is_bucketed)
+        return self._writer.write_index_manifest(live)
+
+    def _list_reusable_names(self) -> set[str]:
+        """Return the names of the files that the next attempt can use again."""
+        return {*(self._delta.names if self._delta else ()), *self._base_merge.new_manifest_names}

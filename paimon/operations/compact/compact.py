@@ -14,12 +14,13 @@ from functools import partial
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.scan.assemble import BucketFiles, group_by_bucket
 from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to_read
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions

@@ -14,12 +14,13 @@ import numpy as np
 from attrs import evolve
 
 from paimon.domain.commit.overwrite import partitions_of_spec
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.maintenance.partition_expiry import PartitionAge, PartitionRetention, expired_partitions
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.metadata.storage_time import to_local_millis

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.maintenance.rescale import (
@@ -32,7 +33,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.changes import SetOption
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort, is_still_needed
 from paimon.operations.compact.compact import compact, find_buckets
 from paimon.operations.compact.partition_condition import bind_partition_condition

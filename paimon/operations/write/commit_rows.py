@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
-from paimon.domain.commit.conflicts.late_rows import BucketKey
+from paimon.domain.commit.conflicts.late_rows import BucketKey, LateRowsFound, list_numbered_files
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
+from paimon.domain.commit.plan_change import SafeSnapshot
 from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import (
     CommitConflict,
@@ -34,8 +35,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.commit.checks import LateRowsFound, list_numbered_files
-from paimon.operations.commit.commit import SafeSnapshot, call_callbacks_again, commit
+from paimon.operations.commit.commit import call_callbacks_again, commit
 from paimon.operations.commit.history import iterate_user_snapshots
 from paimon.operations.commit.prepared_files import abort, abort_on_refusal, list_prepared_paths
 from paimon.operations.commit.publish import is_detached

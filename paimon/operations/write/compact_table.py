@@ -16,6 +16,7 @@ from attrs import frozen
 from paimon.domain.bucket.postponed import compute_first_buckets, to_bucketed_table
 from paimon.domain.commit.increments import as_compaction
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.maintenance.postponed_files import CommitPosition, sort_postponed_files
 from paimon.domain.manifest.entries import DataFileMeta, FileKind
@@ -27,7 +28,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import VALUE_KIND
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.commit.history import iterate_snapshots
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
 from paimon.operations.compact.compact import (

@@ -21,11 +21,11 @@ from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import compact_change
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.request import CommitRequest
+from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitUncertain, PaimonError, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.attempt import build_retry_policy
 from paimon.operations.commit.prepared_files import abort, list_prepared_paths
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
@@ -68,7 +68,7 @@ class RowVisibilityPlanner:
         self._request = request
         self._hidden = hidden
         self._published = published
-        self._policy = build_retry_policy(context.table)
+        self._policy = RetryPolicy.of(context.options)
         self._started = context.engine.clock.now_millis()
         self._attempts = 0
         self._is_uncertain = False

@@ -9,8 +9,9 @@ from support.commit_tables import create, data_file, engine_on, memory_table, me
 
 from paimon.builders.write_builder import TableCommit
 from paimon.domain.commit.message import CompactIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitOverwritten, CommitUncertain
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort, abort_on_failure, abort_on_refusal
 from paimon.operations.metadata.snapshots import load_snapshot
 from paimon.operations.refs.rollback import roll_back

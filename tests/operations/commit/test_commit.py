@@ -17,13 +17,14 @@ from support.commit_tables import (
 )
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, InvalidRequest
 from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, FileSource, IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.prepared_files import abort
 from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot

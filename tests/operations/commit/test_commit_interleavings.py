@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.commit_tables import ROWS, create, engine_on, live_names, message, table_at
 
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict, CommitUncertain, PaimonError, StorageError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshot_ids, snapshots
 from paimon.operations.table_context import TableContext

@@ -22,6 +22,7 @@ from support.commit_tables import (
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.publishing import CommitStatus
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import (
     CommitConflict,
     CommitOverwritten,
@@ -34,7 +35,7 @@ from paimon.domain.errors import (
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.refs.rollback import roll_back
 from paimon.operations.table_context import TableContext

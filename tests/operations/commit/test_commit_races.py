@@ -10,10 +10,11 @@ from attrs import evolve
 from support.commit_tables import engine_on, live_names, memory_table, message
 
 from paimon.domain.commit.message import CompactIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import SnapshotCommit
 

@@ -9,11 +9,12 @@ from support.commit_tables import data_file, memory_table, message
 from paimon.domain.commit.conflicts.files import check_conflicts
 from paimon.domain.commit.entries import Change, append_change, compact_change
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 

@@ -8,9 +8,10 @@ import pytest
 from support.commit_tables import create, data_file, engine_on, live_names, message, table_at
 
 from paimon.domain.commit.message import CompactIncrement
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles

@@ -7,11 +7,13 @@ from attrs import evolve
 from support.commit_tables import data_file, engine_on, live_names, memory_table, message, partition
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
+from paimon.domain.commit.plan_change import SafeSnapshot
+from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles

@@ -18,7 +18,7 @@ from paimon.domain.identifier import Identifier
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.ddl import parse_columns
-from paimon.operations.commit.attempt import Attempts
+from paimon.operations.commit import commit as commit_module
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
@@ -58,17 +58,17 @@ def read(table: paimon.Table) -> list[tuple[int, int]]:
 
 def commit_others_first(monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
     """Let others commit before the first attempts of a commit, one action each."""
-    real, waiting = Attempts.publish, list(actions)
+    real, waiting = commit_module.publish_change, list(actions)
     is_other: list[bool] = []
 
-    def publish(self: Attempts, change_on: Any) -> Any:
+    def publish(*given: Any) -> Any:
         if waiting and not is_other:
             is_other.append(True)
             waiting.pop(0)()
             is_other.clear()
-        return real(self, change_on)
+        return real(*given)
 
-    monkeypatch.setattr(Attempts, "publish", publish)
+    monkeypatch.setattr(commit_module, "publish_change", publish)
 
 
 def update_twice(table: paimon.Table, start: int) -> Callable[[], object]:

@@ -16,6 +16,7 @@ from support.commit_tables import engine_on
 from paimon.adapters.formats.on_demand import FormatsOnDemand
 from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
@@ -25,7 +26,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types.ddl import parse_columns
-from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.commit import commit
 from paimon.operations.data_files.write_data_files import FileLayout
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, to_entries
 from paimon.operations.metadata.snapshots import latest_snapshot

@@ -23,6 +23,19 @@ BucketKey = tuple[bytes, int]
 """A partition and a bucket."""
 
 
+class LateRowsFound(Exception):
+    """Raised before a commit whose rows would lose; `first_numbers` are free sequence numbers of their buckets."""
+
+    def __init__(self, first_numbers: Mapping[BucketKey, int]) -> None:
+        super().__init__("written rows have sequence numbers of rows that others committed first")
+        self.first_numbers = first_numbers
+
+
+def list_numbered_files(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    """Return the files of level 0, which a writer numbers."""
+    return [file for file in files if file.level == 0]
+
+
 def find_late_rows(
     written: Mapping[BucketKey, Sequence[DataFileMeta]],
     added: Iterable[ManifestEntry],
