@@ -6,6 +6,27 @@ of other writers between its commits. A state machine.
 Source: `GlobalIndexAssigner`, `IndexBootstrap`.
 """
 
+# The primary key of a cross-partition table lacks a partition column, so the same key can arrive for another partition.
+# A writer must know where each key of the whole table is. The index maps keys to places:
+#
+#     key     place                  a row with key 7 arrives for partition b:
+#     7       partition a, bucket 0      deduplicate      -D to (a, 0), the row to (b, 1); the place of 7 is (b, 1)
+#     8       partition b, bucket 1      partial-update   the row to (a, 0), where the key stays
+#                                        first-row        dropped
+#
+# Partitions are numbered, and a place is one integer, so a batch is routed in columns
+# (`paimon.domain.bucket.cross_partition_columnar`): find the places of its distinct keys, decide, put those that
+# changed. New keys fill buckets up to `dynamic-bucket.target-row-num`, so the keys of each bucket are counted.
+#
+#     first batch     read the keys of the newest snapshot into a store on local disk; `base` is this snapshot
+#     each batch      find, decide, put
+#     end of batches  the rows are in messages, so the index may follow other writers
+#     next batch      add the keys of the snapshots after `base`; an overwrite by others ends the writer (conflict)
+#
+# Others may commit after the last batch. So the commit looks at the snapshots between `base` and its own base, and is
+# refused if one of them may have added the same keys (`KeyIndexCheck`). Where several tasks share the keys, each has an
+# index of its part, and fills only the buckets that belong to it. After a crash the index is built again.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -62,12 +62,12 @@ from paimon.domain.errors import (
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import (
-    check_last_commit,
+    check_own_commit,
     find_published_since,
     find_snapshots_of_commit,
     is_already_committed,
     read_newest_id,
-    record_last_commit,
+    record_own_commit,
 )
 from paimon.operations.commit.manifest_writer import SnapshotFiles
 from paimon.operations.commit.prepared_files import check_prepared_files
@@ -230,7 +230,7 @@ def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None) -> P
     except CommitUncertain as error:
         error.request = request
         raise
-    record_last_commit(context, request, published.snapshot, published.index_before)
+    record_own_commit(context, request, published.snapshot, published.index_before)
     names = request.commit_user, request.commit_identifier, request.messages
     event = CommitEvent(context.table, *names, published.snapshot, published.change)
     this.failed_callbacks += call_callbacks(context.engine, event)
@@ -289,7 +289,7 @@ def _attempt(this: _Attempts, retries: int) -> Published | None:
     try:
         # 2. Check once that the last commit of this process is still in the table.
         if retries == 0:
-            check_last_commit(context, latest)
+            check_own_commit(context, latest)
         # 3. Adapt the change to the base; conflicts raise.
         change = plan_change(this.intent, base)
         # 4. Take the snapshot of another process that published the same commit meanwhile.

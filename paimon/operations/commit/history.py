@@ -3,6 +3,30 @@
 Source: `FileStoreCommitImpl.filterCommitted`.
 """
 
+# A process that repeats a commit must not add its rows twice. Whether a commit is in the table is known from three
+# places, and they are asked in this order:
+#
+#     snapshots        newest first, down to the first one of the user      written by the commit itself
+#     last-commit/     one file for each user whose snapshots all expired   written by expiry, before it deletes
+#     engine cache     the last commit of this process                      written after a commit is published
+#
+# Snapshots. The identifiers of one user ascend, so all up to that of its newest snapshot are committed. Batch commits
+# share the largest identifier, which says nothing about other commits. A detached snapshot (`publish.py`) was never
+# committed.
+#
+# Records. After an expiry nothing would be left of a user who commits seldom. So the expiry of this library copies the
+# last snapshot of such a user to last-commit/. The record is written before the snapshot is deleted, and read after the
+# snapshots were searched, so a commit is found in one of the two. A rollback deletes newer records. Other clients
+# neither write nor delete records: what they expire is not recognized.
+#
+# Last commit. On a storage without locks, another client may overwrite a snapshot that was acknowledged:
+#
+#     this process publishes 7   another client replaces 7 by its own   this process commits again: 7 is not ours
+#
+# Before its next commit, a process compares its last snapshots with the stored ones. A snapshot is reported as
+# overwritten only if it was replaced and no later snapshot contains its files. While nothing is wrong, the check costs
+# at most one read. A new process has no such record, and looks its identifiers up instead.
+
 from __future__ import annotations
 
 import hashlib
@@ -27,91 +51,112 @@ from paimon.operations.table_context import TableContext
 _LAST_COMMIT = "last commit"
 _FILE_BYTES = 2_000
 """Approximate size of the record of one file in the cache."""
-
-
-@frozen(eq=False)
-class LastCommit:
-    """The snapshots of one request, each with the name of the index manifest before it."""
-
-    request: CommitRequest
-    snapshots: tuple[tuple[Snapshot, str | None], ...] = field(factory=tuple)
-
-
-def record_last_commit(
-    context: TableContext, request: CommitRequest, snapshot: Snapshot, index_before: str | None
-) -> None:
-    """Record a published snapshot in the engine's cache, next to the earlier snapshots of the same request.
-
-    `index_before` is the name of the index manifest of its base.
-    """
-    last = _recall_last_commit(context)
-    if last is None or last.request is not request:
-        last = LastCommit(request)
-    record = evolve(last, snapshots=(*last.snapshots, (snapshot, index_before)))
-    files = sum(len(m.data.new_files) + len(m.compact.compact_before) for m in request.messages)
-    context.engine.cache.put(context.paths.snapshots, record, _FILE_BYTES * (files + 2), _LAST_COMMIT)
-
-
-def check_last_commit(context: TableContext, latest: Snapshot | None) -> None:
-    """Check that the last commit of this process is still in the table; a lost one is reported once."""
-    last = _recall_last_commit(context)
-    if last is None:
-        return
-    newest = last.snapshots[-1][0]
-    if latest is None or latest.id < newest.id:  # rolled back
-        forget_last_commit(context)
-        return
-    lost = _find_lost_safely(context, last, latest)
-    if lost:
-        forget_last_commit(context)
-        _report_lost(context, last, lost)
-
-
-def _report_lost(context: TableContext, last: LastCommit, lost: Sequence[tuple[Snapshot, Snapshot]]) -> None:
-    """Raise CommitOverwritten if rows are lost; a lost compaction is only counted."""
-    written = [pair for pair in lost if pair[0].commit_kind is not CommitKind.COMPACT]
-    if not written:
-        context.engine.observer.count("commit.compaction_overwritten", len(lost))
-        return
-    committed, other = written[0]
-    error = CommitOverwritten(committed.id, committed.commit_user, committed.commit_identifier, other.commit_user)
-    error.request = last.request
-    raise error
-
-
-def _find_lost_safely(context: TableContext, last: LastCommit, latest: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
-    """Return the lost snapshots; none if a read fails, because the new commit reports that error itself."""
-    try:
-        return _find_lost(context, last, latest)
-    except (CorruptTable, StorageError, NotFound):  # the new commit reads what it needs, and reports the error
-        return []
-
-
-def _find_lost(context: TableContext, last: LastCommit, latest: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
-    """Return lost snapshots with their replacements, oldest first; an existing snapshot contains those before it."""
-    lost: list[tuple[Snapshot, Snapshot]] = []
-    for committed, index_before in reversed(last.snapshots):
-        stored = latest if latest.id == committed.id else find_snapshot(context, committed.id)
-        if stored is not None and stored.is_same(committed):
-            break
-        following = find_snapshot(context, committed.id + 1) if latest.id > committed.id else None
-        is_contained = None if following is None else is_descendant(context, following, committed, index_before)
-        if stored is not None and is_overwritten(is_head=latest.id == committed.id, held_by_next=is_contained):
-            lost.insert(0, (committed, stored))
-    return lost
-
-
-def _recall_last_commit(context: TableContext) -> LastCommit | None:
-    found = context.engine.cache.get(context.paths.snapshots, _LAST_COMMIT)
-    return found if isinstance(found, LastCommit) else None
-
-
-def forget_last_commit(context: TableContext) -> None:
-    """Drop the record of the last commit, before snapshots are removed on purpose."""
-    context.engine.cache.drop([context.paths.snapshots])
-
-
 _DIRECTORY, _PREFIX = "last-commit", "commit-"
+
+
+def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
+    """Return whether the commit is in the table, as far as its snapshots and the records of expiry reach back.
+
+    It is if the newest identifier of the user is equal or larger; batch commits are ignored.
+    """
+    if _find_newest_from(context, commit_user, commit_identifier) is None:
+        return False
+    check_same_table(context)
+    return True
+
+
+def is_already_committed(
+    context: TableContext, commit_user: str, commit_identifier: int, properties: Mapping[str, str]
+) -> bool:
+    """Return whether a job that is about to commit has made this commit before.
+
+    Raises InvalidRequest if the user left out the identifier, or if it is that of a batch with another plan.
+    """
+    newest = _find_newest_from(context, commit_user, commit_identifier)
+    if newest is None:
+        return False
+    check_same_table(context)
+    committed = [*find_snapshots_of_commit(context, commit_user, commit_identifier), newest][0]
+    if committed.commit_identifier == commit_identifier:
+        check_same_plan(context.table.table_name, committed, properties)
+        return True
+    raise InvalidRequest(
+        f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",
+        subject="identifier",
+        hint="use a larger one, or another commit user",
+    )
+
+
+def find_snapshots_of_commit(context: TableContext, commit_user: str, commit_identifier: int) -> list[Snapshot]:
+    """Return the snapshots of a commit, without detached ones: the compaction, if any, before the written files."""
+    candidates = (s for s in iterate_user_snapshots(context, commit_user) if s.commit_identifier == commit_identifier)
+    return [s for s in candidates if not is_detached(context, s)]
+
+
+def find_last_commit(context: TableContext, commit_user: str) -> Snapshot | None:
+    """Return the newest snapshot of the user, without batch commits; if all expired, the recorded one."""
+    return _find_newest_from(context, commit_user, LONG_MIN)
+
+
+def _find_newest_from(context: TableContext, commit_user: str, commit_identifier: int) -> Snapshot | None:
+    """Return the newest snapshot of the user, without batch commits, if its identifier is at least this one."""
+    oldest_id = 1
+    for snapshot in iterate_snapshots(context):
+        oldest_id = snapshot.id
+        if snapshot.commit_user != commit_user or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+            continue
+        if snapshot.commit_identifier < commit_identifier:
+            return None
+        if not is_detached(context, snapshot):
+            return snapshot
+    recorded = find_recorded_commit(context, commit_user) if oldest_id > 1 else None
+    return None if recorded is None or recorded.commit_identifier < commit_identifier else recorded
+
+
+def read_newest_id(context: TableContext) -> int:
+    """Return the id of the newest snapshot; 0 if the table has none."""
+    newest = latest_snapshot(context)
+    return 0 if newest is None else newest.id
+
+
+def iterate_user_snapshots(context: TableContext, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
+    """Yield the existing snapshots of a user, newest first; each is read when the iterator reaches it.
+
+    Batch commits are left out unless `batch` is true.
+    """
+    for snapshot in iterate_snapshots(context):
+        if snapshot.commit_user == commit_user and (batch or snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER):
+            yield snapshot
+
+
+def iterate_snapshots(context: TableContext) -> Iterator[Snapshot]:
+    """Yield the existing snapshots, newest first; each is read when the iterator reaches it."""
+    snapshot = latest_snapshot(context)
+    while snapshot is not None:
+        yield snapshot
+        snapshot = _find_previous(context, snapshot.id)
+
+
+def find_published_since(
+    context: TableContext,
+    since: int,
+    newest: Snapshot | None,
+    commit_user: str,
+    commit_identifier: int,
+    kind: CommitKind,
+) -> Snapshot | None:
+    """Return the snapshot of a commit among the snapshots after id `since`; None without one, or if it is detached."""
+    snapshot = newest
+    while snapshot is not None and snapshot.id > since:
+        same = snapshot.commit_user == commit_user and snapshot.commit_identifier == commit_identifier
+        if same and snapshot.commit_kind is kind:
+            return None if is_detached(context, snapshot) else snapshot
+        snapshot = _find_previous(context, snapshot.id)
+    return None
+
+
+def _find_previous(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    return find_snapshot(context, snapshot_id - 1) if snapshot_id > 1 else None
 
 
 def find_recorded_commit(context: TableContext, commit_user: str) -> Snapshot | None:
@@ -123,7 +168,7 @@ def find_recorded_commit(context: TableContext, commit_user: str) -> Snapshot | 
     return recorded
 
 
-def record_last_commits(context: TableContext, expiring: Sequence[Snapshot], first_staying: int) -> int:
+def record_expiring_commits(context: TableContext, expiring: Sequence[Snapshot], first_staying: int) -> int:
     """Record the last commits of the users who have none from `first_staying` on.
 
     Returns the id of the first snapshot that must stay: `first_staying`, or the one whose record cannot be written.
@@ -193,109 +238,86 @@ def _record_path(paths: TablePaths, commit_user: str) -> str:
     return join_path(paths.metadata_root, _DIRECTORY, f"{_PREFIX}{digest}")
 
 
-def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
-    """Return whether the commit is in the table, as far as its snapshots and the records of expiry reach back.
+@frozen(eq=False)
+class OwnCommit:
+    """The snapshots of one request, each with the name of the index manifest before it."""
 
-    It is if the newest identifier of the user is equal or larger; batch commits are ignored.
+    request: CommitRequest
+    snapshots: tuple[tuple[Snapshot, str | None], ...] = field(factory=tuple)
+
+
+def record_own_commit(
+    context: TableContext, request: CommitRequest, snapshot: Snapshot, index_before: str | None
+) -> None:
+    """Record a published snapshot in the engine's cache, next to the earlier snapshots of the same request.
+
+    `index_before` is the name of the index manifest of its base.
     """
-    if _find_newest_from(context, commit_user, commit_identifier) is None:
-        return False
-    check_same_table(context)
-    return True
+    last = _recall_own_commit(context)
+    if last is None or last.request is not request:
+        last = OwnCommit(request)
+    record = evolve(last, snapshots=(*last.snapshots, (snapshot, index_before)))
+    files = sum(len(m.data.new_files) + len(m.compact.compact_before) for m in request.messages)
+    context.engine.cache.put(context.paths.snapshots, record, _FILE_BYTES * (files + 2), _LAST_COMMIT)
 
 
-def is_already_committed(
-    context: TableContext, commit_user: str, commit_identifier: int, properties: Mapping[str, str]
-) -> bool:
-    """Return whether a job that is about to commit has made this commit before.
-
-    Raises InvalidRequest if the user left out the identifier, or if it is that of a batch with another plan.
-    """
-    newest = _find_newest_from(context, commit_user, commit_identifier)
-    if newest is None:
-        return False
-    check_same_table(context)
-    committed = [*find_snapshots_of_commit(context, commit_user, commit_identifier), newest][0]
-    if committed.commit_identifier == commit_identifier:
-        check_same_plan(context.table.table_name, committed, properties)
-        return True
-    raise InvalidRequest(
-        f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",
-        subject="identifier",
-        hint="use a larger one, or another commit user",
-    )
+def check_own_commit(context: TableContext, latest: Snapshot | None) -> None:
+    """Check that the last commit of this process is still in the table; a lost one is reported once."""
+    last = _recall_own_commit(context)
+    if last is None:
+        return
+    newest = last.snapshots[-1][0]
+    if latest is None or latest.id < newest.id:  # rolled back
+        forget_own_commit(context)
+        return
+    lost = _find_lost_safely(context, last, latest)
+    if lost:
+        forget_own_commit(context)
+        _report_lost(context, last, lost)
 
 
-def find_snapshots_of_commit(context: TableContext, commit_user: str, commit_identifier: int) -> list[Snapshot]:
-    """Return the snapshots of a commit, without detached ones: the compaction, if any, before the written files."""
-    candidates = (s for s in iterate_user_snapshots(context, commit_user) if s.commit_identifier == commit_identifier)
-    return [s for s in candidates if not is_detached(context, s)]
+def _report_lost(context: TableContext, last: OwnCommit, lost: Sequence[tuple[Snapshot, Snapshot]]) -> None:
+    """Raise CommitOverwritten if rows are lost; a lost compaction is only counted."""
+    written = [pair for pair in lost if pair[0].commit_kind is not CommitKind.COMPACT]
+    if not written:
+        context.engine.observer.count("commit.compaction_overwritten", len(lost))
+        return
+    committed, other = written[0]
+    error = CommitOverwritten(committed.id, committed.commit_user, committed.commit_identifier, other.commit_user)
+    error.request = last.request
+    raise error
 
 
-def find_last_commit(context: TableContext, commit_user: str) -> Snapshot | None:
-    """Return the newest snapshot of the user, without batch commits; if all expired, the recorded one."""
-    return _find_newest_from(context, commit_user, LONG_MIN)
+def _find_lost_safely(context: TableContext, last: OwnCommit, latest: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
+    """Return the lost snapshots; none if a read fails, because the new commit reports that error itself."""
+    try:
+        return _find_lost(context, last, latest)
+    except (CorruptTable, StorageError, NotFound):  # the new commit reads what it needs, and reports the error
+        return []
 
 
-def _find_newest_from(context: TableContext, commit_user: str, commit_identifier: int) -> Snapshot | None:
-    """Return the newest snapshot of the user, without batch commits, if its identifier is at least this one."""
-    oldest_id = 1
-    for snapshot in iterate_snapshots(context):
-        oldest_id = snapshot.id
-        if snapshot.commit_user != commit_user or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
-            continue
-        if snapshot.commit_identifier < commit_identifier:
-            return None
-        if not is_detached(context, snapshot):
-            return snapshot
-    recorded = find_recorded_commit(context, commit_user) if oldest_id > 1 else None
-    return None if recorded is None or recorded.commit_identifier < commit_identifier else recorded
+def _find_lost(context: TableContext, last: OwnCommit, latest: Snapshot) -> list[tuple[Snapshot, Snapshot]]:
+    """Return lost snapshots with their replacements, oldest first; an existing snapshot contains those before it."""
+    lost: list[tuple[Snapshot, Snapshot]] = []
+    for committed, index_before in reversed(last.snapshots):
+        stored = latest if latest.id == committed.id else find_snapshot(context, committed.id)
+        if stored is not None and stored.is_same(committed):
+            break
+        following = find_snapshot(context, committed.id + 1) if latest.id > committed.id else None
+        is_contained = None if following is None else is_descendant(context, following, committed, index_before)
+        if stored is not None and is_overwritten(is_head=latest.id == committed.id, held_by_next=is_contained):
+            lost.insert(0, (committed, stored))
+    return lost
 
 
-def iterate_user_snapshots(context: TableContext, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
-    """Yield the existing snapshots of a user, newest first; each is read when the iterator reaches it.
-
-    Batch commits are left out unless `batch` is true.
-    """
-    for snapshot in iterate_snapshots(context):
-        if snapshot.commit_user == commit_user and (batch or snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER):
-            yield snapshot
+def _recall_own_commit(context: TableContext) -> OwnCommit | None:
+    found = context.engine.cache.get(context.paths.snapshots, _LAST_COMMIT)
+    return found if isinstance(found, OwnCommit) else None
 
 
-def read_newest_id(context: TableContext) -> int:
-    """Return the id of the newest snapshot; 0 if the table has none."""
-    newest = latest_snapshot(context)
-    return 0 if newest is None else newest.id
-
-
-def iterate_snapshots(context: TableContext) -> Iterator[Snapshot]:
-    """Yield the existing snapshots, newest first; each is read when the iterator reaches it."""
-    snapshot = latest_snapshot(context)
-    while snapshot is not None:
-        yield snapshot
-        snapshot = _find_previous(context, snapshot.id)
-
-
-def find_published_since(
-    context: TableContext,
-    since: int,
-    newest: Snapshot | None,
-    commit_user: str,
-    commit_identifier: int,
-    kind: CommitKind,
-) -> Snapshot | None:
-    """Return the snapshot of a commit among the snapshots after id `since`; None without one, or if it is detached."""
-    snapshot = newest
-    while snapshot is not None and snapshot.id > since:
-        same = snapshot.commit_user == commit_user and snapshot.commit_identifier == commit_identifier
-        if same and snapshot.commit_kind is kind:
-            return None if is_detached(context, snapshot) else snapshot
-        snapshot = _find_previous(context, snapshot.id)
-    return None
-
-
-def _find_previous(context: TableContext, snapshot_id: int) -> Snapshot | None:
-    return find_snapshot(context, snapshot_id - 1) if snapshot_id > 1 else None
+def forget_own_commit(context: TableContext) -> None:
+    """Drop the record of the last commit, before snapshots are removed on purpose."""
+    context.engine.cache.drop([context.paths.snapshots])
 
 
 def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBatch) -> bool:

@@ -6,6 +6,21 @@ attempts can be deleted. Merged or not, the same files are live.
 Source: `ManifestFile`, `ManifestList`, `IndexManifestFile`, `ManifestFileMerger`.
 """
 
+# A snapshot names two lists of manifests: the files of its base, and what it changes (the delta).
+#
+#     snapshot 8   base list    m1 m2 m3 m4 m5        all files before, as few manifests as possible
+#                  delta list   m6                    the change
+#
+# While a commit runs, others publish. What depends on the change alone (the delta, the changelog, and their lists) is
+# written once and used by all attempts. What depends on the base (the base list, the index manifest) is written by each
+# attempt, and deleted if that one is lost.
+#
+# If the base has too many manifests, they are merged. This is expensive, so a retry uses the merged ones again if their
+# inputs are still next to each other in the new base; otherwise it merges nothing:
+#
+#     attempt 1   base m1 m2 m3 m4       merged: M(m1..m4)
+#     attempt 2   base m1 m2 m3 m4 m5    M m5          or, after another commit merged:  base X m5   ->   X m5
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

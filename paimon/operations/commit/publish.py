@@ -3,6 +3,28 @@
 Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` checks and then renames.
 """
 
+# A put of snapshot-<n+1> succeeds once. Still, neither "created" nor "exists" decides alone:
+#
+# - "exists" may be our own file: the storage made it, and its answer was lost. So the file is read and compared.
+# - "created" may be too late: the writer was stalled, others published n+1 and later snapshots, and an expiry deleted
+#   n and n+1. The put then makes a snapshot that no history contains. It is *detached*:
+#
+#       history     n-1  n  n+1  n+2  n+3         expiry leaves   n+3
+#       stalled     base n, its put creates n+1                   n+1 (detached)  n+3
+#
+# The rules are pure, in `paimon.domain.commit.publishing`: what is seen after a put gives the next step, and what is
+# known of the neighbors gives the place of a snapshot. This module reads what they ask for. A base that still exists
+# answers everything, so the usual commit costs one read. Only if the base is gone, or for the first snapshot, the ids
+# are listed, and the next snapshot is asked whether it contains our files (`is_descendant`). Only certain facts count;
+# otherwise the outcome is UNKNOWN, and nothing is deleted.
+#
+# A detached snapshot of a writer that died before it looked stays, and readers pass over it: `is_detached`.
+#
+# The table itself may be dropped or replaced during a commit. After the put, the first schema is read. If it is not
+# that of the opened table, the snapshot is taken back, but only while it is the newest one and no tag or branch has a
+# copy of it. Otherwise it stays, and the error names it. Without a commit lock, another commit can build on it during
+# the deletion: then it is put back, or that commit, which confirms its base, is published again without it.
+
 from __future__ import annotations
 
 from enum import Enum
@@ -36,6 +58,114 @@ from paimon.operations.metadata.snapshots import (
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 
+_TRIES = 5
+_FIRST_WAIT_MILLIS = 5
+_DETACHED_WAIT_MILLIS = 100
+_OUTCOMES = {
+    Place.IN_HISTORY: PublishOutcome.PUBLISHED,
+    Place.DETACHED: PublishOutcome.LOST,
+    Place.UNKNOWN: PublishOutcome.UNKNOWN,
+}
+
+
+def publish(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+    """Publish a snapshot, whose id is that of the base plus one, and determine the outcome.
+
+    LOST: another snapshot has its id, or the history continued without it and it was deleted. UNKNOWN: the storage does
+    not show the outcome. After StorageError the snapshot is not published and never will be.
+    """
+    refusals: list[StorageError] = []
+    for attempt in range(_TRIES):
+        if attempt:
+            context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
+        match _put_and_decide(context, snapshot, base, refusals):
+            case Step.CONFIRM:
+                return _confirm_publication(context, snapshot, base)
+            case Step.CHECK_AGAIN:
+                return PublishOutcome.LOST
+            case Step.GIVE_UP:
+                return PublishOutcome.UNKNOWN
+    if len(refusals) == _TRIES:
+        raise refusals[-1]
+    return PublishOutcome.UNKNOWN
+
+
+def _put_and_decide(
+    context: TableContext, snapshot: Snapshot, base: Snapshot | None, refusals: list[StorageError]
+) -> Step:
+    """Put the snapshot and return the next step; collect refused puts that certainly created no file."""
+    put = _try_put(context, snapshot, base)
+    if put is PublishOutcome.PUBLISHED:
+        return decide_next_step(True, Seen.MINE, True)
+    seen = _look_up_snapshot(context, snapshot)
+    if isinstance(put, StorageError) and seen is Seen.NOTHING:
+        refusals.append(put)
+    return decide_next_step(
+        False, seen, seen is not Seen.NOTHING or base is None or _look_up_snapshot(context, base) is Seen.MINE
+    )
+
+
+def _try_put(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome | StorageError:
+    """Return the outcome of the put, or the StorageError that says that the put created no file."""
+    try:
+        return context.engine.snapshots.publish(context.paths, snapshot, base)
+    except StorageError as refusal:
+        return refusal
+
+
+def _look_up_snapshot(context: TableContext, snapshot: Snapshot) -> Seen:
+    """Read the id of a snapshot, and compare the stored snapshot with it."""
+    stored = try_read_snapshot(context, snapshot.id)
+    if isinstance(stored, Snapshot):
+        return Seen.MINE if stored.identity == snapshot.identity else Seen.OTHER
+    return Seen.NOTHING if stored is None else Seen.UNREADABLE
+
+
+def _confirm_publication(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+    """Return PUBLISHED if the snapshot is in the history, LOST if it was deleted again, else UNKNOWN."""
+    stored = _read_with_retries(context, base.id) if base else None
+    if isinstance(stored, Snapshot) and base:
+        same = stored.identity == base.identity
+        return PublishOutcome.PUBLISHED if same else PublishOutcome.UNKNOWN
+    try:
+        where = find_place(context, snapshot, base)
+        if where is Place.DETACHED:  # or expiry deletes several snapshots at once, in any order
+            context.engine.clock.sleep_millis(_DETACHED_WAIT_MILLIS)
+            where = find_place(context, snapshot, base)
+        if where is Place.DETACHED:  # no writer builds on it, but readers may find it
+            context.files.delete([context.paths.snapshot(snapshot.id)])
+    except (StorageError, CorruptTable, NotFound):
+        return PublishOutcome.UNKNOWN
+    return _OUTCOMES[where]
+
+
+def _read_with_retries(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
+    """Read a snapshot, with retries after errors."""
+    stored = try_read_snapshot(context, snapshot_id)
+    for attempt in range(1, _TRIES):
+        if not isinstance(stored, PaimonError):
+            break
+        context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
+        stored = try_read_snapshot(context, snapshot_id)
+    return stored
+
+
+def try_read_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
+    """Read the snapshot of an id; return None if no file has this id, or the error if the read fails."""
+    try:
+        return find_snapshot(context, snapshot_id)
+    except (StorageError, CorruptTable) as error:
+        return error
+
+
+def delete_newest_snapshot(context: TableContext, newest: int) -> None:
+    """Delete the newest snapshot, and first the LATEST hint, which the caller writes again.
+
+    Without a hint readers list. So it names neither a missing snapshot, nor one below a gap in the ids.
+    """
+    context.files.delete([context.paths.latest_hint])
+    context.files.delete([context.paths.snapshot(newest)])
+
 
 def find_place(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> Place:
     """Decide where a published snapshot belongs whose base no longer exists."""
@@ -52,6 +182,24 @@ def find_place(context: TableContext, snapshot: Snapshot, base: Snapshot | None)
         is_next_adjacent=None if later is None else later.id == snapshot.id + 1,
         still_exists=stored is not None and stored.identity == snapshot.identity,
     )
+
+
+def is_descendant(context: TableContext, later: Snapshot, snapshot: Snapshot, index_before: str | None) -> bool | None:
+    """Return whether a later snapshot contains the changes of an earlier one; None if the files do not show it.
+
+    `index_before` is the name of the index manifest before the earlier snapshot.
+    """
+    base_manifests = read_manifest_list(context, later.base_manifest_list)
+    added = read_manifest_list(context, snapshot.delta_manifest_list)
+    names = {meta.file_name for meta in base_manifests}
+    if added and all(meta.file_name in names for meta in added):
+        return True
+    delta = [entry for meta in added for entry in read_manifest(context, meta.file_name)]
+    live = read_live_columns(context, base_manifests)
+    wanted = pa.array(sorted({entry.file.file_name for entry in delta}), pa.string())
+    named = pc.is_in(live.files.field("_FILE_NAME"), wanted).to_numpy(zero_copy_only=False).astype(bool)
+    found = {entry.identity for entry in to_entries(live.filter(named))}
+    return is_built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)
 
 
 def is_detached(context: TableContext, snapshot: Snapshot) -> bool:
@@ -101,133 +249,6 @@ def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
             continue  # expired since it was read
         found.append(snapshot)
     return found
-
-
-def is_descendant(context: TableContext, later: Snapshot, snapshot: Snapshot, index_before: str | None) -> bool | None:
-    """Return whether a later snapshot contains the changes of an earlier one; None if the files do not show it.
-
-    `index_before` is the name of the index manifest before the earlier snapshot.
-    """
-    base_manifests = read_manifest_list(context, later.base_manifest_list)
-    added = read_manifest_list(context, snapshot.delta_manifest_list)
-    names = {meta.file_name for meta in base_manifests}
-    if added and all(meta.file_name in names for meta in added):
-        return True
-    delta = [entry for meta in added for entry in read_manifest(context, meta.file_name)]
-    live = read_live_columns(context, base_manifests)
-    wanted = pa.array(sorted({entry.file.file_name for entry in delta}), pa.string())
-    named = pc.is_in(live.files.field("_FILE_NAME"), wanted).to_numpy(zero_copy_only=False).astype(bool)
-    found = {entry.identity for entry in to_entries(live.filter(named))}
-    return is_built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)
-
-
-_TRIES = 5
-_FIRST_WAIT_MILLIS = 5
-_DETACHED_WAIT_MILLIS = 100
-_OUTCOMES = {
-    Place.IN_HISTORY: PublishOutcome.PUBLISHED,
-    Place.DETACHED: PublishOutcome.LOST,
-    Place.UNKNOWN: PublishOutcome.UNKNOWN,
-}
-
-
-def publish(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
-    """Publish a snapshot, whose id is that of the base plus one, and determine the outcome.
-
-    LOST: another snapshot has its id, or the history continued without it and it was deleted. UNKNOWN: the storage does
-    not show the outcome. After StorageError the snapshot is not published and never will be.
-    """
-    refusals: list[StorageError] = []
-    for attempt in range(_TRIES):
-        if attempt:
-            context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        match _put_and_decide(context, snapshot, base, refusals):
-            case Step.CONFIRM:
-                return _confirm_publication(context, snapshot, base)
-            case Step.CHECK_AGAIN:
-                return PublishOutcome.LOST
-            case Step.GIVE_UP:
-                return PublishOutcome.UNKNOWN
-    if len(refusals) == _TRIES:
-        raise refusals[-1]
-    return PublishOutcome.UNKNOWN
-
-
-def _put_and_decide(
-    context: TableContext, snapshot: Snapshot, base: Snapshot | None, refusals: list[StorageError]
-) -> Step:
-    """Put the snapshot and return the next step; collect refused puts that certainly created no file."""
-    put = _try_put(context, snapshot, base)
-    if put is PublishOutcome.PUBLISHED:
-        return decide_next_step(True, Seen.MINE, True)
-    seen = _look_up_snapshot(context, snapshot)
-    if isinstance(put, StorageError) and seen is Seen.NOTHING:
-        refusals.append(put)
-    return decide_next_step(
-        False, seen, seen is not Seen.NOTHING or base is None or _look_up_snapshot(context, base) is Seen.MINE
-    )
-
-
-def try_read_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
-    """Read the snapshot of an id; return None if no file has this id, or the error if the read fails."""
-    try:
-        return find_snapshot(context, snapshot_id)
-    except (StorageError, CorruptTable) as error:
-        return error
-
-
-def delete_newest_snapshot(context: TableContext, newest: int) -> None:
-    """Delete the newest snapshot, and first the LATEST hint, which the caller writes again.
-
-    Without a hint readers list. So it names neither a missing snapshot, nor one below a gap in the ids.
-    """
-    context.files.delete([context.paths.latest_hint])
-    context.files.delete([context.paths.snapshot(newest)])
-
-
-def _try_put(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome | StorageError:
-    """Return the outcome of the put, or the StorageError that says that the put created no file."""
-    try:
-        return context.engine.snapshots.publish(context.paths, snapshot, base)
-    except StorageError as refusal:
-        return refusal
-
-
-def _look_up_snapshot(context: TableContext, snapshot: Snapshot) -> Seen:
-    """Read the id of a snapshot, and compare the stored snapshot with it."""
-    stored = try_read_snapshot(context, snapshot.id)
-    if isinstance(stored, Snapshot):
-        return Seen.MINE if stored.identity == snapshot.identity else Seen.OTHER
-    return Seen.NOTHING if stored is None else Seen.UNREADABLE
-
-
-def _confirm_publication(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
-    """Return PUBLISHED if the snapshot is in the history, LOST if it was deleted again, else UNKNOWN."""
-    stored = _read_with_retries(context, base.id) if base else None
-    if isinstance(stored, Snapshot) and base:
-        same = stored.identity == base.identity
-        return PublishOutcome.PUBLISHED if same else PublishOutcome.UNKNOWN
-    try:
-        where = find_place(context, snapshot, base)
-        if where is Place.DETACHED:  # or expiry deletes several snapshots at once, in any order
-            context.engine.clock.sleep_millis(_DETACHED_WAIT_MILLIS)
-            where = find_place(context, snapshot, base)
-        if where is Place.DETACHED:  # no writer builds on it, but readers may find it
-            context.files.delete([context.paths.snapshot(snapshot.id)])
-    except (StorageError, CorruptTable, NotFound):
-        return PublishOutcome.UNKNOWN
-    return _OUTCOMES[where]
-
-
-def _read_with_retries(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
-    """Read a snapshot, with retries after errors."""
-    stored = try_read_snapshot(context, snapshot_id)
-    for attempt in range(1, _TRIES):
-        if not isinstance(stored, PaimonError):
-            break
-        context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        stored = try_read_snapshot(context, snapshot_id)
-    return stored
 
 
 class _Left(Enum):

@@ -6,6 +6,22 @@ budget whatever the size of the files. A failed task leaves no file.
 Source: `MergeTreeCompactTask`, `AppendCompactTask`, `MergeTreeCompactRewriter`, `ChangelogMergeTreeRewriter`.
 """
 
+# The plan of a bucket (`plan_bucket.py`) names groups of sections. Files of one section overlap, sections do not, and
+# each group is written to files of its own. What else a group needs is its `Merging`:
+#
+#     PLAIN    records of the group alone                       rows
+#     LOOKUP   + the newest older record of each key, from      rows, and changes (old row -> new row) or deletion
+#              the levels above the output                      vectors of the old rows
+#     TOP      + the records of the top level                   rows, and changes from the top level
+#
+#     section      key  1 2 3 . 5      windows of records, all records of a key together
+#     above                2   4 5     looked up: 2 and 5, unless the section has an older record of them
+#     merged            1 2 3   5      data file on the output level
+#     changelog         +1 -2 +2 +3 …  changelog file
+#
+# A file that only changes its level is not written. If it leaves level 0 and a changelog or deletion vectors depend on
+# it, it is read all the same (`examined`). All files that a failed task wrote are deleted.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -35,9 +51,8 @@ from paimon.domain.merge.ordering.merge_order import mask_retracts
 from paimon.domain.paths import join_path
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.compact.lookup import Lookup, LookupResult
+from paimon.operations.compact.lookup import Lookup, LookupResult, UpperLevels
 from paimon.operations.compact.lookup_cache import BucketLookupFiles, LookupCache
-from paimon.operations.compact.lookup_file import UpperLevels
 from paimon.operations.compact.plan_bucket import BucketWork
 from paimon.operations.compact.section_read import SectionRead, read_in_order
 from paimon.operations.data_files.deletion_vectors import BucketVectors, WorkingVectors, read_bucket_vectors
@@ -47,45 +62,66 @@ from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 
-
-class OutputFiles:
-    """The files written so far; a state machine."""
-
-    def __init__(self, context: TableContext, directory: str, level: int) -> None:
-        self._context = context
-        self._directory = directory
-        self._level = level
-        self.data: list[DataFileMeta] = []
-        self.changelog: list[DataFileMeta] = []
-
-    @contextmanager
-    def data_files(self, sequence: int = 0) -> Iterator[RollingFiles]:
-        """Open a writer of data files for rows in key order; rows of append tables are numbered from `sequence`."""
-        layout = FileLayout.of(self._context.table, self._level, FileSource.COMPACT)
-        with self._rolling(layout, sequence, self.data) as rolling:
-            yield rolling
-
-    @contextmanager
-    def changelog_files(self) -> Iterator[RollingFiles]:
-        """Open a writer of changelog files for changes in ascending order of keys."""
-        with self._rolling(FileLayout.of_changelog(self._context.table, self._level), 0, self.changelog) as rolling:
-            yield rolling
-
-    def remove(self) -> None:
-        """Delete all files written so far."""
-        paths = [join_path(self._directory, f.file_name) for f in (*self.data, *self.changelog)]
-        self.data, self.changelog = [], []
-        self._context.files.delete(paths)
-
-    @contextmanager
-    def _rolling(self, layout: FileLayout, sequence: int, into: list[DataFileMeta]) -> Iterator[RollingFiles]:
-        rolling = RollingFiles(self._context.engine, evolve(layout, target_rows=None), self._directory, sequence)
-        with undo_on_failure(rolling.abort):
-            yield rolling
-            into += rolling.close()
-
-
 Group = tuple[Section, ...]
+
+
+def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache | None = None) -> CommitMessage:
+    """Compact one bucket and return the commit message.
+
+    Rows in files of higher levels that newer rows replace are marked in deletion vectors, if the table has them.
+    `copies` are the lookup files of a writer that compacts the same buckets repeatedly. Raises `InvalidRequest` if the
+    table was opened before its schema changed, and files of the newer schema would be replaced.
+    """
+    if work.outdates(context.schema.id):
+        raise InvalidRequest(
+            f"Table {context.table.table_name!r} has a newer schema than this handle: compaction would lose columns.",
+            hint="open the table again",
+        )
+    bucket = Bucket.of(context, _as_split(work))
+    vectors = WorkingVectors(context, _find_vectors(context, work))
+    output = OutputFiles(context, work.directory, work.unit.output_level if work.unit else 0)
+    with undo_on_failure(output.remove):
+        for pack in work.packs:
+            with output.data_files(pack[0].min_sequence_number) as data:
+                for rows in read_in_order(bucket, pack, vectors):
+                    data.write(rows)
+        if work.unit is not None:
+            lookup_files = copies.of((work.partition, work.bucket)) if copies is not None else None
+            UnitWork.of(bucket, work.unit, output, vectors, lookup_files).run()
+        index = vectors.write({f.file_name for f in work.rewritten})
+    upgrades = work.unit.upgrades if work.unit else ()
+    upgraded = tuple(evolve(f, level=work.unit.output_level) for f in upgrades) if work.unit else ()
+    increment = CompactIncrement(
+        (*work.rewritten, *upgrades),
+        (*output.data, *upgraded),
+        output.changelog,
+        index.new,
+        index.deleted,
+        _list_looked_up(context, work),
+        work.unit is not None and work.unit.drop_deletes,
+    )
+    return CommitMessage(work.partition, work.bucket, work.total_buckets, work.directory, compact=increment)
+
+
+def _list_looked_up(context: TableContext, work: BucketWork) -> list[str]:
+    if work.unit is None:
+        return []
+    return [f.file_name for f in list_looked_up_files(work.unit, [f.type for f in context.schema.key_fields])]
+
+
+def _find_vectors(context: TableContext, work: BucketWork) -> BucketVectors:
+    key = work.partition, work.bucket
+    if work.vectors is not None or not context.options.deletion_vectors_enabled:
+        return work.vectors or BucketVectors(*key)
+    by_bucket = read_bucket_vectors(context, latest_snapshot(context))
+    return by_bucket.get(key, BucketVectors(*key))
+
+
+def _as_split(work: BucketWork) -> DataSplit:
+    """Return all files that may be read."""
+    others = (*work.unit.upgrades, *work.unit.above) if work.unit else ()
+    files = (*work.rewritten, *others)
+    return DataSplit(0, work.partition, work.bucket, work.total_buckets, work.directory, files)
 
 
 @frozen(eq=False)
@@ -209,60 +245,38 @@ def _to_runs(files: Sequence[DataFileMeta]) -> tuple[SortedRun, ...]:
     return tuple(SortedRun(tuple(f for f in files if f.level == level)) for level in levels)
 
 
-def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache | None = None) -> CommitMessage:
-    """Compact one bucket and return the commit message.
+class OutputFiles:
+    """The files written so far; a state machine."""
 
-    Rows in files of higher levels that newer rows replace are marked in deletion vectors, if the table has them.
-    `copies` are the lookup files of a writer that compacts the same buckets repeatedly. Raises `InvalidRequest` if the
-    table was opened before its schema changed, and files of the newer schema would be replaced.
-    """
-    if work.outdates(context.schema.id):
-        raise InvalidRequest(
-            f"Table {context.table.table_name!r} has a newer schema than this handle: compaction would lose columns.",
-            hint="open the table again",
-        )
-    bucket = Bucket.of(context, _as_split(work))
-    vectors = WorkingVectors(context, _find_vectors(context, work))
-    output = OutputFiles(context, work.directory, work.unit.output_level if work.unit else 0)
-    with undo_on_failure(output.remove):
-        for pack in work.packs:
-            with output.data_files(pack[0].min_sequence_number) as data:
-                for rows in read_in_order(bucket, pack, vectors):
-                    data.write(rows)
-        if work.unit is not None:
-            lookup_files = copies.of((work.partition, work.bucket)) if copies is not None else None
-            UnitWork.of(bucket, work.unit, output, vectors, lookup_files).run()
-        index = vectors.write({f.file_name for f in work.rewritten})
-    upgrades = work.unit.upgrades if work.unit else ()
-    upgraded = tuple(evolve(f, level=work.unit.output_level) for f in upgrades) if work.unit else ()
-    increment = CompactIncrement(
-        (*work.rewritten, *upgrades),
-        (*output.data, *upgraded),
-        output.changelog,
-        index.new,
-        index.deleted,
-        _list_looked_up(context, work),
-        work.unit is not None and work.unit.drop_deletes,
-    )
-    return CommitMessage(work.partition, work.bucket, work.total_buckets, work.directory, compact=increment)
+    def __init__(self, context: TableContext, directory: str, level: int) -> None:
+        self._context = context
+        self._directory = directory
+        self._level = level
+        self.data: list[DataFileMeta] = []
+        self.changelog: list[DataFileMeta] = []
 
+    @contextmanager
+    def data_files(self, sequence: int = 0) -> Iterator[RollingFiles]:
+        """Open a writer of data files for rows in key order; rows of append tables are numbered from `sequence`."""
+        layout = FileLayout.of(self._context.table, self._level, FileSource.COMPACT)
+        with self._rolling(layout, sequence, self.data) as rolling:
+            yield rolling
 
-def _list_looked_up(context: TableContext, work: BucketWork) -> list[str]:
-    if work.unit is None:
-        return []
-    return [f.file_name for f in list_looked_up_files(work.unit, [f.type for f in context.schema.key_fields])]
+    @contextmanager
+    def changelog_files(self) -> Iterator[RollingFiles]:
+        """Open a writer of changelog files for changes in ascending order of keys."""
+        with self._rolling(FileLayout.of_changelog(self._context.table, self._level), 0, self.changelog) as rolling:
+            yield rolling
 
+    def remove(self) -> None:
+        """Delete all files written so far."""
+        paths = [join_path(self._directory, f.file_name) for f in (*self.data, *self.changelog)]
+        self.data, self.changelog = [], []
+        self._context.files.delete(paths)
 
-def _find_vectors(context: TableContext, work: BucketWork) -> BucketVectors:
-    key = work.partition, work.bucket
-    if work.vectors is not None or not context.options.deletion_vectors_enabled:
-        return work.vectors or BucketVectors(*key)
-    by_bucket = read_bucket_vectors(context, latest_snapshot(context))
-    return by_bucket.get(key, BucketVectors(*key))
-
-
-def _as_split(work: BucketWork) -> DataSplit:
-    """Return all files that may be read."""
-    others = (*work.unit.upgrades, *work.unit.above) if work.unit else ()
-    files = (*work.rewritten, *others)
-    return DataSplit(0, work.partition, work.bucket, work.total_buckets, work.directory, files)
+    @contextmanager
+    def _rolling(self, layout: FileLayout, sequence: int, into: list[DataFileMeta]) -> Iterator[RollingFiles]:
+        rolling = RollingFiles(self._context.engine, evolve(layout, target_rows=None), self._directory, sequence)
+        with undo_on_failure(rolling.abort):
+            yield rolling
+            into += rolling.close()

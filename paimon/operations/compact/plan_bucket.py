@@ -6,6 +6,30 @@ table with a feature that compaction does not support is refused, and the error 
 Source: `MergeTreeCompactManager.triggerCompaction`, `AppendCompactCoordinator`.
 """
 
+# The files of a bucket form sorted runs: each file of level 0 is a run, and each higher level is one. The newest runs
+# come first. A compaction takes the newest runs without a gap, so that its result is older than no run that stays.
+#
+#     level 0   f9  f8  f7      three runs, newest first          sizes in MB   1   1   1
+#     level 4   f5 f6           one run                                         4
+#     level 5   f1 f2 f3 f4     the top level, one run                        100
+#
+# `pick` asks, in this order, and stops at the first rule that takes runs:
+#
+#     1. a full compaction by age or size (`compaction.optimization-interval`, …)                     all runs
+#     2. below `num-sorted-run.compaction-trigger` runs, rules 3 to 5 take none
+#     3. size amplification: the newer runs are large, compared with the oldest one (200 %)           all runs
+#     4. size ratio: from the newest run on, each next run that is not much larger than those before  here 1 1 1, not 4
+#     5. too many runs: the newest ones beyond the trigger, extended by the size ratio
+#     6. where reads need level 0 compacted (`needs_lookup`): all of level 0, extended by the size ratio
+#
+# The result goes to the highest level below the next run that stays (here level 3); on level 0 nothing is written, so
+# the pick grows until it reaches a level. `plan_unit` then decides file by file: files that overlap, and small files,
+# are rewritten; a large file that overlaps no other only changes its level. In append tables there are no levels:
+# neighboring small files are packed to about the target size.
+#
+# The rules are pure (`paimon.domain.lsm.compaction`, `paimon.domain.maintenance.small_files`). This module gives them
+# the clock, the options and the schemas that record expiry needs.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
@@ -43,41 +67,6 @@ _KEY_INDEXES = (
     "pk-full-text.index.columns",
 )
 """Options of indexes that Java builds during a compaction."""
-
-
-def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
-    """Raise `Unsupported` if compaction does not support the table or the deletion vectors of the snapshot."""
-    check_rows_writable(context.table)
-    check_stored_options(context.options.values, _KEY_INDEXES)
-    key_features = _list_key_features(context.options) if context.schema.primary_keys else ()
-    for feature, is_used in (*_list_table_features(context.options), *key_features):
-        if is_used:
-            raise Unsupported(f"compaction of a table with {feature}", hint=_JAVA_HINT)
-    if context.schema.primary_keys:
-        get_merge_engine(MergeSpec.of(context.schema, context.options))
-    has_vectors = snapshot is not None and any(find_deletion_files(context, snapshot).values())
-    if has_vectors and not context.options.deletion_vectors_enabled:
-        raise Unsupported(
-            "compaction of files that have deletion vectors", hint="set option 'deletion-vectors.enabled' to 'true'"
-        )
-
-
-def _list_table_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
-    return (
-        ("row-tracking.enabled", options.row_tracking_enabled),
-        ("data-evolution.enabled", options.data_evolution_enabled),
-        ("blob-field", bool(options.blob_fields)),
-        ("clustering.incremental", (options.get("clustering.incremental") or "").strip().lower() == "true"),
-    )
-
-
-def _list_key_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
-    return (
-        ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
-        ("pk-clustering-override", options.pk_clustering_override),
-    )
-
-
 _HOUR_MILLIS = 3_600_000
 
 
@@ -145,15 +134,6 @@ def plan_bucket_work(
     )
 
 
-def check_external_paths(context: TableContext, files: Iterable[DataFileMeta]) -> None:
-    """Refuse files outside the table and the allowed roots."""
-    for file in files:
-        if file.external_path is not None:
-            check_within(
-                file.external_path, (context.table.location, *context.table.allowed_roots), context.paths.manifests
-            )
-
-
 def _plan_unit(
     context: TableContext,
     bucket: BucketFiles,
@@ -188,3 +168,45 @@ def _add_expiry(context: TableContext, bucket: BucketFiles, rules: CompactionRul
     schemas = {own.id: own, **load_schemas(context, {f.schema_id for f in bucket.files} - {own.id})}
     expired = frozenset(f.file_name for f in bucket.files if expiry.may_hold_expired_records(f, schemas[f.schema_id]))
     return evolve(rules, expiry=expiry, expired=expired)
+
+
+def check_external_paths(context: TableContext, files: Iterable[DataFileMeta]) -> None:
+    """Refuse files outside the table and the allowed roots."""
+    for file in files:
+        if file.external_path is not None:
+            check_within(
+                file.external_path, (context.table.location, *context.table.allowed_roots), context.paths.manifests
+            )
+
+
+def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
+    """Raise `Unsupported` if compaction does not support the table or the deletion vectors of the snapshot."""
+    check_rows_writable(context.table)
+    check_stored_options(context.options.values, _KEY_INDEXES)
+    key_features = _list_key_features(context.options) if context.schema.primary_keys else ()
+    for feature, is_used in (*_list_table_features(context.options), *key_features):
+        if is_used:
+            raise Unsupported(f"compaction of a table with {feature}", hint=_JAVA_HINT)
+    if context.schema.primary_keys:
+        get_merge_engine(MergeSpec.of(context.schema, context.options))
+    has_vectors = snapshot is not None and any(find_deletion_files(context, snapshot).values())
+    if has_vectors and not context.options.deletion_vectors_enabled:
+        raise Unsupported(
+            "compaction of files that have deletion vectors", hint="set option 'deletion-vectors.enabled' to 'true'"
+        )
+
+
+def _list_table_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("row-tracking.enabled", options.row_tracking_enabled),
+        ("data-evolution.enabled", options.data_evolution_enabled),
+        ("blob-field", bool(options.blob_fields)),
+        ("clustering.incremental", (options.get("clustering.incremental") or "").strip().lower() == "true"),
+    )
+
+
+def _list_key_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
+        ("pk-clustering-override", options.pk_clustering_override),
+    )

@@ -6,6 +6,22 @@ are in one window. A window and the batches read ahead stay within the memory bu
 Source: `MergeTreeReaders`, `SortMergeReader`.
 """
 
+# A section is a set of runs whose keys overlap. It is merged in windows, each of which has all records of its keys:
+#
+#     run A   1 3 5 | 7 9            batches that are read so far, the bar is where the next batch begins
+#     run B   2 3 | 4 8
+#     window  1 2 3                  up to 3, the smallest last key: what follows in run B is not read yet
+#     kept    5                      waits for the next window
+#
+# About half of the budget holds one batch of each run, so the rows of a batch follow from the number of runs and the
+# average size of a row. Then batches are read until the budget is used up, and the next window is cut. Rows use about
+# four times as many bytes in memory as in files. Where keys are looked up in runs of higher levels, these runs hold
+# batches at the same time and count, too; and because changes and found records need as much memory again, such a read
+# gets half the budget.
+#
+# Records of equal keys are ordered by sequence number. Where these are equal (files of other writers), the order of the
+# files decides: a piece has the age of its file, and the pieces of a window come oldest first.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

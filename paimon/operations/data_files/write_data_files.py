@@ -1,9 +1,10 @@
-"""Write rows of one bucket as data files, and return the metadata of the files.
+"""Describe the data files of a table, write rows of one bucket to them, and return the metadata of the files.
 
 Invariant: a file ends when it reaches the target size and has at least one row. Its metadata (keys, sequence numbers,
-statistics) describes exactly the written rows.
+statistics) describes exactly the written rows. A file of a primary-key table has the key columns, `_SEQUENCE_NUMBER`,
+`_VALUE_KIND` and then the columns of the table. The key columns repeat those of the table and are the same arrays.
 
-Source: `RollingFileWriter`, `KeyValueDataFileWriter`, `RowDataFileWriter`.
+Source: `RollingFileWriter`, `KeyValueDataFileWriter`, `RowDataFileWriter`, `KeyValueFileWriterFactory`.
 """
 
 from __future__ import annotations

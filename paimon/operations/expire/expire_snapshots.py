@@ -27,7 +27,7 @@ from paimon.domain.maintenance.snapshot_expiry import (
     has_decoupled_changelogs,
 )
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.history import record_last_commits
+from paimon.operations.commit.history import record_expiring_commits
 from paimon.operations.expire.decoupled_changelogs import decouple_changelogs
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_snapshots
 from paimon.operations.expire.references import Reference, read_all_references, read_branches, read_nearby_references
@@ -150,7 +150,7 @@ def _expire(
     if stays is None:
         return Expired(ids.start, ids.start)
     expired = [s for i in ids if (s := find_snapshot(context, i)) is not None]
-    end = record_last_commits(context, expired, ids.stop)
+    end = record_expiring_commits(context, expired, ids.stop)
     if end < ids.stop:  # the space of the snapshots before may suffice for the record
         return _expire(context, range(ids.start, end), staying, read_staying)
     keeps = has_decoupled_changelogs(context.options)

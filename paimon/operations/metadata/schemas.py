@@ -1,5 +1,22 @@
 """Read the schema files of a table, and check by the first one that a table is still the one that was opened."""
 
+# A schema file never changes, but a table may be dropped and created again at the same path. So the file is read each
+# time, and its decoded form is cached together with its bytes. A caller that reads many data files loads each schema
+# once.
+#
+# A path says nothing about identity. A writer that holds an open table can publish into a directory that is no table
+# any more, or is another table of the same name. What identifies a table is the content of its first schema file: an
+# equal table that is created later has another `timeMillis` in it.
+#
+#     opened:     schema/schema-0  {"id": 0, …, "timeMillis": 1764165541000}      its hash is `TableOrigin.digest`
+#     dropped:    schema/          no file
+#     replaced:   schema/schema-0  {"id": 0, …, "timeMillis": 1764165599000}      another hash
+#
+# A commit lists the schema files in any case. The listing shows before the snapshot is published that there is no
+# table, and by size and time of the first file that it may be another table. Only then is the file read before. After
+# the snapshot is published the file is always read once, because the table may be replaced in between. It is read from
+# the storage each time: a cached object could be that of the dropped table.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,12 @@
 """Plan a read: select the files to read, and group them into splits.
 
 Invariant: each stage is a pure function of the result of the stage before. Only manifests that may matter are read, and
-objects are only created for files that are read. Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`.
+objects are only created for files that are read. With `scan.fallback-branch` or `scan.primary-branch` each partition is
+read from one branch only: the first branch that has a file of it. The table's own branch is the first one with a
+fallback branch, and the second one with a primary branch. Files of the other branch are read with its schemas and
+options, and an older snapshot is read with the other branch at that time.
+
+Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`, `FallbackReadFileStoreTable`.
 """
 
 from __future__ import annotations

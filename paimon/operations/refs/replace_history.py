@@ -21,7 +21,7 @@ from __future__ import annotations
 from paimon.domain.errors import CommitConflict, InvalidRequest, NotFound
 from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.history import forget_last_commit, replace_records
+from paimon.operations.commit.history import forget_own_commit, replace_records
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import (
@@ -48,7 +48,7 @@ def replace_history(target: TableContext, source: TableContext, ids: tuple[int, 
     """
     changed = [i for i in ids if not _is_same(find_snapshot(target, i), find_snapshot(source, i))]
     _check_schemas(source, target, min(changed, default=ids[-1] + 1))
-    forget_last_commit(target)
+    forget_own_commit(target)
     engine, old, new = target.engine, source.paths, target.paths
     for schema_id in schema_ids(engine, old):
         copy_file(engine, old.schema(schema_id), new.schema(schema_id))

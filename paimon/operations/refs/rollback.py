@@ -15,7 +15,7 @@ from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
-from paimon.operations.commit.history import delete_records_after, forget_last_commit
+from paimon.operations.commit.history import delete_records_after, forget_own_commit
 from paimon.operations.commit.publish import delete_newest_snapshot
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
@@ -72,7 +72,7 @@ def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
     Raises `NotFound` if the snapshot expired during the call; a later snapshot is the latest then.
     """
     paths = context.paths
-    forget_last_commit(context)
+    forget_own_commit(context)
     with context.engine.snapshots.lock(paths):  # so that neither commits nor expiry read an intermediate state
         later = [i for i in snapshot_ids(context) if i > snapshot_id]
         for newest in reversed(later):

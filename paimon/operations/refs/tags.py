@@ -1,9 +1,10 @@
-"""Create, replace, rename, delete and expire tags, which protect snapshots from expiry.
+"""Create, replace, rename, delete and expire tags, which protect snapshots from expiry, on request and automatically.
 
 Invariant: after a tag is written, its snapshot is read again, so tags can be created while snapshots expire. After the
-last tag of an expired snapshot is deleted, the files that only this tag referenced are deleted, too.
+last tag of an expired snapshot is deleted, the files that only this tag referenced are deleted, too. The automatic tags
+that are due follow only from the existing tags and snapshots, so each commit continues where the last one stopped.
 
-Source: `TagManager`, `TagDeletion`, `SuccessFileTagCallback`.
+Source: `TagManager`, `TagDeletion`, `SuccessFileTagCallback`, `TagAutoCreation`, `TagBatchCreation`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,25 @@ Invariant: if reads skip level 0 (deletion vectors, first-row), a commit is ackn
 on level 0; see `row_visibility`. For other tables a lost compaction is reported, and its files are deleted.
 """
 
+# A write is acknowledged only when its rows are what a reader sees. Two things can stand between a published snapshot
+# and that.
+#
+# Late rows. A writer numbers its rows after the rows of the snapshot that it read. If others commit to the bucket
+# first, with the same or larger numbers, the merge takes their older commits for the newer rows:
+#
+#     snapshot 5: largest number 10      writer A writes key 1 as number 11
+#     snapshot 6: key 1 is number 11     A commits: readers would still see the row of snapshot 6
+#
+# So the plan of the change (`plan_change`) raises LateRowsFound with the first free numbers. The files of level 0 are
+# written again with higher numbers, and the commit is tried again. Rows, kinds and the distance between two numbers
+# stay. Compactions of these files are dropped, because they have the old numbers; a later compaction does the same
+# work. From the second try on, 2**16, 2**32, 2**40 numbers are left free, so that writers who did not see these rows
+# cannot use them first. Above `commit.late-rows.max-size` the rows stay as they are, as in Java.
+#
+# Hidden rows. Where reads skip level 0 (deletion vectors, first-row), rows are visible only after a compaction. Then
+# `commit` gets the planner of `row_visibility.py`, which plans a lost compaction again until reads show the rows. For
+# other tables a lost compaction changes nothing that readers see: it is reported, and its files are deleted.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,14 +72,91 @@ from paimon.operations.write.row_visibility import (
     discard_compactions,
 )
 
+_GAP_BITS, _MOST_GAP_BITS = 16, 40
+"""How many numbers are left free at the second, third, … try to commit late rows, as a power of 2."""
 
-def count_late_bytes(messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]) -> int:
-    """Return the size of the files that `renumber_messages` writes again."""
+
+def commit_rows(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
+    """Commit what writers prepared, and return once reads show it.
+
+    After CommitNotVisible the rows are committed, but their compaction failed too often.
+    """
+    if not request.renumbers or not _orders_by_number(context.table):
+        return _commit_once(context, evolve(request, renumbers=False), safe)
+    return _commit_as_newest(context, request, safe)
+
+
+def must_show_rows(table: TableDefinition) -> bool:
+    """Return whether a commit must leave no file on level 0: reads skip level 0, and no option allows a delay."""
+    options = table.options
+    waits = options.write_only or not options.lookup_wait or options.lookup_compact_interval > 1
+    return ReadRules.of(table, ScanKind.ALL).hides_level_0 and not waits
+
+
+def _orders_by_number(table: TableDefinition) -> bool:
+    """Return whether sequence numbers decide which row of a key is the newest; otherwise columns of the user do."""
+    return bool(table.schema.primary_keys) and not table.options.sequence_fields
+
+
+def _commit_once(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None) -> CommitResult:
+    if not must_show_rows(context.table):
+        done = commit(context, request, safe)
+        if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):
+            discard_compactions(context, request.messages, request.commit_user, min(done.snapshot_ids))
+        return done
+
+    def plans(published: Snapshot) -> RowVisibilityPlanner:
+        """Return the planner that makes the rows of the published snapshot visible."""
+        return RowVisibilityPlanner(context, request, collect_written_level_0(request.messages), published)
+
+    done = commit(context, request, safe, plans)
+    if done.already_committed:
+        show_rows(context, request)
+    return done
+
+
+def _commit_as_newest(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None) -> CommitResult:
+    """Commit rows so that they are newer than all rows that were committed before.
+
+    Rows that would lose are written again with higher numbers, up to a size. From the second time on, numbers are left
+    free, so that other writers who did not see these rows cannot use them first.
+    """
+    given = request
+    for retries in count():
+        with abort_on_refusal(context, () if request is given else request.messages, request.commit_user, None):
+            try:
+                done = _commit_once(context, request, safe)
+                break
+            except LateRowsFound as late:
+                request = _renumber(context, request, late, retries)
+    if request.messages is given.messages:
+        return done
+    if done.already_committed:
+        abort(context, request.messages, request.commit_user)
+    drops_compaction = any(m.compact != CompactIncrement() for m in given.messages) and len(done.snapshot_ids) == 1
+    if drops_compaction and done.lost_compaction is None:
+        reason = f"Table {context.table.table_name!r}: others committed rows of the same buckets before this write."
+        return evolve(done, lost_compaction=CommitConflict(reason))
+    return done
+
+
+def _renumber(context: TableContext, request: CommitRequest, late: LateRowsFound, retries: int) -> CommitRequest:
+    """Return the request with late rows written again; above the limit they stay as they are, as in Java."""
+    if _count_late_bytes(request.messages, late.first_numbers) > context.options.commit_late_rows_max_bytes:
+        context.engine.observer.count("commit.late_rows_kept", 1)
+        return evolve(request, renumbers=False)
+    gap = 1 << min(_GAP_BITS * retries, _MOST_GAP_BITS) if retries else 0
+    numbers = {key: number + gap for key, number in late.first_numbers.items()}
+    return evolve(request, messages=_renumber_messages(context, request.messages, numbers))
+
+
+def _count_late_bytes(messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]) -> int:
+    """Return the size of the files that `_renumber_messages` writes again."""
     late = [m for m in messages if (m.partition, m.bucket) in first_numbers]
     return sum(file.file_size for m in late for file in list_numbered_files(m.data.new_files))
 
 
-def renumber_messages(
+def _renumber_messages(
     context: TableContext, messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]
 ) -> list[CommitMessage]:
     """Return the messages with new level-0 files in the buckets of `first_numbers`; their old files are deleted."""
@@ -117,77 +213,6 @@ def _renumber_file(bucket: Bucket, file: DataFileMeta, offset: int) -> DataFileM
             rolling.write(rows.set_column(place, rows.schema.field(place), numbers))
         (made,) = rolling.close()
     return made
-
-
-_GAP_BITS, _MOST_GAP_BITS = 16, 40
-"""How many numbers are left free at the second, third, … try to commit late rows, as a power of 2."""
-
-
-def commit_rows(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
-    """Commit what writers prepared, and return once reads show it.
-
-    After CommitNotVisible the rows are committed, but their compaction failed too often.
-    """
-    if not request.renumbers or not _orders_by_number(context.table):
-        return _commit_once(context, evolve(request, renumbers=False), safe)
-    return _commit_as_newest(context, request, safe)
-
-
-def _orders_by_number(table: TableDefinition) -> bool:
-    """Return whether sequence numbers decide which row of a key is the newest; otherwise columns of the user do."""
-    return bool(table.schema.primary_keys) and not table.options.sequence_fields
-
-
-def _commit_as_newest(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None) -> CommitResult:
-    """Commit rows so that they are newer than all rows that were committed before.
-
-    Rows that would lose are written again with higher numbers, up to a size. From the second time on, numbers are left
-    free, so that other writers who did not see these rows cannot use them first.
-    """
-    given = request
-    for retries in count():
-        with abort_on_refusal(context, () if request is given else request.messages, request.commit_user, None):
-            try:
-                done = _commit_once(context, request, safe)
-                break
-            except LateRowsFound as late:
-                request = _renumber(context, request, late, retries)
-    if request.messages is given.messages:
-        return done
-    if done.already_committed:
-        abort(context, request.messages, request.commit_user)
-    drops_compaction = any(m.compact != CompactIncrement() for m in given.messages) and len(done.snapshot_ids) == 1
-    if drops_compaction and done.lost_compaction is None:
-        reason = f"Table {context.table.table_name!r}: others committed rows of the same buckets before this write."
-        return evolve(done, lost_compaction=CommitConflict(reason))
-    return done
-
-
-def _renumber(context: TableContext, request: CommitRequest, late: LateRowsFound, retries: int) -> CommitRequest:
-    """Return the request with late rows written again; above the limit they stay as they are, as in Java."""
-    if count_late_bytes(request.messages, late.first_numbers) > context.options.commit_late_rows_max_bytes:
-        context.engine.observer.count("commit.late_rows_kept", 1)
-        return evolve(request, renumbers=False)
-    gap = 1 << min(_GAP_BITS * retries, _MOST_GAP_BITS) if retries else 0
-    numbers = {key: number + gap for key, number in late.first_numbers.items()}
-    return evolve(request, messages=renumber_messages(context, request.messages, numbers))
-
-
-def _commit_once(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None) -> CommitResult:
-    if not must_show_rows(context.table):
-        done = commit(context, request, safe)
-        if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):
-            discard_compactions(context, request.messages, request.commit_user, min(done.snapshot_ids))
-        return done
-
-    def plans(published: Snapshot) -> RowVisibilityPlanner:
-        """Return the planner that makes the rows of the published snapshot visible."""
-        return RowVisibilityPlanner(context, request, collect_written_level_0(request.messages), published)
-
-    done = commit(context, request, safe, plans)
-    if done.already_committed:
-        show_rows(context, request)
-    return done
 
 
 def repeat_commit(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
@@ -252,10 +277,3 @@ def _written_snapshots(context: TableContext, request: CommitRequest) -> Iterato
         is_its_own = snapshot.commit_identifier == wanted and snapshot.commit_kind is not CommitKind.COMPACT
         if is_its_own and not is_detached(context, snapshot):
             yield snapshot
-
-
-def must_show_rows(table: TableDefinition) -> bool:
-    """Return whether a commit must leave no file on level 0: reads skip level 0, and no option allows a delay."""
-    options = table.options
-    waits = options.write_only or not options.lookup_wait or options.lookup_compact_interval > 1
-    return ReadRules.of(table, ScanKind.ALL).hides_level_0 and not waits

@@ -1,8 +1,10 @@
-"""Compact tables with postponed buckets (`bucket` = -2): move the postponed rows to real buckets, and compact those.
+"""Compact a table of any kind; if its buckets are postponed (`bucket` = -2), move the rows to real buckets first.
 
 Invariant: one COMPACT snapshot removes the postponed files and adds their rows to real buckets, in the order in which
 the rows were committed. Rows that are committed during the compaction stay postponed. A partition with real buckets
-keeps their number. Memory use stays within the budget. Source: `PostponeBucketCompactSplitSource`, `BucketFiles`.
+keeps their number. Memory use stays within the budget.
+
+Source: `PostponeBucketCompactSplitSource`, `BucketFiles`.
 """
 
 from __future__ import annotations
@@ -72,8 +74,6 @@ class PartitionWork:
 
 
 CompactPartitions: TypeAlias = Callable[[TableContext, str, Sequence[PartitionWork]], Iterable[CommitMessage]]
-
-
 """Moves the rows of partitions to their buckets, and compacts these: table, commit user, partitions."""
 
 

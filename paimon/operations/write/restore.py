@@ -5,6 +5,19 @@ those of the bucket's files. Source: `AbstractFileStoreWrite`, `FileSystemWriteR
 other process writes).
 """
 
+# A writer must know the files of its buckets: new sequence numbers follow theirs, and inline compaction picks among
+# them. Other processes commit meanwhile, so what a writer knows is a snapshot plus its own changes:
+#
+#     known        files in snapshot 7                        read once for each bucket, then followed
+#     + prepared   messages that were returned, uncommitted   until a snapshot contains them or shows that they are lost
+#     + current    files of the writer since                  in `buckets.py`
+#
+# `BucketStateReader` reads the buckets of one snapshot on demand, and only manifests that may have their partitions;
+# after a few such reads, all manifests are read once. `CommittedFiles` moves from snapshot to snapshot: it applies the
+# deltas of the new ones in between, or, if they are many, expired, or of another history, reads the newest one anew.
+# Commits are in order. So when a snapshot contains one of the prepared messages, the earlier ones were published or
+# lost before, and are dropped, too.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,9 @@
-"""Compute the partition and the bucket of each row.
+"""Compute the partition and the bucket of each row: by its values, by the hash index, or by the key index.
 
-Invariant: rows with equal partition values and equal bucket get the same address. Rows are not moved. Source:
-`RowKeyExtractor`, `FixedBucketRowKeyExtractor`, `AppendTableRowKeyExtractor`.
+Invariant: rows with equal partition values and equal bucket get the same address. Rows are not moved; only a key index,
+for cross-partition tables, replaces, drops and adds rows, so that no key has live rows in two partitions.
+
+Source: `RowKeyExtractor` and its classes, `DynamicBucketRow`, `GlobalIndexAssigner`, `ExistingProcessor`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,23 @@
 Reads of first-row tables and of tables with deletion vectors skip level 0. A row is visible only after a compaction
 moved it to a higher level. Invariant: each plan uses the newest snapshot. A compaction that still fits is kept; only
 the buckets of the others are compacted again.
-
-Progress: a compaction that is planned here takes all files of level 0. It can only lose to another compaction of the
-bucket. If that one was planned after the rows were published, it makes them visible, too.
 """
+
+# A commit whose rows are on level 0 runs in a circle until none of them is hidden:
+#
+#     published   plan_next(messages, None)   the compaction of the writer takes all written files: try it first
+#     lost        plan_next(messages, error)  wait as a commit does; read the newest snapshot and, bucket by bucket,
+#                                               - no written file on level 0 any more: another compaction did it
+#                                               - our compaction still fits: keep it
+#                                               - else: delete its files, and compact the bucket again
+#     published   done                        or CommitNotVisible, when the retries are used up
+#
+# Each plan uses the newest snapshot, so an expired file, or one that another compaction replaced, leads to another plan
+# and not to an error. After an uncertain commit no file is deleted any more.
+#
+# The circle ends. A compaction that is planned here takes all files of level 0, so it can only lose to another
+# compaction of the bucket. If that one was planned after the rows were published, it makes them visible, too. The last
+# try is not checked against new rows (`is_last_try`), so that writers cannot delay it for ever.
 
 from __future__ import annotations
 

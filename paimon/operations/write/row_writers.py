@@ -1,4 +1,11 @@
-"""Buffer the rows of all buckets, and write them to files: append tables in their order, others merged by key."""
+"""Buffer the rows of all buckets, and write them to files: append tables in their order, others merged by key.
+
+Invariant: rows leave the buffer in the order in which they were added, and all rows between two flushes of a
+primary-key table are merged together, also spilled ones. Each row keeps the sequence number of its arrival, so gaps are
+normal.
+
+Source: `AppendOnlyWriter`, `MergeTreeWriter`, `SortBufferWriteBuffer`.
+"""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.compact.lookup import Lookup
-from paimon.operations.compact.lookup_file import UpperLevels
+from paimon.operations.compact.lookup import Lookup, UpperLevels
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 
