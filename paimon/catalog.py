@@ -418,22 +418,29 @@ class Catalog(NotebookDisplay):
         register(identifier.database, identifier.table, build_catalog_properties(found))
         return self.table(name)
 
-    def maintain(self, database: str | None = None, **given: bool) -> pa.Table:
+    def maintain(
+        self, database: str | None = None, *, full: bool = False, orphans: bool = False, dry_run: bool = False
+    ) -> pa.Table:
         """Do the maintenance that is due for all tables, one after the other.
 
         Parameters
         ----------
         database : str, optional
             Only the tables of this database; by default of all databases.
-        **given : bool
-            `full`, `orphans` and `dry_run` of `Maintain.run_due`.
+        full, orphans, dry_run : bool
+            As in `Maintain.run_due`.
 
         Returns
         -------
         pa.Table
             As `Maintain.run_due`. A table that cannot be opened has a row with the action ``open``.
         """
-        return maintain_tables(self, database, lambda table: table.maintain.run_due(**given))
+
+        def maintain_table(table: Table) -> pa.Table:
+            """Do what is due for one table."""
+            return table.maintain.run_due(full=full, orphans=orphans, dry_run=dry_run)
+
+        return maintain_tables(self, database, maintain_table)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
         """Open a table.

@@ -760,9 +760,9 @@ class Table(NotebookDisplay):
         >>> orders.call("sys.create_tag", "first").to_pylist()
         [{'tag': 'first', 'snapshot': 1}]
         """
-        from paimon.procedures.registry import call_procedure
+        from paimon.verbs.verb_table import call_verb
 
-        return call_procedure(self, procedure, arguments, named)
+        return call_verb(self, procedure, arguments, named)
 
     @property
     def tags(self) -> Tags:

@@ -1,8 +1,8 @@
-"""The page of SQL statements, and of the procedures from their registry."""
+"""The page of SQL statements, and of the procedures from the table of verbs."""
 
 from __future__ import annotations
 
-from paimon.procedures.registry import PROCEDURES, TABLE
+from paimon.verbs.verb_table import PROCEDURES, TABLE
 from reference_generator.markdown import code, page, paragraph, sentence, table
 
 _INTRODUCTION = """`Catalog.sql`, `SqlSession.sql`, `paimon.spark.connect(…).sql` and `paimon sql` run these statements.
@@ -140,5 +140,5 @@ def generate_page() -> str:
 
 def _describe_procedure(name: str) -> list[str]:
     procedure = PROCEDURES[name]
-    names = [code(p.name) if p.required else f"[{code(p.name)}]" for p in (TABLE, *procedure.parameters)]
+    names = [code(p.call_name) if p.required else f"[{code(p.call_name)}]" for p in (TABLE, *procedure.call_parameters)]
     return [code(f"sys.{name}"), ", ".join(names), sentence(procedure.help)]

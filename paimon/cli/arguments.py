@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and their defaults: the file of `--config`, then the environment.
+"""Arguments and questions that several commands share, and their defaults: the file of `--config`, then the environment.
 
 Invariant: an argument has the same name and meaning in every command. Each help text ends with an example that runs as
 written. Arguments have priority over the file, and the file over PAIMON_WAREHOUSE and PAIMON_CATALOG. No file is read
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,15 @@ def add_command(commands: Commands, name: str, help_text: str, example: str) -> 
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def add_command_group(commands: Commands, name: str, help_text: str, example: str) -> Commands:
+    """Add a command that has subcommands, such as `paimon tag`.
+
+    `help_text` is one sentence without a full stop. `example` is a command line that runs as written.
+    """
+    parser = add_command(commands, name, help_text, example)
+    return parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
@@ -209,3 +219,34 @@ def _not_a_config(path: str) -> InvalidRequest:
         subject=path,
         hint="write lines such as 'warehouse: /path/to/lake' and 'metastore: filesystem'",
     )
+
+
+def add_confirmation(parser: argparse.ArgumentParser) -> None:
+    """Add `--yes`, with which neither `confirm` nor `confirm_loss` asks."""
+    parser.add_argument("--yes", action="store_true", help="do not ask for a confirmation")
+
+
+def confirm(question: str, has_agreed: bool) -> None:
+    """Ask the user on a terminal before a change that cannot be undone; InvalidRequest if the user does not agree.
+
+    Scripts are not asked, and nothing is asked if `has_agreed` (``--yes``). `question` describes the change and its
+    consequences.
+    """
+    if has_agreed or not _is_terminal():
+        return
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidRequest("Nothing was changed.", hint="type y, or pass --yes")
+
+
+def confirm_loss(question: str, has_agreed: bool) -> None:
+    """Ask the user on a terminal before data is lost, as `confirm` does; without a terminal, require ``--yes``."""
+    if not has_agreed and not _is_terminal():
+        raise InvalidRequest(
+            "The command deletes data, and there is no terminal to ask on.", subject="yes", hint="pass --yes"
+        )
+    confirm(question, has_agreed)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -16,19 +16,22 @@ from paimon.cli.alter import Change
 from paimon.cli.arguments import (
     Commands,
     add_command,
+    add_command_group,
+    add_confirmation,
     add_output,
     add_table,
     add_warehouse,
+    confirm_loss,
     open_catalog,
     open_data_table,
-    parse_options,
 )
-from paimon.cli.maintenance import rollback
-from paimon.cli.maintenance.verbs import add_command_group, add_confirmation, confirm_loss
+from paimon.cli.maintenance import add_verb
 from paimon.cli.output import print_records
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.markup import format_count
 from paimon.domain.schema.changes import RemoveOption, SetComment, SetOption
+from paimon.verbs.file_verbs import DROP_PARTITION
+from paimon.verbs.reference_verbs import ROLLBACK
 
 SECOND_NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
     "create": (("-i", "--ignore-if-exists", "if_not_exists"),),
@@ -64,24 +67,7 @@ def _add_peer_verbs(commands: Commands) -> None:
     explain.add_argument("--where", metavar="CONDITION", help="SQL condition")
     explain.add_argument("-l", "--limit", type=int, metavar="N", help="largest number of rows")
     explain.set_defaults(run=_explain_read)
-    drop = add_command(
-        commands,
-        "drop-partition",
-        "delete the rows of partitions (paimon delete --where)",
-        "paimon table drop-partition lake/d.db/orders -p day=2026-01-01 --yes",
-    )
-    add_table(drop)
-    drop.add_argument(
-        "-p",
-        "--partition",
-        action="append",
-        required=True,
-        metavar="A=1,B=2",
-        help="values of partition columns; can be repeated",
-    )
-    add_confirmation(drop)
-    add_output(drop)
-    drop.set_defaults(run=_drop_partitions)
+    add_verb(commands, DROP_PARTITION)
     _add_alter(commands)
 
 
@@ -112,15 +98,6 @@ def _add_alter(commands: Commands) -> None:
 def _explain_read(arguments: argparse.Namespace) -> None:
     columns = None if arguments.select is None else [name.strip() for name in arguments.select.split(",")]
     print(open_data_table(arguments).scan(columns, arguments.where, arguments.limit).explain())
-
-
-def _drop_partitions(arguments: argparse.Namespace) -> None:
-    partitions = [parse_options(text.split(",")) for text in arguments.partition]
-    table = open_data_table(arguments)
-    named = "; ".join(arguments.partition)
-    confirm_loss(f"Delete all rows of {table.name} with {named}?", has_agreed=arguments.yes)
-    ids = table.drop_partitions(*partitions)
-    print_records([{"partitions": ", ".join(arguments.partition), "snapshots": list(ids)}], arguments.output)
 
 
 def _alter_table(arguments: argparse.Namespace) -> None:
@@ -222,8 +199,9 @@ def add_commands(commands: Commands) -> None:
     )
     aliased = _AliasedCommands(group)
     second_names: Any = aliased
-    for module in (tables, rows, changes, history, rollback):
+    for module in (tables, rows, changes, history):
         module.add_commands(second_names)
+    add_verb(second_names, ROLLBACK)
     for verb, parser in aliased.parsers.items():
         _add_second_names(verb, parser)
     _add_peer_verbs(group)

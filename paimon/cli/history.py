@@ -14,10 +14,9 @@ import pyarrow as pa
 from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table, parse_names
 from paimon.cli.output import print_records, print_rows
 from paimon.cli.table_overview import count_known_rows
-from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.domain.types.data_types import TimestampType
 from paimon.operations.read.row_count import get_recorded_row_count
+from paimon.verbs.reference_verbs import format_utc
 
 _INTERVAL = "continuous.discovery-interval"
 
@@ -137,8 +136,3 @@ def _snapshots(arguments: argparse.Namespace) -> None:
         for s in snapshots
     ]
     print_records(records, arguments.output, f"snapshots of {table.name}")
-
-
-def format_utc(millis: int) -> str:
-    """Format a time in milliseconds since 1970 as text in UTC."""
-    return format_plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"

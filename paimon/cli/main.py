@@ -14,20 +14,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from paimon import __version__
-from paimon.cli import alter, changes, groups, history, rows, sql, tables
+from paimon.cli import alter, changes, groups, history, maintenance, rows, sql, tables
 from paimon.cli.arguments import add_config, complete_arguments
-from paimon.cli.maintenance import (
-    branches,
-    compact,
-    consumers,
-    expire,
-    fsck,
-    maintain,
-    orphans,
-    rescale,
-    rollback,
-    tags,
-)
 from paimon.domain.errors import PaimonError, PaimonWarning
 
 _EPILOG = """
@@ -107,8 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     add_config(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    maintenance = (maintain, compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
-    for module in (tables, alter, sql, rows, changes, history, *maintenance):
+    for module in (tables, alter, sql, rows, changes, history, maintenance):
         module.add_commands(commands)
     groups.add_commands(commands)
     return parser

@@ -31,13 +31,14 @@ from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.options.known_options import OPTIONS
 from paimon.domain.types.sql_tokens import StatementReader, Token, tokenize
 from paimon.domain.types.type_text import quote_identifier
-from paimon.procedures.registry import HELP, PROCEDURES, REPAIR
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_script import list_statement_words
 from paimon.sql.parse.statements import TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.session import OPTION_PREFIX, Session
 from paimon.system_table import SYSTEM_TABLES
+from paimon.verbs.file_verbs import REPAIR
+from paimon.verbs.verb_table import HELP, PROCEDURES, TABLE
 
 _BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE", "DESCRIBE", "DESC", "USING", "PARTITIONS")
 _BEFORE_TRAVEL = ("VERSION", "TIMESTAMP", "FOR")
@@ -86,11 +87,11 @@ def _list_candidates(session: Session, before: str, after: str, begun: str) -> I
     if before.count("'") % 2 and _IN_TEXT.search(before):
         return _list_texts(session, before, begun)
     if _PROCEDURE.search(before):
-        return [f"sys.{name}" for name in (*PROCEDURES, HELP, REPAIR)]
+        return [f"sys.{name}" for name in (*PROCEDURES, HELP, REPAIR.name)]
     call = _ARGUMENT.search(before)
     if call:
         procedure = PROCEDURES.get(call["name"].lower())
-        return [f"{name} => " for name in ("table", *(p.name for p in procedure.parameters))] if procedure else []
+        return [f"{p.call_name} => " for p in (TABLE, *procedure.call_parameters)] if procedure else []
     if _AFTER_DATABASE_WORD.search(before):
         return _list_databases(session)
     if _AFTER_TABLE_WORD.search(before):

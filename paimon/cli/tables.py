@@ -20,10 +20,12 @@ from paimon.cli.arguments import (
     Commands,
     add_catalog,
     add_command,
+    add_confirmation,
     add_option,
     add_output,
     add_table,
     add_warehouse,
+    confirm_loss,
     locate_table,
     open_catalog,
     open_data_table,
@@ -31,7 +33,6 @@ from paimon.cli.arguments import (
     parse_options,
 )
 from paimon.cli.inputs import FILE_HELP, FORMATS, read_schema
-from paimon.cli.maintenance.verbs import add_confirmation, confirm_loss
 from paimon.cli.output import print_records
 from paimon.cli.table_overview import count_known_rows, show_table
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError

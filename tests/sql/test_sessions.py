@@ -18,10 +18,10 @@ import paimon
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.sql_tokens import blank_comments, split_statements, tokenize
 from paimon.domain.types.type_text import format_field
-from paimon.procedures.registry import PROCEDURES
 from paimon.sql.parse.parse_script import list_statement_words, parse_script
 from paimon.sql.plan.plan_query import PlannedQuery, plan_query
 from paimon.sql.run import query_changes
+from paimon.verbs.verb_table import PROCEDURES
 
 
 @pytest.fixture

@@ -102,12 +102,16 @@ def remove_orphans(
     return opened.maintain.remove_orphans(older_than, dry_run=dry_run, allow_young=allow_young)
 
 
-def expire_snapshots(
+def expire_snapshots(  # noqa: PLR0913  (a public signature)
     table: Table | str,
     *,
+    retain_min: int | None = None,
+    retain_max: int | None = None,
+    older_than: object = None,
+    max_deletes: int | None = None,
+    dry_run: bool = False,
     spark: SparkSession | None = None,
     options: Mapping[str, object] | None = None,
-    **limits: object,
 ) -> Expired:
     """Expire snapshots as `Maintain.expire_snapshots` does; tasks delete the data files.
 
@@ -115,12 +119,18 @@ def expire_snapshots(
     ----------
     table : Table or str
         A table, or the path of one, or its name in the warehouse of the session.
+    retain_min, retain_max : int, optional
+        The smallest and the largest number of snapshots to keep.
+    older_than : timedelta, int, str or datetime, optional
+        Delete snapshots replaced before this moment, or before this age.
+    max_deletes : int, optional
+        The largest number of snapshots that this call deletes.
+    dry_run : bool
+        Delete nothing, and return the snapshots that would be deleted.
     spark : SparkSession, optional
         The session; by default the active one, or a new local one.
     options : mapping of str to object, optional
         Dynamic table options.
-    **limits : object
-        `retain_min`, `retain_max`, `older_than`, `max_deletes` and `dry_run` of `Maintain.expire_snapshots`.
 
     Returns
     -------
@@ -136,7 +146,9 @@ def expire_snapshots(
     """
     running = get_session(spark)
     opened = distribute_table(open_target(table, options, running), running)
-    return opened.maintain.expire_snapshots(**limits)  # type: ignore[arg-type]  # checked by the method
+    return opened.maintain.expire_snapshots(
+        retain_min=retain_min, retain_max=retain_max, older_than=older_than, max_deletes=max_deletes, dry_run=dry_run
+    )
 
 
 def maintain(

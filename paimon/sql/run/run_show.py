@@ -12,24 +12,23 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.secrets import redact_option
 from paimon.domain.types.sql_tokens import StatementReader
 from paimon.domain.types.type_text import format_field, format_type, quote_identifier, quote_name, quote_text
-from paimon.procedures.arguments import bind_arguments
-from paimon.procedures.registry import (
-    HELP,
-    PROCEDURES,
-    REPAIR,
-    TABLE,
-    call_help,
-    call_procedure,
-    find_procedure,
-    list_procedures,
-    split_table_argument,
-)
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Call, Describe, Show, TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.run.result import SqlResult, StatementRun
 from paimon.sql.session import Session, list_names
 from paimon.system_table import SystemTable
+from paimon.verbs.arguments import bind_arguments
+from paimon.verbs.file_verbs import REPAIR
+from paimon.verbs.verb_table import (
+    HELP,
+    PROCEDURES,
+    call_help,
+    find_procedure,
+    list_procedures,
+    run_verb,
+    split_table_argument,
+)
 
 
 def _show(run: StatementRun, statement: Show) -> SqlResult:
@@ -165,17 +164,17 @@ def _call(run: StatementRun, statement: Call) -> SqlResult:
 
 
 def _call_procedure(session: Session, statement: Call) -> pa.Table:
-    """Run a procedure, and return its result as rows."""
+    """Find the table that the first argument names, and run the verb on it."""
     if statement.procedure == HELP:
         return call_help(statement.positional, statement.named)
-    if statement.procedure == REPAIR:
-        bound = bind_arguments(REPAIR, (TABLE,), statement.positional, statement.named)
-        place = session.locate(tuple(bound["table"].split(".")))
-        return pa.table({"table": [place.catalog.repair_table(place.name).name]})
-    procedure = find_procedure(statement.procedure)
-    name, named = split_table_argument(procedure, statement.positional, statement.named)
+    if statement.procedure == REPAIR.name:
+        bound = bind_arguments(REPAIR.name, REPAIR.parameters, statement.positional, statement.named)
+        place = session.locate(tuple(str(bound["table"]).split(".")))
+        return REPAIR.to_arrow(REPAIR.run(place.catalog, place.name))
+    verb = find_procedure(statement.procedure)
+    name, given = split_table_argument(verb, statement.positional, statement.named)
     table = session.distribute(session.open_table(TableName(tuple(name.split(".")))))
-    return call_procedure(table, procedure.name, (), named)
+    return run_verb(verb, table, given)
 
 
 _KINDS: Mapping[str, Callable[[StatementRun, Show], SqlResult]] = {

@@ -1,0 +1,185 @@
+"""The commands that maintain tables, built from the table of verbs (`paimon.verbs`).
+
+Invariant: a command asks as its verb says, and prints what was done. The exit code of `fsck` and `maintain` is 1 if
+they report a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from attrs import evolve
+
+from paimon.catalog import Catalog
+from paimon.cli.arguments import (
+    Commands,
+    add_command,
+    add_command_group,
+    add_confirmation,
+    add_option,
+    add_output,
+    add_table,
+    add_warehouse,
+    confirm,
+    confirm_loss,
+    open_catalog,
+    open_data_table,
+    parse_options,
+)
+from paimon.cli.output import console, print_records, print_rows
+from paimon.cli.terminal import TerminalObserver
+from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError
+from paimon.domain.maintenance.fault import HealthReport
+from paimon.domain.markup import format_count
+from paimon.table import Table
+from paimon.verbs.arguments import complete_arguments
+from paimon.verbs.expiry_verbs import EXPIRE_PARTITIONS
+from paimon.verbs.file_verbs import FSCK, MAINTAIN, REMOVE_ORPHAN_FILES
+from paimon.verbs.verb import Command, Confirmation, Parameter, Type, Verb
+from paimon.verbs.verb_table import COMMAND_GROUPS, VERBS
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of all verbs to the parser, but for those in groups of other modules."""
+    declared = {group.name: group for group in COMMAND_GROUPS}
+    groups: dict[str, Commands] = {}
+    for verb in VERBS:
+        group, _, last = verb.command.words.rpartition(" ") if verb.command else ("", "", "")
+        if group in declared and group not in groups:
+            groups[group] = add_command_group(commands, group, declared[group].help, declared[group].example)
+        if last and (not group or group in groups):
+            add_verb(groups.get(group, commands), verb)
+
+
+def add_verb(commands: Commands, verb: Verb[Any]) -> None:
+    """Add the command of a verb to the parser, or to a group of commands."""
+    command = verb.command
+    assert command is not None
+    help_text, words = command.help or verb.help, command.words
+    parser = add_command(commands, words.rpartition(" ")[2], help_text, f"paimon {words} {command.example}")
+    if command.more_help:
+        parser.description = f"{parser.description}\n{command.more_help}"
+    if verb.of_catalog:
+        help_text = "path or URL of the warehouse (default: $PAIMON_WAREHOUSE)"
+        parser.add_argument("path", nargs="?", metavar="WAREHOUSE", help=help_text)
+        add_warehouse(parser)
+    else:
+        add_table(parser)
+    if command.takes_options:
+        add_option(parser, "table option for this command only; can be repeated")
+    add_output(parser)
+    exclusive = parser.add_mutually_exclusive_group(required=True) if command.exactly_one else parser
+    for parameter in verb.parameters:
+        if parameter.flag is not None:
+            _add_argument(exclusive if parameter.name in command.exactly_one else parser, parameter)
+    if command.confirmation is not Confirmation.NEVER:
+        add_confirmation(parser)
+    parser.set_defaults(run=lambda arguments: _run_verb(verb, command, arguments))
+
+
+def _add_argument(parser: argparse._ActionsContainer, parameter: Parameter) -> None:
+    flag = parameter.flag
+    assert flag is not None
+    texts: dict[str, Any] = {"help": flag.help or parameter.help}
+    default = parameter.default if flag.otherwise is None else flag.otherwise
+    if flag.metavar is None:
+        texts |= {"action": "store_const", "const": flag.value}
+    else:
+        texts |= {"metavar": flag.metavar, "type": int if parameter.type is Type.INTEGER else str}
+    if flag.is_positional:
+        parser.add_argument(parameter.name, **texts)
+        return
+    if parameter.type is Type.PARTITIONS:
+        texts["action"] = "append"
+    names = (flag.names or f"--{parameter.name.replace('_', '-')}").split()
+    parser.add_argument(*names, dest=parameter.name, default=default, required=parameter.required, **texts)
+
+
+def _run_verb(verb: Verb[Any], command: Command, arguments: argparse.Namespace) -> None:
+    """Ask, run the verb, and print its result."""
+    given = {p.name: _convert(p, getattr(arguments, p.name)) for p in verb.parameters if p.flag is not None}
+    target = _open_warehouse(arguments) if verb.of_catalog else open_data_table(arguments)
+    if command.question is not None and isinstance(target, Table):
+        ask = confirm if command.confirmation is Confirmation.ON_TERMINAL else confirm_loss
+        question = command.question(target, given)
+        if question is not None:
+            ask(question, has_agreed=arguments.yes)
+    with TerminalObserver() as observer:
+        watched = evolve(target.engine, observer=observer) if command.has_progress else target.engine
+        running = target.with_engine(watched) if isinstance(target, Table) else evolve(target, engine=watched)
+        result = verb.run(running, *complete_arguments(verb, given))
+    if verb is MAINTAIN:
+        _print_due_work(arguments, result)
+    elif isinstance(target, Table):
+        _print_result(verb, command, target, given, result, arguments.output)
+
+
+def _convert(parameter: Parameter, value: Any) -> object:
+    """Return the value of an argument as the function of the verb takes it."""
+    match parameter.type:
+        case Type.TIME if value is not None and value.strip().isdecimal() and len(value) <= 20:
+            return int(value)  # epoch milliseconds, where CALL reads an age
+        case Type.NAMES:
+            return (value,)
+        case Type.PARTITIONS:
+            return [parse_options(text.split(",")) for text in value]
+        case _:
+            return value
+
+
+def _open_warehouse(arguments: argparse.Namespace) -> Catalog:
+    if not (arguments.path or arguments.warehouse):
+        raise InvalidRequest("The command needs a warehouse.", hint="run paimon maintain PATH, or set PAIMON_WAREHOUSE")
+    return open_catalog(arguments, arguments.path or arguments.warehouse)
+
+
+def _print_result(
+    verb: Verb[Any], command: Command, table: Table, given: Mapping[str, object], result: Any, output: str
+) -> None:
+    if verb is FSCK:
+        _print_health(table, result, output)
+    elif verb is REMOVE_ORPHAN_FILES:
+        _print_orphans(result, bool(given["dry_run"]), output)
+    else:
+        heading = command.heading and command.heading.format_map({**given, "table": table.name})
+        # the columns of a partition are those of the table
+        records = result if verb is EXPIRE_PARTITIONS else verb.to_records(result)
+        print_records(records, output, heading)
+
+
+def _print_health(table: Table, report: HealthReport, output: str) -> None:
+    """Print the faults, and raise an error if there is one."""
+    records = report.to_arrow().to_pylist()
+    if output == "json":
+        counts = {"states": report.states, "manifests": report.manifests, "files": report.files, "records": report.rows}
+        print(json.dumps({"whole": report.is_whole, **counts, "faults": records}, ensure_ascii=False))
+    else:
+        if records:
+            listed = [{**record, "states": ", ".join(record["states"])} for record in records]
+            print_records(listed, output, f"faults of {table.name}")
+        print(f"{table.name} is {'whole' if report.is_whole else 'not whole'}: {report.summary}")
+    if not report.is_whole:
+        hint = "nothing was changed; the report names a repair for each fault"
+        was = "was" if len(report.faults) == 1 else "were"
+        raise CorruptTable(table.location, f"{format_count(len(report.faults), 'fault')} {was} found", hint=hint)
+
+
+def _print_due_work(arguments: argparse.Namespace, report: pa.Table) -> None:
+    """Print the actions, and raise an error if one failed."""
+    print_rows(report.to_reader(), arguments.output)
+    failed = report.num_rows - report["error"].null_count
+    if failed:
+        warehouse, hint = arguments.path or arguments.warehouse, "the column 'error' of the report says why"
+        raise StorageError(warehouse, f"{format_count(failed, 'action')} failed", hint=hint)
+
+
+def _print_orphans(files: pa.Table, is_listed: bool, output: str) -> None:
+    print_rows(files.to_reader(), output)
+    if output == "table":
+        size = sum(files["size"].to_pylist())
+        done = "can be deleted (--delete)" if is_listed else "deleted"
+        console().print(f"{format_count(files.num_rows, 'file')}, {format_count(size, 'byte')} {done}", style="dim")

@@ -1,0 +1,375 @@
+"""The verbs that rewrite, drop, check and delete files of a table, and those of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.maintenance.fault import HealthReport
+from paimon.operations.compact.compact import CompactResult
+from paimon.operations.rescale.rescale import RescaleResult
+from paimon.verbs.arguments import Partitions, Time, parse_assignments, to_moment, to_predicate
+from paimon.verbs.expiry_verbs import AGE_HELP
+from paimon.verbs.verb import (
+    Column,
+    Command,
+    Confirmation,
+    Flag,
+    Parameter,
+    Rows,
+    Type,
+    Verb,
+    VerbCatalog,
+    VerbTable,
+    keep_rows,
+)
+
+
+def compact(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
+    table: VerbTable,
+    partitions: Partitions | None,
+    order_strategy: str,
+    where: str | None,
+    options: str,
+    compact_strategy: str,
+    order_by: str | None,
+    dry_run: bool,
+) -> CompactResult:
+    """Merge the files of a table, or of partitions."""
+    if compact_strategy not in ("full", "minor"):
+        raise InvalidRequest(
+            f"Compact strategy {compact_strategy!r} is not known.", subject=compact_strategy, hint="full or minor"
+        )
+    if order_strategy != "none":
+        raise Unsupported(f"order strategy {order_strategy!r}", hint="leave out order_strategy")
+    if order_by:
+        raise Unsupported("order_by of procedure 'compact'", hint="leave it out: compaction does not sort rows")
+    if partitions is not None and where is not None:
+        raise InvalidRequest("Both 'partitions' and 'where' are given.", subject="where", hint="give one of them")
+    given = parse_assignments(options, "options")
+    changed = table.with_options(given) if given else table
+    condition = where if partitions is None else to_predicate(partitions)
+    return changed.compact(compact_strategy == "full", condition, dry_run=dry_run)
+
+
+def rescale(
+    table: VerbTable, buckets: int, partitions: Partitions | None, where: str | None, dry_run: bool
+) -> RescaleResult:
+    """Rewrite a table, or partitions, to another number of buckets."""
+    return table.rescale(buckets, where if partitions is None else to_predicate(partitions), dry_run=dry_run)
+
+
+def drop_partitions(table: VerbTable, partitions: Partitions) -> Rows:
+    """Drop partitions in one commit."""
+    ids = table.drop_partitions(*partitions)
+    text = ", ".join(",".join(f"{key}={value}" for key, value in spec.items()) for spec in partitions)
+    return [{"snapshot": _first(ids), "partitions": text, "snapshots": list(ids)}]
+
+
+def remove_orphan_files(table: VerbTable, older_than: Time, dry_run: bool, allow_young: bool) -> pa.Table:
+    """Delete the files that no snapshot, tag or changelog references, or list them."""
+    return table.maintain.remove_orphans(to_moment(older_than), dry_run=dry_run, allow_young=allow_young)
+
+
+def fsck(table: VerbTable, deep: bool) -> HealthReport:
+    """Check that the table is complete."""
+    return table.maintain.check(deep=deep)
+
+
+def maintain(catalog: VerbCatalog, database: str | None, full: bool, orphans: bool, dry_run: bool) -> pa.Table:
+    """Do the maintenance that is due for the tables of a catalog, or of a database."""
+    return catalog.maintain(database, full=full, orphans=orphans, dry_run=dry_run)
+
+
+def repair(catalog: VerbCatalog, table: str) -> Rows:
+    """Register a table whose files exist."""
+    return [{"table": catalog.repair_table(table).name}]
+
+
+def _ask_partitions(table: VerbTable, given: Mapping[str, Any]) -> str | None:
+    named = "; ".join(",".join(f"{key}={value}" for key, value in spec.items()) for spec in given["partitions"])
+    return f"Delete all rows of {table.name} with {named}?"
+
+
+def _ask_young_orphans(table: VerbTable, given: Mapping[str, Any]) -> str | None:
+    if given["dry_run"] or not given["allow_young"]:
+        return None
+    return (
+        f"Files of {table.name} that are younger than a day may belong to writers that have not committed yet. "
+        "Delete them?"
+    )
+
+
+def _first(ids: Sequence[int]) -> int | None:
+    return ids[0] if ids else None
+
+
+def _to_compacted_rows(done: CompactResult) -> Rows:
+    counts = {"buckets": done.buckets, "files_before": done.files_before, "files_after": done.files_after}
+    return [{"snapshot": _first(done.snapshot_ids), **counts, "rows": done.rows}]
+
+
+def _to_rescaled_rows(done: RescaleResult) -> Rows:
+    counts = {"partitions": done.partitions, "files_before": done.files_before, "files_after": done.files_after}
+    return [{"snapshot": _first(done.snapshot_ids), **counts, "rows": done.rows}]
+
+
+_PARTITIONS = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
+_SNAPSHOT = Column("snapshot", pa.int64())
+COMPACT = Verb(
+    "compact",
+    "merge the files of a table; no row changes",
+    compact,
+    _to_compacted_rows,
+    (
+        Parameter("partitions", Type.PARTITIONS, _PARTITIONS, in_method=False),
+        Parameter("order_strategy", Type.TEXT, "only 'none'", default="none", in_method=False),
+        Parameter(
+            "where",
+            Type.TEXT,
+            "a condition on partition columns",
+            flag=Flag(metavar="CONDITION", help="SQL condition on partition columns"),
+        ),
+        Parameter(
+            "options", Type.TEXT, "table options for this call, such as 'num-levels=4'", default="", in_method=False
+        ),
+        Parameter(
+            "compact_strategy",
+            Type.TEXT,
+            "'full' (the default) or 'minor'",
+            default="full",
+            in_method=False,
+            flag=Flag(
+                "--full",
+                help="compact each bucket into one sorted run, not only what the table options require",
+                value="full",
+                otherwise="minor",
+            ),
+        ),
+        Parameter("order_by", Type.TEXT, "refused: compaction does not sort rows", in_method=False),
+        Parameter(
+            "dry_run",
+            Type.BOOLEAN,
+            "write nothing, and show what would be compacted",
+            default=False,
+            in_call=False,
+            flag=Flag(),
+        ),
+    ),
+    (
+        _SNAPSHOT,
+        Column("buckets", pa.int64()),
+        Column("files_before", pa.int64()),
+        Column("files_after", pa.int64()),
+        Column("rows", pa.int64(), "records", in_call=False),
+    ),
+    Command(
+        "compact",
+        "lake/default.db/orders --full",
+        "compact a table: merge its sorted runs, or combine its small files",
+        heading="compaction of {table}",
+        has_progress=True,
+    ),
+    method="Table.compact",
+    spark="compact",
+)
+RESCALE = Verb(
+    "rescale",
+    "rewrite partitions to another number of buckets",
+    rescale,
+    _to_rescaled_rows,
+    (
+        Parameter(
+            "buckets",
+            Type.INTEGER,
+            "the new number of buckets",
+            required=True,
+            java="bucket_num",
+            flag=Flag(metavar="N", help="buckets of each partition afterwards"),
+        ),
+        Parameter("partitions", Type.PARTITIONS, _PARTITIONS, java="partition", in_method=False),
+        Parameter(
+            "where", Type.TEXT, "SQL condition on partition columns", in_call=False, flag=Flag(metavar="CONDITION")
+        ),
+        Parameter(
+            "dry_run",
+            Type.BOOLEAN,
+            "write nothing, and show what would be rewritten",
+            default=False,
+            in_call=False,
+            flag=Flag(),
+        ),
+    ),
+    (
+        _SNAPSHOT,
+        Column("partitions", pa.int64()),
+        Column("files_before", pa.int64(), in_call=False),
+        Column("files_after", pa.int64(), in_call=False),
+        Column("rows", pa.int64(), "records"),
+    ),
+    Command(
+        "rescale",
+        "lake/default.db/orders --buckets 8",
+        "change the number of buckets of a table, and rewrite its partitions",
+        """
+The partitions are rewritten in one commit, and the table option 'bucket' is set to the new number.
+No row changes. Readers continue. Writers that started before are refused: start them again afterwards.
+With --where, the other partitions keep their number; writes to them are refused until they are rescaled, too.
+""",
+        heading="rescale of {table} to {buckets} buckets",
+        has_progress=True,
+    ),
+    method="Table.rescale",
+    spark="rescale",
+)
+DROP_PARTITION = Verb(
+    "drop_partition",
+    "drop partitions in one commit",
+    drop_partitions,
+    keep_rows,
+    (
+        Parameter(
+            "partitions",
+            Type.PARTITIONS,
+            _PARTITIONS,
+            required=True,
+            flag=Flag("-p --partition", "A=1,B=2", "values of partition columns; can be repeated"),
+        ),
+    ),
+    (
+        Column("snapshot", pa.int64(), in_terminal=False),
+        Column("partitions", pa.string(), in_call=False),
+        Column("snapshots", pa.list_(pa.int64()), in_call=False),
+    ),
+    Command(
+        "table drop-partition",
+        "lake/d.db/orders -p day=2026-01-01 --yes",
+        "delete the rows of partitions (paimon delete --where)",
+        confirmation=Confirmation.ALWAYS,
+        question=_ask_partitions,
+        takes_options=False,
+    ),
+    method="Table.drop_partitions",
+)
+REMOVE_ORPHAN_FILES = Verb(
+    "remove_orphan_files",
+    "delete the files that no snapshot, tag or changelog references",
+    remove_orphan_files,
+    keep_rows,
+    (
+        Parameter(
+            "older_than",
+            Type.TIME,
+            "a timestamp, or an age such as '7 d'",
+            flag=Flag(metavar="AGE", help=f"files that were last written earlier (default: 1 d): {AGE_HELP}"),
+        ),
+        Parameter(
+            "dry_run",
+            Type.BOOLEAN,
+            "only list the files",
+            default=False,
+            flag=Flag("--delete", help="delete the files (default: only list them)", value=False, otherwise=True),
+        ),
+        Parameter(
+            "allow_young",
+            Type.BOOLEAN,
+            "also delete files younger than a day, which running writers may be about to commit",
+            default=False,
+            in_call=False,
+            flag=Flag(),
+        ),
+    ),
+    (Column("path", pa.string()), Column("size", pa.int64()), Column("modified", pa.timestamp("ms", "UTC"))),
+    Command(
+        "orphans",
+        "lake/default.db/orders --older-than '2 d' --delete",
+        "list or delete orphan files, which no snapshot, tag or changelog of any branch references",
+        confirmation=Confirmation.ON_TERMINAL,
+        question=_ask_young_orphans,
+    ),
+    method="Maintain.remove_orphans",
+    spark="remove_orphans",
+)
+FSCK = Verb(
+    "fsck",
+    "check that the table is complete, and report each fault",
+    fsck,
+    HealthReport.to_arrow,
+    (
+        Parameter(
+            "deep",
+            Type.BOOLEAN,
+            "also read data files",
+            default=False,
+            flag=Flag(help="also read the data files of the newest snapshots and tags"),
+        ),
+    ),
+    tuple(
+        Column(name, pa.list_(pa.string()) if name == "states" else pa.string())
+        for name in ("kind", "path", "reason", "states", "remedy")
+    ),
+    Command(
+        "fsck",
+        "lake/default.db/orders --deep",
+        "check that all files of a table exist and match its metadata; report each fault and its repair",
+        has_progress=True,
+        takes_options=False,
+    ),
+    method="Maintain.check",
+    spark="check",
+)
+MAINTAIN = Verb(
+    "maintain",
+    "compact tables and expire their tags, partitions, consumers, snapshots and changelogs, as far as it is due",
+    maintain,
+    keep_rows,
+    (
+        Parameter(
+            "database",
+            Type.TEXT,
+            "only the tables of this database (default: all)",
+            in_call=False,
+            flag=Flag("-d --database", "NAME"),
+        ),
+        Parameter(
+            "full",
+            Type.BOOLEAN,
+            "compact each bucket into one sorted run",
+            default=False,
+            in_call=False,
+            flag=Flag(),
+        ),
+        Parameter(
+            "orphans",
+            Type.BOOLEAN,
+            "also delete orphan files older than a day",
+            default=False,
+            in_call=False,
+            flag=Flag(),
+        ),
+        Parameter("dry_run", Type.BOOLEAN, "only count what is due", default=False, in_call=False, flag=Flag()),
+    ),
+    tuple(
+        Column(name, pa.int64() if name == "count" else pa.string())
+        for name in ("table", "action", "count", "unit", "error")
+    ),
+    Command("maintain", "lake --database shop --dry-run", has_progress=True, takes_options=False),
+    in_call=False,
+    of_catalog=True,
+    method="Catalog.maintain",
+    spark="maintain",
+)
+REPAIR = Verb(
+    "repair",
+    "register a table whose files exist in the catalog",
+    repair,
+    keep_rows,
+    (Parameter("table", Type.TEXT, "the table, as database.table", required=True, in_method=False),),
+    (Column("table", pa.string()),),
+    of_catalog=True,
+    method="Catalog.repair_table",
+)
+FILE_VERBS = (COMPACT, RESCALE, DROP_PARTITION, REMOVE_ORPHAN_FILES, FSCK, MAINTAIN, REPAIR)
