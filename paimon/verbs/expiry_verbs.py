@@ -148,172 +148,113 @@ def _expired_columns(noun: str) -> tuple[Column, ...]:
 
 _LIMITS = (
     Parameter(
-        "retain_max",
-        Type.INTEGER,
-        "the largest number to keep",
+        "retain_max", Type.INTEGER, "the largest number to keep",
         flag=Flag(metavar="N", help="keep at most this number, whatever their age"),
     ),
     Parameter(
-        "retain_min",
-        Type.INTEGER,
-        "the smallest number to keep",
+        "retain_min", Type.INTEGER, "the smallest number to keep",
         flag=Flag(metavar="N", help="keep at least this number"),
     ),
     Parameter(
-        "older_than",
-        Type.TIME,
-        "a timestamp, or an age such as '7 d'",
+        "older_than", Type.TIME, "a timestamp, or an age such as '7 d'",
         flag=Flag(metavar="AGE", help=f"remove older ones: {AGE_HELP}"),
     ),
     Parameter(
-        "max_deletes",
-        Type.INTEGER,
-        "the largest number to delete",
+        "max_deletes", Type.INTEGER, "the largest number to delete",
         flag=Flag(metavar="N", help="remove at most this number"),
     ),
-)
+)  # fmt: skip
 
 EXPIRE_SNAPSHOTS = Verb(
-    "expire_snapshots",
-    "delete the oldest snapshots and their files",
-    expire_snapshots,
-    _to_expired_rows,
+    "expire_snapshots", "delete the oldest snapshots and their files", expire_snapshots, _to_expired_rows,
     (
         *_LIMITS,
         Parameter(
-            "dry_run",
-            Type.BOOLEAN,
-            "show which snapshots would go; remove nothing",
-            default=False,
-            in_call=False,
-            flag=Flag(),
+            "dry_run", Type.BOOLEAN, "show which snapshots would go; remove nothing", in_call=False, flag=Flag(),
         ),
     ),
     _expired_columns("snapshots"),
     Command(
-        "expire snapshots",
-        "lake/default.db/orders --retain-max 20",
-        "remove the oldest snapshots, and the files that only they reference",
-        confirmation=Confirmation.ON_TERMINAL,
+        "expire snapshots", "lake/default.db/orders --retain-max 20",
+        "remove the oldest snapshots, and the files that only they reference", confirmation=Confirmation.ON_TERMINAL,
         question=_ask_snapshots,
     ),
-    method="Maintain.expire_snapshots",
-    spark="expire_snapshots",
-)
+    method="Maintain.expire_snapshots", spark="expire_snapshots",
+)  # fmt: skip
 EXPIRE_CHANGELOGS = Verb(
-    "expire_changelogs",
-    "delete the oldest decoupled changelogs and their files",
-    expire_changelogs,
+    "expire_changelogs", "delete the oldest decoupled changelogs and their files", expire_changelogs,
     _to_expired_rows,
     (
         *_LIMITS,
-        Parameter(
-            "delete_all",
-            Type.BOOLEAN,
-            "delete all of them",
-            default=False,
-            flag=Flag("--all", help="remove all changelogs"),
-        ),
+        Parameter("delete_all", Type.BOOLEAN, "delete all of them", flag=Flag("--all", help="remove all changelogs")),
     ),
     _expired_columns("changelogs"),
     Command(
-        "expire changelogs",
-        "lake/default.db/orders --retain-max 20",
-        "remove the oldest changelogs, and the files that only they reference",
-        confirmation=Confirmation.ON_TERMINAL,
+        "expire changelogs", "lake/default.db/orders --retain-max 20",
+        "remove the oldest changelogs, and the files that only they reference", confirmation=Confirmation.ON_TERMINAL,
         question=_ask_changelogs,
     ),
     method="Maintain.expire_changelogs",
-)
+)  # fmt: skip
 EXPIRE_TAGS = Verb(
-    "expire_tags",
-    "delete the tags whose time to live is over, and those created before a time",
-    expire_tags,
+    "expire_tags", "delete the tags whose time to live is over, and those created before a time", expire_tags,
     to_tag_rows,
     (
         Parameter(
-            "older_than",
-            Type.TIME,
-            "a timestamp, or an age such as '7 d'",
+            "older_than", Type.TIME, "a timestamp, or an age such as '7 d'",
             flag=Flag(metavar="AGE", help=f"also delete tags that were created earlier: {AGE_HELP}"),
         ),
     ),
     (Column("tag", pa.string()), DELETED),
     Command(
-        "expire tags",
-        "lake/default.db/orders",
-        "delete the tags whose retention time is over",
-        heading="expired tags",
-        confirmation=Confirmation.ON_TERMINAL,
-        question=_ask_tags,
+        "expire tags", "lake/default.db/orders", "delete the tags whose retention time is over",
+        heading="expired tags", confirmation=Confirmation.ON_TERMINAL, question=_ask_tags,
     ),
     method="Maintain.expire_tags",
-)
+)  # fmt: skip
 EXPIRE_PARTITIONS = Verb(
-    "expire_partitions",
-    "drop the partitions that are older than an age",
-    expire_partitions,
-    _to_partition_rows,
+    "expire_partitions", "drop the partitions that are older than an age", expire_partitions, _to_partition_rows,
     (
         Parameter(
-            "age",
-            Type.TEXT,
-            "the age, such as '7 d'; by default the table's option",
-            java="expiration_time",
-            flag=Flag(metavar="AGE", help="age, such as '365 d' (default: the table option partition.expiration-time)"),
+            "age", Type.TEXT, "the age, such as '7 d'; by default the table's option", java="expiration_time",
+            flag=Flag(
+                metavar="AGE", help="age, such as '365 d' (default: the table option partition.expiration-time)",
+            ),
         ),
         Parameter(
-            "max_partitions",
-            Type.INTEGER,
-            "the largest number of partitions to drop",
-            java="max_expires",
+            "max_partitions", Type.INTEGER, "the largest number of partitions to drop", java="max_expires",
             flag=Flag("--max", "N", "remove at most this number"),
         ),
         Parameter(
-            "timestamp_formatter",
-            Type.TEXT,
-            "the format of times in partitions, such as 'yyyy-MM-dd'",
+            "timestamp_formatter", Type.TEXT, "the format of times in partitions, such as 'yyyy-MM-dd'",
             in_method=False,
         ),
         Parameter(
-            "timestamp_pattern",
-            Type.TEXT,
-            "how partition columns make a time, such as '$dt $hour:00:00'",
+            "timestamp_pattern", Type.TEXT, "how partition columns make a time, such as '$dt $hour:00:00'",
             in_method=False,
         ),
         Parameter("expire_strategy", Type.TEXT, "'values-time' or 'update-time'", in_method=False),
     ),
     (Column("partition", pa.string()),),
     Command(
-        "expire partitions",
-        "lake/default.db/orders --age '365 d'",
-        heading="expired partitions",
-        confirmation=Confirmation.ON_TERMINAL,
-        question=_ask_partitions,
+        "expire partitions", "lake/default.db/orders --age '365 d'", heading="expired partitions",
+        confirmation=Confirmation.ON_TERMINAL, question=_ask_partitions,
     ),
     method="Maintain.expire_partitions",
-)
+)  # fmt: skip
 EXPIRE_CONSUMERS = Verb(
-    "expire_consumers",
-    "delete the consumers without progress since a time",
-    expire_consumers,
-    to_consumer_rows,
+    "expire_consumers", "delete the consumers without progress since a time", expire_consumers, to_consumer_rows,
     (
         Parameter(
-            "older_than",
-            Type.TIME,
-            "a timestamp, or an age such as '7 d'",
-            required=True,
+            "older_than", Type.TIME, "a timestamp, or an age such as '7 d'", required=True,
             flag=Flag(metavar="AGE", help=f"time since the last progress: {AGE_HELP}", is_positional=True),
         ),
     ),
     (Column("consumer", pa.string()), DELETED),
     Command(
-        "consumer expire",
-        "lake/default.db/orders '7 d'",
-        "delete the consumers that made no progress for some time",
+        "consumer expire", "lake/default.db/orders '7 d'", "delete the consumers that made no progress for some time",
         heading="deleted consumers",
     ),
     method="Consumers.expire",
-)
+)  # fmt: skip
 EXPIRY_VERBS = (EXPIRE_SNAPSHOTS, EXPIRE_CHANGELOGS, EXPIRE_TAGS, EXPIRE_PARTITIONS)

@@ -120,43 +120,27 @@ def _to_rescaled_rows(done: RescaleResult) -> Rows:
 _PARTITIONS = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
 _SNAPSHOT = Column("snapshot", pa.int64())
 COMPACT = Verb(
-    "compact",
-    "merge the files of a table; no row changes",
-    compact,
-    _to_compacted_rows,
+    "compact", "merge the files of a table; no row changes", compact, _to_compacted_rows,
     (
         Parameter("partitions", Type.PARTITIONS, _PARTITIONS, in_method=False),
         Parameter("order_strategy", Type.TEXT, "only 'none'", default="none", in_method=False),
         Parameter(
-            "where",
-            Type.TEXT,
-            "a condition on partition columns",
+            "where", Type.TEXT, "a condition on partition columns",
             flag=Flag(metavar="CONDITION", help="SQL condition on partition columns"),
         ),
         Parameter(
-            "options", Type.TEXT, "table options for this call, such as 'num-levels=4'", default="", in_method=False
+            "options", Type.TEXT, "table options for this call, such as 'num-levels=4'", default="", in_method=False,
         ),
         Parameter(
-            "compact_strategy",
-            Type.TEXT,
-            "'full' (the default) or 'minor'",
-            default="full",
-            in_method=False,
+            "compact_strategy", Type.TEXT, "'full' (the default) or 'minor'", default="full", in_method=False,
             flag=Flag(
-                "--full",
-                help="compact each bucket into one sorted run, not only what the table options require",
-                value="full",
-                otherwise="minor",
+                "--full", help="compact each bucket into one sorted run, not only what the table options require",
+                value="full", otherwise="minor",
             ),
         ),
         Parameter("order_by", Type.TEXT, "refused: compaction does not sort rows", in_method=False),
         Parameter(
-            "dry_run",
-            Type.BOOLEAN,
-            "write nothing, and show what would be compacted",
-            default=False,
-            in_call=False,
-            flag=Flag(),
+            "dry_run", Type.BOOLEAN, "write nothing, and show what would be compacted", in_call=False, flag=Flag(),
         ),
     ),
     (
@@ -167,40 +151,25 @@ COMPACT = Verb(
         Column("rows", pa.int64(), "records", in_call=False),
     ),
     Command(
-        "compact",
-        "lake/default.db/orders --full",
-        "compact a table: merge its sorted runs, or combine its small files",
-        heading="compaction of {table}",
+        "compact", "lake/default.db/orders --full",
+        "compact a table: merge its sorted runs, or combine its small files", heading="compaction of {table}",
         has_progress=True,
     ),
-    method="Table.compact",
-    spark="compact",
-)
+    method="Table.compact", spark="compact",
+)  # fmt: skip
 RESCALE = Verb(
-    "rescale",
-    "rewrite partitions to another number of buckets",
-    rescale,
-    _to_rescaled_rows,
+    "rescale", "rewrite partitions to another number of buckets", rescale, _to_rescaled_rows,
     (
         Parameter(
-            "buckets",
-            Type.INTEGER,
-            "the new number of buckets",
-            required=True,
-            java="bucket_num",
+            "buckets", Type.INTEGER, "the new number of buckets", required=True, java="bucket_num",
             flag=Flag(metavar="N", help="buckets of each partition afterwards"),
         ),
         Parameter("partitions", Type.PARTITIONS, _PARTITIONS, java="partition", in_method=False),
         Parameter(
-            "where", Type.TEXT, "SQL condition on partition columns", in_call=False, flag=Flag(metavar="CONDITION")
+            "where", Type.TEXT, "SQL condition on partition columns", in_call=False, flag=Flag(metavar="CONDITION"),
         ),
         Parameter(
-            "dry_run",
-            Type.BOOLEAN,
-            "write nothing, and show what would be rewritten",
-            default=False,
-            in_call=False,
-            flag=Flag(),
+            "dry_run", Type.BOOLEAN, "write nothing, and show what would be rewritten", in_call=False, flag=Flag(),
         ),
     ),
     (
@@ -211,31 +180,22 @@ RESCALE = Verb(
         Column("rows", pa.int64(), "records"),
     ),
     Command(
-        "rescale",
-        "lake/default.db/orders --buckets 8",
+        "rescale", "lake/default.db/orders --buckets 8",
         "change the number of buckets of a table, and rewrite its partitions",
         """
 The partitions are rewritten in one commit, and the table option 'bucket' is set to the new number.
 No row changes. Readers continue. Writers that started before are refused: start them again afterwards.
 With --where, the other partitions keep their number; writes to them are refused until they are rescaled, too.
 """,
-        heading="rescale of {table} to {buckets} buckets",
-        has_progress=True,
+        heading="rescale of {table} to {buckets} buckets", has_progress=True,
     ),
-    method="Table.rescale",
-    spark="rescale",
-)
+    method="Table.rescale", spark="rescale",
+)  # fmt: skip
 DROP_PARTITION = Verb(
-    "drop_partition",
-    "drop partitions in one commit",
-    drop_partitions,
-    keep_rows,
+    "drop_partition", "drop partitions in one commit", drop_partitions, keep_rows,
     (
         Parameter(
-            "partitions",
-            Type.PARTITIONS,
-            _PARTITIONS,
-            required=True,
+            "partitions", Type.PARTITIONS, _PARTITIONS, required=True,
             flag=Flag("-p --partition", "A=1,B=2", "values of partition columns; can be repeated"),
         ),
     ),
@@ -245,131 +205,86 @@ DROP_PARTITION = Verb(
         Column("snapshots", pa.list_(pa.int64()), in_call=False),
     ),
     Command(
-        "table drop-partition",
-        "lake/d.db/orders -p day=2026-01-01 --yes",
-        "delete the rows of partitions (paimon delete --where)",
-        confirmation=Confirmation.ALWAYS,
-        question=_ask_partitions,
-        takes_options=False,
+        "table drop-partition", "lake/d.db/orders -p day=2026-01-01 --yes",
+        "delete the rows of partitions (paimon delete --where)", confirmation=Confirmation.ALWAYS,
+        question=_ask_partitions, takes_options=False,
     ),
     method="Table.drop_partitions",
-)
+)  # fmt: skip
 REMOVE_ORPHAN_FILES = Verb(
-    "remove_orphan_files",
-    "delete the files that no snapshot, tag or changelog references",
-    remove_orphan_files,
+    "remove_orphan_files", "delete the files that no snapshot, tag or changelog references", remove_orphan_files,
     keep_rows,
     (
         Parameter(
-            "older_than",
-            Type.TIME,
-            "a timestamp, or an age such as '7 d'",
+            "older_than", Type.TIME, "a timestamp, or an age such as '7 d'",
             flag=Flag(metavar="AGE", help=f"files that were last written earlier (default: 1 d): {AGE_HELP}"),
         ),
         Parameter(
-            "dry_run",
-            Type.BOOLEAN,
-            "only list the files",
-            default=False,
+            "dry_run", Type.BOOLEAN, "only list the files",
             flag=Flag("--delete", help="delete the files (default: only list them)", value=False, otherwise=True),
         ),
         Parameter(
-            "allow_young",
-            Type.BOOLEAN,
-            "also delete files younger than a day, which running writers may be about to commit",
-            default=False,
-            in_call=False,
+            "allow_young", Type.BOOLEAN,
+            "also delete files younger than a day, which running writers may be about to commit", in_call=False,
             flag=Flag(),
         ),
     ),
     (Column("path", pa.string()), Column("size", pa.int64()), Column("modified", pa.timestamp("ms", "UTC"))),
     Command(
-        "orphans",
-        "lake/default.db/orders --older-than '2 d' --delete",
+        "orphans", "lake/default.db/orders --older-than '2 d' --delete",
         "list or delete orphan files, which no snapshot, tag or changelog of any branch references",
-        confirmation=Confirmation.ON_TERMINAL,
-        question=_ask_young_orphans,
+        confirmation=Confirmation.ON_TERMINAL, question=_ask_young_orphans,
     ),
-    method="Maintain.remove_orphans",
-    spark="remove_orphans",
-)
+    method="Maintain.remove_orphans", spark="remove_orphans",
+)  # fmt: skip
 FSCK = Verb(
-    "fsck",
-    "check that the table is complete, and report each fault",
-    fsck,
-    HealthReport.to_arrow,
+    "fsck", "check that the table is complete, and report each fault", fsck, HealthReport.to_arrow,
     (
         Parameter(
-            "deep",
-            Type.BOOLEAN,
-            "also read data files",
-            default=False,
+            "deep", Type.BOOLEAN, "also read data files",
             flag=Flag(help="also read the data files of the newest snapshots and tags"),
         ),
     ),
-    tuple(
-        Column(name, pa.list_(pa.string()) if name == "states" else pa.string())
-        for name in ("kind", "path", "reason", "states", "remedy")
+    (
+        Column("kind", pa.string()),
+        Column("path", pa.string()),
+        Column("reason", pa.string()),
+        Column("states", pa.list_(pa.string())),
+        Column("remedy", pa.string()),
     ),
     Command(
-        "fsck",
-        "lake/default.db/orders --deep",
+        "fsck", "lake/default.db/orders --deep",
         "check that all files of a table exist and match its metadata; report each fault and its repair",
-        has_progress=True,
-        takes_options=False,
+        has_progress=True, takes_options=False,
     ),
-    method="Maintain.check",
-    spark="check",
-)
+    method="Maintain.check", spark="check",
+)  # fmt: skip
 MAINTAIN = Verb(
     "maintain",
     "compact tables and expire their tags, partitions, consumers, snapshots and changelogs, as far as it is due",
-    maintain,
-    keep_rows,
+    maintain, keep_rows,
     (
         Parameter(
-            "database",
-            Type.TEXT,
-            "only the tables of this database (default: all)",
-            in_call=False,
+            "database", Type.TEXT, "only the tables of this database (default: all)", in_call=False,
             flag=Flag("-d --database", "NAME"),
         ),
-        Parameter(
-            "full",
-            Type.BOOLEAN,
-            "compact each bucket into one sorted run",
-            default=False,
-            in_call=False,
-            flag=Flag(),
-        ),
-        Parameter(
-            "orphans",
-            Type.BOOLEAN,
-            "also delete orphan files older than a day",
-            default=False,
-            in_call=False,
-            flag=Flag(),
-        ),
-        Parameter("dry_run", Type.BOOLEAN, "only count what is due", default=False, in_call=False, flag=Flag()),
+        Parameter("full", Type.BOOLEAN, "compact each bucket into one sorted run", in_call=False, flag=Flag()),
+        Parameter("orphans", Type.BOOLEAN, "also delete orphan files older than a day", in_call=False, flag=Flag()),
+        Parameter("dry_run", Type.BOOLEAN, "only count what is due", in_call=False, flag=Flag()),
     ),
-    tuple(
-        Column(name, pa.int64() if name == "count" else pa.string())
-        for name in ("table", "action", "count", "unit", "error")
+    (
+        Column("table", pa.string()),
+        Column("action", pa.string()),
+        Column("count", pa.int64()),
+        Column("unit", pa.string()),
+        Column("error", pa.string()),
     ),
-    Command("maintain", "lake --database shop --dry-run", has_progress=True, takes_options=False),
-    in_call=False,
-    of_catalog=True,
-    method="Catalog.maintain",
-    spark="maintain",
-)
+    Command("maintain", "lake --database shop --dry-run", has_progress=True, takes_options=False), in_call=False,
+    of_catalog=True, method="Catalog.maintain", spark="maintain",
+)  # fmt: skip
 REPAIR = Verb(
-    "repair",
-    "register a table whose files exist in the catalog",
-    repair,
-    keep_rows,
+    "repair", "register a table whose files exist in the catalog", repair, keep_rows,
     (Parameter("table", Type.TEXT, "the table, as database.table", required=True, in_method=False),),
-    (Column("table", pa.string()),),
-    of_catalog=True,
-    method="Catalog.repair_table",
-)
+    (Column("table", pa.string()),), of_catalog=True, method="Catalog.repair_table",
+)  # fmt: skip
 FILE_VERBS = (COMPACT, RESCALE, DROP_PARTITION, REMOVE_ORPHAN_FILES, FSCK, MAINTAIN, REPAIR)

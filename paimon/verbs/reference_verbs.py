@@ -171,6 +171,16 @@ def format_utc(millis: int) -> str:
     return format_plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"
 
 
+def _name_of(noun: str, java: str) -> Parameter:
+    flag = Flag(metavar="NAME", help=f"name of the {noun}", is_positional=True)
+    return Parameter("name", Type.TEXT, f"the name of the {noun}", required=True, java=java, flag=flag)
+
+
+def _new_name_of(noun: str) -> Parameter:
+    flag = Flag(metavar="NEW", help=f"new name of the {noun}", is_positional=True)
+    return Parameter("to", Type.TEXT, "the new name", required=True, java=f"target_{noun}", flag=flag)
+
+
 def _to_tag_rows(tags: Sequence[Tag]) -> Rows:
     return [
         {
@@ -191,44 +201,16 @@ def _to_rollback_rows(done: RolledBack) -> Rows:
 
 
 _RETAIN = "retention time of the tag, such as '30 d' (default: the table option tag.default-time-retained, or no limit)"
-_TAG = Parameter(
-    "name",
-    Type.TEXT,
-    "the name of the tag",
-    required=True,
-    java="tag",
-    flag=Flag(metavar="NAME", help="name of the tag", is_positional=True),
-)
+_TAG = _name_of("tag", java="tag")
 _TAG_SNAPSHOT = Parameter(
-    "snapshot",
-    Type.INTEGER,
-    "the id of a snapshot; by default the latest",
-    java="snapshot_id",
-    spark="snapshot",
+    "snapshot", Type.INTEGER, "the id of a snapshot; by default the latest", java="snapshot_id", spark="snapshot",
     flag=Flag("--snapshot-id --snapshot", "ID", "snapshot (default: the latest)"),
-)
+)  # fmt: skip
 _RETAINED = Parameter(
-    "time_retained",
-    Type.TEXT,
-    "the time to live of the tag, such as '30 d'",
-    flag=Flag("--retain", "AGE", _RETAIN),
-)
-_BRANCH = Parameter(
-    "name",
-    Type.TEXT,
-    "the name of the branch",
-    required=True,
-    java="branch",
-    flag=Flag(metavar="NAME", help="name of the branch", is_positional=True),
-)
-_CONSUMER = Parameter(
-    "name",
-    Type.TEXT,
-    "the name of the consumer",
-    required=True,
-    java="consumer_id",
-    flag=Flag(metavar="NAME", help="name of the consumer", is_positional=True),
-)
+    "time_retained", Type.TEXT, "the time to live of the tag, such as '30 d'", flag=Flag("--retain", "AGE", _RETAIN),
+)  # fmt: skip
+_BRANCH = _name_of("branch", java="branch")
+_CONSUMER = _name_of("consumer", java="consumer_id")
 _TAG_COLUMNS = (
     Column("tag", pa.string()),
     Column("snapshot", pa.int64()),
@@ -236,335 +218,206 @@ _TAG_COLUMNS = (
     Column("records", pa.int64(), in_call=False),
     Column("created", pa.timestamp("ms"), in_call=False),
     Column("lives_seconds", pa.float64(), in_call=False),
-)
+)  # fmt: skip
 TAG_VERBS = (
     Verb(
-        "list_tags",
-        "list the tags of a table",
-        list_tags,
-        _to_tag_rows,
+        "list_tags", "list the tags of a table", list_tags, _to_tag_rows,
         (
             Parameter(
-                "prefix",
-                Type.TEXT,
-                "only tags whose names begin so",
-                default="",
-                in_call=False,
+                "prefix", Type.TEXT, "only tags whose names begin so", default="", in_call=False,
                 flag=Flag("-p --prefix", "TEXT"),
             ),
         ),
-        _TAG_COLUMNS,
-        Command("tag list", "lake/default.db/orders --prefix year", heading="tags of {table}"),
+        _TAG_COLUMNS, Command("tag list", "lake/default.db/orders --prefix year", heading="tags of {table}"),
         in_call=False,
     ),
     Verb(
-        "get_tag",
-        "print a tag",
-        get_tag,
-        _to_tag_rows,
-        (_TAG,),
-        _TAG_COLUMNS,
-        Command("tag get", "lake/default.db/orders year-end"),
-        in_call=False,
+        "get_tag", "print a tag", get_tag, _to_tag_rows,
+        (_TAG,), _TAG_COLUMNS, Command("tag get", "lake/default.db/orders year-end"), in_call=False,
     ),
     Verb(
-        "create_tag",
-        "name a snapshot, which then does not expire",
-        create_tag,
-        _to_tag_rows,
+        "create_tag", "name a snapshot, which then does not expire", create_tag, _to_tag_rows,
         (
             _TAG,
             _TAG_SNAPSHOT,
             Parameter(
-                "exist_ok",
-                Type.BOOLEAN,
-                "succeed if it exists already",
-                default=False,
-                in_call=False,
+                "exist_ok", Type.BOOLEAN, "succeed if it exists already", in_call=False,
                 flag=Flag("-i --ignore-if-exists"),
             ),
             Parameter(
-                "since",
-                Type.TIME,
-                "take the first snapshot at or after this time instead",
-                in_call=False,
+                "since", Type.TIME, "take the first snapshot at or after this time instead", in_call=False,
                 flag=Flag(metavar="TIME"),
             ),
             Parameter(
-                "watermark",
-                Type.INTEGER,
-                "take the first snapshot with this watermark or a later one instead",
-                in_call=False,
-                flag=Flag(metavar="MILLIS"),
+                "watermark", Type.INTEGER, "take the first snapshot with this watermark or a later one instead",
+                in_call=False, flag=Flag(metavar="MILLIS"),
             ),
             _RETAINED,
         ),
         _TAG_COLUMNS,
         Command(
-            "tag create",
-            "lake/default.db/orders year-end --snapshot 12",
+            "tag create", "lake/default.db/orders year-end --snapshot 12",
             "create a tag of a snapshot, which then does not expire",
         ),
         method="Tags.create",
     ),
     Verb(
-        "create_tag_from_timestamp",
-        "create a tag of the first snapshot at or after a time",
-        create_tag_from_timestamp,
-        _to_tag_rows,
-        (_TAG, Parameter("since", Type.TIME, "the time", required=True, java="timestamp"), _RETAINED),
-        _TAG_COLUMNS,
+        "create_tag_from_timestamp", "create a tag of the first snapshot at or after a time",
+        create_tag_from_timestamp, _to_tag_rows,
+        (_TAG, Parameter("since", Type.TIME, "the time", required=True, java="timestamp"), _RETAINED), _TAG_COLUMNS,
     ),
     Verb(
-        "create_tag_from_watermark",
-        "create a tag of the first snapshot with at least a watermark",
-        create_tag_from_watermark,
-        _to_tag_rows,
-        (_TAG, Parameter("watermark", Type.INTEGER, "epoch milliseconds", required=True), _RETAINED),
-        _TAG_COLUMNS,
+        "create_tag_from_watermark", "create a tag of the first snapshot with at least a watermark",
+        create_tag_from_watermark, _to_tag_rows,
+        (_TAG, Parameter("watermark", Type.INTEGER, "epoch milliseconds", required=True), _RETAINED), _TAG_COLUMNS,
     ),
     Verb(
-        "replace_tag",
-        "make a tag name another snapshot",
-        replace_tag,
-        _to_tag_rows,
-        (_TAG, _TAG_SNAPSHOT, _RETAINED),
-        _TAG_COLUMNS,
+        "replace_tag", "make a tag name another snapshot", replace_tag, _to_tag_rows,
+        (_TAG, _TAG_SNAPSHOT, _RETAINED), _TAG_COLUMNS,
         Command(
-            "tag replace",
-            "lake/default.db/orders year-end --snapshot 12",
+            "tag replace", "lake/default.db/orders year-end --snapshot 12",
             "move a tag to another snapshot, with a new retention time",
         ),
         method="Tags.replace",
     ),
     Verb(
-        "rename_tag",
-        "give a tag another name",
-        rename_tag,
-        _to_tag_rows,
-        (
-            _TAG,
-            Parameter(
-                "to",
-                Type.TEXT,
-                "the new name",
-                required=True,
-                java="target_tag",
-                flag=Flag(metavar="NEW", help="new name of the tag", is_positional=True),
-            ),
-        ),
-        _TAG_COLUMNS,
-        Command("tag rename", "lake/default.db/orders year-end 2026", "rename a tag"),
-        method="Tags.rename",
+        "rename_tag", "give a tag another name", rename_tag, _to_tag_rows,
+        (_TAG, _new_name_of("tag")), _TAG_COLUMNS,
+        Command("tag rename", "lake/default.db/orders year-end 2026", "rename a tag"), method="Tags.rename",
     ),
     Verb(
-        "delete_tag",
-        "delete tags, separated by commas, and the files that only they need",
-        delete_tags,
-        keep_rows,
+        "delete_tag", "delete tags, separated by commas, and the files that only they need", delete_tags, keep_rows,
         (
             Parameter(
-                "names",
-                Type.NAMES,
-                "the name of the tag",
-                required=True,
-                java="tag",
-                in_method=False,
+                "names", Type.NAMES, "the name of the tag", required=True, java="tag", in_method=False,
                 flag=Flag(metavar="NAME", help="name of the tag", is_positional=True),
             ),
         ),
         (Column("tag", pa.string()), Column("files", pa.int64(), "files deleted")),
-        Command("tag delete", "lake/default.db/orders year-end", "delete a tag, and the files that only it references"),
+        Command(
+            "tag delete", "lake/default.db/orders year-end", "delete a tag, and the files that only it references",
+        ),
     ),
-)
+)  # fmt: skip
 BRANCH_VERBS = (
     Verb(
-        "list_branches",
-        "list all branches except main",
-        list_branches,
-        keep_rows,
+        "list_branches", "list all branches except main", list_branches, keep_rows,
         (),
-        tuple(
-            Column(name, pa.string() if name == "branch" else pa.int64()) for name in ("branch", "snapshot", "records")
-        ),
-        Command("branch list", "lake/default.db/orders", heading="branches of {table}"),
-        in_call=False,
+        (Column("branch", pa.string()), Column("snapshot", pa.int64()), Column("records", pa.int64())),
+        Command("branch list", "lake/default.db/orders", heading="branches of {table}"), in_call=False,
     ),
     Verb(
-        "create_branch",
-        "create a branch, from a tag or without rows",
-        create_branch,
-        keep_rows,
+        "create_branch", "create a branch, from a tag or without rows", create_branch, keep_rows,
         (
             _BRANCH,
             Parameter(
-                "tag",
-                Type.TEXT,
-                "the tag whose state the branch starts with",
+                "tag", Type.TEXT, "the tag whose state the branch starts with",
                 flag=Flag(
-                    "-t --tag",
-                    "TAG",
+                    "-t --tag", "TAG",
                     "tag that the branch starts from (default: an empty branch with the schemas of the table)",
                 ),
             ),
         ),
         (Column("branch", pa.string()), Column("snapshot", pa.int64(), in_call=False)),
         Command(
-            "branch create",
-            "lake/default.db/orders trial --tag year-end",
+            "branch create", "lake/default.db/orders trial --tag year-end",
             "create a branch from a tag, or an empty branch; it is read and written as the table 'TABLE$branch_NAME'",
         ),
         method="Branches.create",
     ),
     Verb(
-        "rename_branch",
-        "give a branch another name",
-        rename_branch,
-        keep_rows,
-        (
-            _BRANCH,
-            Parameter(
-                "to",
-                Type.TEXT,
-                "the new name",
-                required=True,
-                java="target_branch",
-                flag=Flag(metavar="NEW", help="new name of the branch", is_positional=True),
-            ),
-        ),
+        "rename_branch", "give a branch another name", rename_branch, keep_rows,
+        (_BRANCH, _new_name_of("branch")),
         (Column("branch", pa.string()),),
-        Command("branch rename", "lake/default.db/orders trial try2", "rename a branch"),
-        method="Branches.rename",
+        Command("branch rename", "lake/default.db/orders trial try2", "rename a branch"), method="Branches.rename",
     ),
     Verb(
-        "delete_branch",
-        "delete a branch",
-        delete_branch,
-        keep_rows,
+        "delete_branch", "delete a branch", delete_branch, keep_rows,
         (_BRANCH,),
         (Column("branch", pa.string()), DELETED),
         Command(
-            "branch delete",
-            "lake/default.db/orders trial",
+            "branch delete", "lake/default.db/orders trial",
             "delete a branch; files that only it references become orphan files",
         ),
         method="Branches.delete",
     ),
     Verb(
-        "fast_forward",
-        "continue the table with the snapshots of a branch",
-        fast_forward,
-        keep_rows,
+        "fast_forward", "continue the table with the snapshots of a branch", fast_forward, keep_rows,
         (_BRANCH,),
         (Column("branch", pa.string(), in_call=False), Column("snapshot", pa.int64())),
         Command(
-            "branch fast-forward",
-            "lake/default.db/orders trial",
+            "branch fast-forward", "lake/default.db/orders trial",
             "replace the snapshots of a table after the common history by those of a branch",
-            confirmation=Confirmation.ON_TERMINAL,
-            question=_ask_fast_forward,
+            confirmation=Confirmation.ON_TERMINAL, question=_ask_fast_forward,
         ),
         method="Branches.fast_forward",
     ),
-)
+)  # fmt: skip
 CONSUMER_VERBS = (
     Verb(
-        "list_consumers",
-        "list the consumers of a table",
-        list_consumers,
-        keep_rows,
+        "list_consumers", "list the consumers of a table", list_consumers, keep_rows,
         (),
         (Column("consumer", pa.string()), Column("next_snapshot", pa.int64())),
-        Command("consumer list", "lake/default.db/orders", heading="consumers of {table}"),
-        in_call=False,
+        Command("consumer list", "lake/default.db/orders", heading="consumers of {table}"), in_call=False,
     ),
     Verb(
-        "reset_consumer",
-        "set the next snapshot of a consumer, or delete the consumer",
-        reset_consumer,
-        keep_rows,
+        "reset_consumer", "set the next snapshot of a consumer, or delete the consumer", reset_consumer, keep_rows,
         (
             _CONSUMER,
             Parameter(
-                "next_snapshot",
-                Type.INTEGER,
-                "the next snapshot it reads; without it the consumer is deleted",
+                "next_snapshot", Type.INTEGER, "the next snapshot it reads; without it the consumer is deleted",
                 java="next_snapshot_id",
                 flag=Flag(metavar="SNAPSHOT", help="snapshot that the consumer reads next", is_positional=True),
             ),
         ),
         (Column("consumer", pa.string()), Column("next_snapshot", pa.int64())),
         Command(
-            "consumer reset",
-            "lake/default.db/orders dashboard 12",
+            "consumer reset", "lake/default.db/orders dashboard 12",
             "set the next snapshot of a consumer; create the consumer if it does not exist",
         ),
         method="Consumers.reset",
     ),
     Verb(
-        "delete_consumer",
-        "delete a consumer",
-        delete_consumer,
-        to_consumer_rows,
+        "delete_consumer", "delete a consumer", delete_consumer, to_consumer_rows,
         (_CONSUMER,),
-        (Column("consumer", pa.string()), DELETED),
-        Command("consumer delete", "lake/default.db/orders dashboard"),
-        in_call=False,
-        method="Consumers.delete",
+        (Column("consumer", pa.string()), DELETED), Command("consumer delete", "lake/default.db/orders dashboard"),
+        in_call=False, method="Consumers.delete",
     ),
     Verb(
-        "clear_consumers",
-        "delete the consumers whose names match a regular expression",
-        clear_consumers,
+        "clear_consumers", "delete the consumers whose names match a regular expression", clear_consumers,
         to_consumer_rows,
         (
             Parameter(
-                "including",
-                Type.TEXT,
-                "a regular expression; by default all",
-                default=".*",
+                "including", Type.TEXT, "a regular expression; by default all", default=".*",
                 java="including_consumers",
                 flag=Flag(metavar="REGEX", help="delete consumers with these names (default: all)"),
             ),
             Parameter(
-                "excluding",
-                Type.TEXT,
-                "a regular expression",
-                java="excluding_consumers",
+                "excluding", Type.TEXT, "a regular expression", java="excluding_consumers",
                 flag=Flag(metavar="REGEX", help="keep consumers with these names"),
             ),
         ),
         (Column("consumer", pa.string()), DELETED),
         Command(
-            "consumer clear",
-            "lake/default.db/orders --including 'test-.*'",
-            "delete the consumers whose names match",
-            heading="deleted consumers",
+            "consumer clear", "lake/default.db/orders --including 'test-.*'",
+            "delete the consumers whose names match", heading="deleted consumers",
         ),
         method="Consumers.clear",
     ),
     EXPIRE_CONSUMERS,
-)
+)  # fmt: skip
 ROLLBACK = Verb(
-    "rollback",
-    "make an earlier state the latest; all snapshots and tags after it are removed",
-    rollback,
+    "rollback", "make an earlier state the latest; all snapshots and tags after it are removed", rollback,
     _to_rollback_rows,
     (
         Parameter("version", Type.TEXT, "the id of a snapshot, or the name of a tag", in_method=False),
         Parameter(
-            "snapshot",
-            Type.INTEGER,
-            "the id of a snapshot",
-            java="snapshot_id",
+            "snapshot", Type.INTEGER, "the id of a snapshot", java="snapshot_id",
             flag=Flag(metavar="ID", help="a snapshot, which may exist only through a tag"),
         ),
         Parameter("tag", Type.TEXT, "the name of a tag", flag=Flag(metavar="NAME", help="the snapshot of a tag")),
         Parameter(
-            "timestamp",
-            Type.TIME,
-            "the latest snapshot at or before this time",
-            in_call=False,
+            "timestamp", Type.TIME, "the latest snapshot at or before this time", in_call=False,
             flag=Flag(metavar="TIME"),
         ),
     ),
@@ -575,21 +428,15 @@ ROLLBACK = Verb(
         Column("tags", pa.string(), "tags forgotten", in_call=False),
     ),
     Command(
-        "rollback",
-        "lake/default.db/orders --tag year-end",
+        "rollback", "lake/default.db/orders --tag year-end",
         "make an earlier snapshot the latest, and delete all later snapshots, changelogs and tags",
-        exactly_one=("snapshot", "tag", "timestamp"),
-        confirmation=Confirmation.ALWAYS,
-        question=_ask_rollback,
+        exactly_one=("snapshot", "tag", "timestamp"), confirmation=Confirmation.ALWAYS, question=_ask_rollback,
     ),
     method="Maintain.rollback_to",
-)
+)  # fmt: skip
 ROLLBACK_TO_TIMESTAMP = Verb(
-    "rollback_to_timestamp",
-    "make the last snapshot at or before a time the latest",
-    rollback_to_timestamp,
+    "rollback_to_timestamp", "make the last snapshot at or before a time the latest", rollback_to_timestamp,
     _to_rollback_rows,
-    (Parameter("timestamp", Type.TIME, "the time", required=True),),
-    ROLLBACK.columns,
-)
+    (Parameter("timestamp", Type.TIME, "the time", required=True),), ROLLBACK.columns,
+)  # fmt: skip
 REFERENCE_VERBS = (*TAG_VERBS, *BRANCH_VERBS, *CONSUMER_VERBS, ROLLBACK, ROLLBACK_TO_TIMESTAMP)

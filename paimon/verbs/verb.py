@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import Factory, field, frozen
 
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -121,7 +121,8 @@ class Parameter:
     type: Type
     # what it means
     help: str
-    default: object = None
+    # None, or False for BOOLEAN, unless it is given
+    default: object = field(default=Factory(lambda self: False if self.type is Type.BOOLEAN else None, takes_self=True))
     # whether it has no default
     required: bool = False
     # name in Flink's CALL, where it differs
