@@ -1,4 +1,4 @@
-"""Arguments and questions that several commands share, and their defaults: the file of `--config`, then the environment.
+"""Arguments and questions of several commands, and their defaults: the file of `--config`, then the environment.
 
 Invariant: an argument has the same name and meaning in every command. Each help text ends with an example that runs as
 written. Arguments have priority over the file, and the file over PAIMON_WAREHOUSE and PAIMON_CATALOG. No file is read

@@ -173,8 +173,10 @@ def _print_due_work(arguments: argparse.Namespace, report: pa.Table) -> None:
     print_rows(report.to_reader(), arguments.output)
     failed = report.num_rows - report["error"].null_count
     if failed:
-        warehouse, hint = arguments.path or arguments.warehouse, "the column 'error' of the report says why"
-        raise StorageError(warehouse, f"{format_count(failed, 'action')} failed", hint=hint)
+        warehouse = arguments.path or arguments.warehouse
+        raise StorageError(
+            warehouse, f"{format_count(failed, 'action')} failed", hint="the column 'error' of the report says why"
+        )
 
 
 def _print_orphans(files: pa.Table, is_listed: bool, output: str) -> None:
