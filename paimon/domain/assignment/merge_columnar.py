@@ -3,6 +3,19 @@
 Invariant: pairs, clauses and refusals equal those of `merge_reference`.
 """
 
+# `SourceIndex` gives each distinct key of the source a number, its code, and lists the rows of each code. With key
+# columns (day, id), and the source rows (d1, 7), (d2, 7), (d1, 9), (d1, 7):
+#
+#     values      day: d1 d2          id: 7 9                  distinct values; their positions are codes of one column
+#     column 1    0  1  0  0
+#     combined    code * 2 + id code: 0 2 1 0  ->  occurring: 0 1 2  (`combined_codes`)  ->  dense again: 0 2 1 0
+#     order       rows 0 3 | 2 | 1     starts 0 2 3 4          the rows of code 0, 1, 2
+#
+# After each column the combined codes are made dense again, so that their product never overflows 64 bits. A row of the
+# target is looked up in the same way, column by column; where a value or a combination does not occur, its code is -1.
+# Integers and dates find their values in a table of slots (`integer_slots`), others by Arrow's hash table, floats as
+# ordinals. A null equals nothing.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +47,7 @@ class SourceIndex:
     # a hash table of these values, for integers and dates; None for other types
     slots: tuple[IntegerSlots | None, ...]
     # for each key column after the first, the codes of the key up to this column that occur, ascending
-    joined: tuple[Integers, ...]
+    combined_codes: tuple[Integers, ...]
     # the numbers of the source rows without a null in their key, ordered by code
     order: Integers
     # for each code the position of its first row in `order`, and one more value for the end
@@ -47,17 +60,17 @@ class SourceIndex:
         values = tuple(array.unique().drop_null() for array in arrays)
         slots = tuple(build_slots(_to_integers(v)) if _is_integral(v.type) else None for v in values)
         codes = np.zeros(row_count, np.int64)
-        joined: list[Integers] = []
+        combined: list[Integers] = []
         for position, (array, known) in enumerate(zip(arrays, values, strict=True)):
             codes = _append_code(codes, _find_codes(array, known, slots[position]), len(known))
             if position:
-                joined.append(np.unique(codes[codes >= 0]))
-                codes = _find_positions(joined[-1], codes)
+                combined.append(np.unique(codes[codes >= 0]))
+                codes = _find_positions(combined[-1], codes)
         order = np.argsort(codes, kind="stable")
         order = order[int(np.count_nonzero(codes < 0)) :]
         codes_in_order = codes[order]
         size = int(codes_in_order[-1]) + 1 if len(order) else 0
-        return cls(values, slots, tuple(joined), order, np.searchsorted(codes_in_order, np.arange(size + 1)))
+        return cls(values, slots, tuple(combined), order, np.searchsorted(codes_in_order, np.arange(size + 1)))
 
     def find_codes(self, keys: Sequence[pa.Array], row_count: int) -> Integers:
         """Return the code of the key of each target row; -1 if no row of the source has this key."""
@@ -66,7 +79,7 @@ class SourceIndex:
             found = _find_codes(_to_comparable(key), known, self.slots[position])
             codes = found if not position else _append_code(codes, found, len(known))
             if position:
-                codes = _find_positions(self.joined[position - 1], codes)
+                codes = _find_positions(self.combined_codes[position - 1], codes)
         codes[codes >= len(self.starts) - 1] = -1
         return codes
 
@@ -122,8 +135,8 @@ def _find_codes(array: pa.Array, known: pa.Array, slots: IntegerSlots | None) ->
 
 
 def _append_code(codes: Integers, next_codes: Integers, size: int) -> Integers:
-    joined: Integers = np.where((codes >= 0) & (next_codes >= 0), codes * size + next_codes, -1)
-    return joined
+    combined: Integers = np.where((codes >= 0) & (next_codes >= 0), codes * size + next_codes, -1)
+    return combined
 
 
 def _find_positions(known: Integers, codes: Integers) -> Integers:

@@ -35,21 +35,27 @@ from typing import Protocol
 
 from attrs import Factory, evolve, field, frozen
 
-from paimon.domain.commit.conflicts.bucket_count import (
+from paimon.domain.commit.conflicts.buckets import (
+    can_move_keys,
     check_bucket_counts,
     check_bucket_option,
+    check_hash_index,
+    check_key_index,
     has_other_bucket_count,
+    make_lost_snapshot_error,
 )
-from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes, find_dropped_deletes
-from paimon.domain.commit.conflicts.files import check_conflicts, drop_known, needs_check
-from paimon.domain.commit.conflicts.hash_index import check_hash_index
-from paimon.domain.commit.conflicts.key_index import can_move_keys, check_key_index, lost_snapshot_error
-from paimon.domain.commit.conflicts.late_rows import LateRowsFound, find_late_rows, list_numbered_files
-from paimon.domain.commit.conflicts.level_order import check_level_order
-from paimon.domain.commit.conflicts.read_snapshot import check_read_state
+from paimon.domain.commit.conflicts.compactions import check_dropped_deletes, check_level_order, find_dropped_deletes
+from paimon.domain.commit.conflicts.files import check_conflicts, check_vectors, drop_known, needs_check
+from paimon.domain.commit.conflicts.other_commits import (
+    LateRowsFound,
+    can_strict_mode_refuse,
+    check_read_state,
+    check_strict,
+    find_late_rows,
+    list_numbered_files,
+    make_expired_snapshot_error,
+)
 from paimon.domain.commit.conflicts.row_updates import check_row_updates
-from paimon.domain.commit.conflicts.strict import can_refuse, check_strict, expired_snapshot_error
-from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import Change, find_oldest
 from paimon.domain.commit.message import ReadState
 from paimon.domain.commit.overwrite import PartitionFilter, build_overwrite, partitions_of_spec, partitions_written
@@ -120,13 +126,13 @@ class KeyIndexCheck:
         known, latest = self._checked or change.key_index, base.snapshot
         if latest is None:
             if known.snapshot_id:
-                raise lost_snapshot_error(known.snapshot_id)
+                raise make_lost_snapshot_error(known.snapshot_id)
             return
         _check_lineage(base, known, latest)
         for snapshot_id in range(known.snapshot_id + 1, latest.id + 1):
             snapshot = base.find_snapshot(snapshot_id)
             if snapshot is None:
-                raise lost_snapshot_error(snapshot_id)
+                raise make_lost_snapshot_error(snapshot_id)
             if can_move_keys(snapshot, commit_user):
                 check_key_index(snapshot, base.read_delta(snapshot), change, key_types)
         self._checked = ReadState.of(latest)
@@ -139,7 +145,7 @@ def _check_lineage(base: Base, known: ReadState, latest: Snapshot) -> None:
         # An expired snapshot was in the history: rollback would have removed all later ones, too.
         is_expired = snapshot is None and known.snapshot_id < latest.id
         if not is_expired and (snapshot is None or not known.is_state_of(snapshot)):
-            raise lost_snapshot_error(known.snapshot_id)
+            raise make_lost_snapshot_error(known.snapshot_id)
 
 
 class SafeSnapshot:
@@ -164,8 +170,8 @@ class SafeSnapshot:
         for snapshot_id in range(safe + 1, latest.id + 1) if safe >= 0 else ():
             snapshot = base.find_snapshot(snapshot_id)
             if snapshot is None:
-                raise expired_snapshot_error(snapshot_id)
-            if can_refuse(snapshot, change, commit_user):
+                raise make_expired_snapshot_error(snapshot_id)
+            if can_strict_mode_refuse(snapshot, change, commit_user):
                 check_strict(snapshot, base.read_delta(snapshot), base.read_index_changes(snapshot), change)
         self._last_checked_id = latest.id
 

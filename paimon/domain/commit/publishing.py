@@ -7,6 +7,30 @@ history of the table. An outcome that cannot be determined is reported as unknow
 Source: our own protocol (docs/decisions/publishing-snapshots.md).
 """
 
+# A commit puts the file snapshot-N, where N - 1 is its base. Storages can reply wrongly: a put that times out may still
+# succeed, or be repeated by a client, and a put that "failed because the file exists" may have found our own file. And
+# expiry may delete snapshots meanwhile, so that an id is free again although the history is past it. So after each put
+# the file under N is read, and three questions are answered one after the other:
+#
+# 1. What is there (`Seen`), and what is next (`decide_next_step`)?
+#
+#        ours: CONFIRM    another's: CHECK_AGAIN from the new head    nothing, and the base exists: PUT_AGAIN
+#        nothing, and the base is gone: GIVE_UP, because a put could succeed behind the head
+#
+# 2. Is our file in the history (`decide_place`)? If the base N - 1 still exists, it is. If not, N may have been used
+#    before, by a snapshot that expired; then our file lies detached, below the real snapshots:
+#
+#        history before the put:   ... (N-1) (N)  N+1  N+2        (in brackets: expired)
+#        our put:                        N                        detached: no later snapshot contains our files
+#
+#    The next existing snapshot shows it: if it contains our files, or is built on N, we are in the history
+#    (`is_built_on`). If it does not, and nothing can be missing between the two, we are detached.
+# 3. Did another put replace our file (`is_overwritten`)? On storages without put-if-absent both writers believe that
+#    they won; the later file counts, unless the next snapshot was built on the earlier one.
+#
+# Whatever cannot be determined is UNKNOWN, and the caller gets `CommitUncertain`. `commit_status_at` and
+# `commit_status_of_identifier` determine the status later, when a program asks.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable

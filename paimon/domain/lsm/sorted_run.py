@@ -6,6 +6,21 @@ bounds of files are bounds; a file need not store them as keys.
 Source: `SortedRun`, `IntervalPartition`.
 """
 
+# A sorted run is a sequence of files with ascending, disjoint keys, so it is read one file at a time. Files of a bucket
+# in any order become sections: key ranges that no file crosses. Each section is merged on its own, with as few runs as
+# possible:
+#
+#     keys     1 .... 5 .... 10 .... 15 .... 20
+#     files    [  a  ]  [  c  ]      [ d ]               section 1: runs (a c) and (b)
+#                [   b   ]           [ e    ]            section 2: runs (d) and (e)
+#
+# 1. Files are sorted by first key. A file that begins after the highest key so far begins a section.
+# 2. In a section, each file is appended to the run that ends first, if it begins after that end; otherwise it opens a
+#    run. This interval partitioning needs as many runs as files overlap at one key, and not more.
+#
+# The heap of open runs is a copy of Java's `PriorityQueue`, not `heapq`: the runs of a section are in the order of
+# Java's heap, and where a NaN in a user sequence makes records incomparable, the result depends on that order.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

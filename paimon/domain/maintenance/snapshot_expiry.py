@@ -8,6 +8,18 @@ Invariant: Snapshots expire in ascending order without gaps.
 Source: `ExpireSnapshotsImpl`, `ExpireChangelogImpl`, `ExpireConfig`.
 """
 
+# Snapshots 1 to 10, with num_min 2, num_max 6, and a consumer that reads 8 next:
+#
+#     id         1  2  3  4  5  6  7  8  9  10
+#     by count   expire     |may expire |stay         num_max: 5 to 10 are six;  num_min: 9 and 10
+#     consumer                       |stay            8 and later
+#     range      first=1     aged=5      last=8
+#
+# Ids below `aged` expire without a look at their age, and ids from `last` on stay. Of those between, the ages are read
+# in ascending order until one is young enough: with ages such that 5 is old and 6 is young, 1 to 5 expire. The age of a
+# snapshot counts from its successor: as long as it was the newest, it was in use. `limit` bounds how many expire at
+# once, so that one call does not take hours after a long pause.
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -96,28 +108,28 @@ class ExpiryRange:
     last: int
 
 
-def find_expirable(retention: Retention, earliest: int, latest: int, held_from: int = NOT_REFERENCED) -> ExpiryRange:
+def find_expirable(retention: Retention, earliest: int, latest: int, next_to_read: int = NOT_REFERENCED) -> ExpiryRange:
     """Return the ids that can expire by number and by consumers, without regard to their age.
 
-    `earliest` is a snapshot or a changelog. `held_from` is the smallest id that a consumer still has to read.
+    `earliest` is a snapshot or a changelog. `next_to_read` is the smallest id that a consumer still has to read.
     """
     retention.check()
-    last = min(latest - retention.num_min + 1, held_from, earliest + retention.limit)
+    last = min(latest - retention.num_min + 1, next_to_read, earliest + retention.limit)
     return ExpiryRange(earliest, max(latest - retention.num_max + 1, earliest), last)
 
 
 def find_first_retained(
-    reach: ExpiryRange, retention: Retention, ages: Iterable[tuple[int, int]], now_millis: int
+    expirable: ExpiryRange, retention: Retention, ages: Iterable[tuple[int, int]], now_millis: int
 ) -> int:
     """Return the first id that stays; all smaller snapshots or changelogs expire.
 
-    `ages` has (id, time in milliseconds) from `reach.aged` in ascending order, and is read only as far as needed. The
+    `ages` has (id, time in milliseconds) from `expirable.aged` in ascending order, and is read as far as needed. The
     age of a snapshot counts from the time of the next one, the age of a changelog from its own.
     """
     before = now_millis - retention.time_millis
     for expiring, since in ages:
-        if expiring >= reach.last:
+        if expiring >= expirable.last:
             break
         if since >= before:
-            return max(expiring, reach.first)
-    return max(reach.last, reach.first)
+            return max(expiring, expirable.first)
+    return max(expirable.last, expirable.first)

@@ -27,14 +27,14 @@ class IndexFileRewrite:
 
 
 def plan_rewrites(
-    held: Sequence[IndexManifestEntry], changed: Collection[str], bucketed: bool
+    index_files: Sequence[IndexManifestEntry], changed: Collection[str], bucketed: bool
 ) -> tuple[IndexFileRewrite, ...]:
     """Return which index files of a bucket to rewrite, in order, each with the vectors that stay.
 
     `changed` data files get a new vector or lose theirs. If `bucketed`, one index file has all vectors of the bucket.
     """
     found: list[IndexFileRewrite] = []
-    for entry in held:
+    for entry in index_files:
         ranges = entry.deletion_vectors or ()
         if bucketed or any(r.data_file in changed for r in ranges):
             found.append(IndexFileRewrite(entry, [r for r in ranges if r.data_file not in changed]))

@@ -5,6 +5,26 @@ minor merge keeps a DELETE whose ADD is in an earlier manifest.
 Source: `ManifestFileMerger`.
 """
 
+# Each commit adds a small manifest with its ADD and DELETE entries. Scans read all manifests of a snapshot, so commits
+# merge them. Sizes in MB, with a target of 8 and a threshold of 16 (`full_threshold_bytes`); d: has deletes:
+#
+#     manifests   8    8    8    3d   2    1    1
+#
+# A full merge is due when the manifests that must change (small, or with deletes) reach the threshold. Here they have
+# 3 + 2 + 1 + 1 = 7, so it is not due. When it is:
+#
+# 1. The manifests with deletes are read first (`manifests_with_deletes`), to know which files are deleted, and in which
+#    partitions.
+# 2. `plan_full_merge` reads of the large manifests only those whose partition bounds admit a deleted partition. All
+#    others stay as they are, which keeps the cost of a full merge near the size of what changed.
+# 3. `entries_after_full_merge` drops each DELETE with its ADD. A large manifest without either stays, too.
+#
+# Otherwise a minor merge joins neighbors, in order, until the target is reached: (8) (8) (8), and 3 2 1 1 remain. The
+# rest is joined only if it has `min_count` manifests. A DELETE whose ADD is in an earlier group must stay.
+#
+# Merged entries are sorted by partition, so that scans of few partitions skip whole manifests. A minor merge writes
+# several parts, if these do not make the next merge due.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +34,7 @@ from typing import Any
 from attrs import frozen
 
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
-from paimon.domain.manifest.manifest_stats import may_hold_partition
+from paimon.domain.manifest.manifest_stats import may_hold_partition, to_java_sort_key
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.types.data_types import DataType
 
@@ -113,3 +133,41 @@ def plan_minor_merge(
             group, size = [], 0
     groups += [tuple(group)] if len(group) >= limits.min_count else [(manifest,) for manifest in group]
     return tuple(groups)
+
+
+SMALLEST_PART_BYTES = 64 * 1024
+"""For smaller parts, opening another manifest costs more than pruning saves."""
+_PARTS_OF_COUNT = 3
+
+
+def sort_by_partition(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> list[ManifestEntry]:
+    """Return the entries sorted by partition; the entries of one partition keep their order."""
+    ranks = {p: _to_sort_key(p, types) for p in {entry.partition for entry in entries}}
+    return sorted(entries, key=lambda entry: ranks[entry.partition])
+
+
+def count_parts(size_bytes: int, limits: MergeLimits) -> int:
+    """Return the number of manifests into which a minor merge is split.
+
+    The number is small enough that the next merge is not due soon. It is 1 if the merge fills a manifest, which is not
+    merged again.
+    """
+    if size_bytes >= limits.target_size_bytes:
+        return 1
+    return max(1, min(size_bytes // SMALLEST_PART_BYTES, limits.min_count // _PARTS_OF_COUNT))
+
+
+def split_entries(entries: Sequence[ManifestEntry], parts: int) -> list[Sequence[ManifestEntry]]:
+    """Split sorted entries into at most `parts` parts of about equal size, without splitting a partition."""
+    size = -(-len(entries) // parts)
+    found: list[Sequence[ManifestEntry]] = []
+    start = 0
+    for row in range(1, len(entries)):
+        if row - start >= size and entries[row].partition != entries[row - 1].partition:
+            found.append(entries[start:row])
+            start = row
+    return [*found, entries[start:]] if entries else []
+
+
+def _to_sort_key(partition: bytes, types: Sequence[DataType]) -> tuple[tuple[bool, object], ...]:
+    return tuple((value is not None, to_java_sort_key(value)) for value in deserialize(partition, types))

@@ -95,8 +95,6 @@ FILE_INDEX_OPTIONS: Mapping[str, Kind] = {
     "chunk-size": Kind.MEMORY,
 }
 """What may follow ``file-index.<type>.<column>.`` and the form of its value."""
-
-
 FUNCTION_ALIASES = {"nested-update": "nested_update", "first_not_null_value": "first_non_null_value"}
 """The names under which tables store aggregate functions, by their other spellings."""
 

@@ -50,8 +50,6 @@ _CHECKS = {
     Kind.STATS_MODE: parse_stats_mode,
     Kind.STATS_MODE_LEVELS: parse_stats_mode_levels,
 }
-
-
 _DISABLED = ("", "false", "disabled", "none")
 """Values that disable a feature."""
 

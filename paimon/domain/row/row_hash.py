@@ -10,8 +10,6 @@ from __future__ import annotations
 import struct
 
 SEED = 42
-
-
 _MASK = 0xFFFFFFFF
 
 

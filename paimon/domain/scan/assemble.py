@@ -5,6 +5,23 @@ Pruning never changes a merged row that is selected.
 Source: `SnapshotReaderImpl.generateSplits`, `KeyValueFileStoreScan`.
 """
 
+# The last stage of scan planning. The live files are there as columns, with a mask of the files whose statistics admit
+# a row of the predicate (`matching`). Which of them may be left out depends on whether their rows are merged:
+#
+# - Append tables, and primary-key tables whose files are free of replaced rows (deletion vectors, first-row; all above
+#   level 0): every file without a match is left out, and files are packed up to the split size.
+# - Merged tables are cut into sections (`paimon.domain.lsm.sorted_run`). A file that is alone in its section is left
+#   out if it has no match. Of overlapping files, one cannot be left out alone:
+#
+#       a: key 1, v = 5 (older)      b: key 1, v = 9 (newer)      predicate v = 5: only a matches
+#       without b, the scan would return a row that b has replaced
+#
+#   They are left out together if none matches, and only if each merged row is a stored row: sums of values that do not
+#   match can match.
+# - Data evolution tables: files with the same row ids are one group, because each holds other columns.
+#
+# A split whose files need no merge is raw convertible (`split_packing`), and any Parquet reader can read it.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

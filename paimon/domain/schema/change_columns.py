@@ -22,7 +22,8 @@ from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.field_ids import assign_ids
 from paimon.domain.types.type_text import format_type
 
-Path = tuple[str, ...]
+ColumnPath = tuple[str, ...]
+"""A column, or a nested field below it: the names from the column down."""
 Column = str | Sequence[str]
 """A column by its name, or a nested field by its path: ``"place.city"``, or ``("place", "city")``."""
 Fields = tuple[DataField, ...]
@@ -64,7 +65,7 @@ class Position:
         return cls("after", name)
 
 
-def to_column_path(schema: TableSchema, name: Column) -> Path:
+def to_column_path(schema: TableSchema, name: Column) -> ColumnPath:
     """Return the path of a column: a name with dots is that of a nested field, unless a column has this very name."""
     if not isinstance(name, str):
         return tuple(name)
@@ -91,7 +92,7 @@ OPTIONS_OF_CHANGES = (_BEFORE_PARTITION, _NO_NEW_NOT_NULL, _ONLY_IMPLICIT_CASTS)
 
 
 def add_field(
-    schema: TableSchema, path: Path, data_type: DataType, comment: str | None, position: Position
+    schema: TableSchema, path: ColumnPath, data_type: DataType, comment: str | None, position: Position
 ) -> tuple[Fields, int]:
     """Add a nullable field; return all fields of the table and the highest id. `path` ends with the new name.
 
@@ -113,7 +114,7 @@ def add_field(
     return _edit(schema.fields, path, insert), highest
 
 
-def default_position(schema: TableSchema, path: Path) -> Position:
+def default_position(schema: TableSchema, path: ColumnPath) -> Position:
     """Return the place of a new column: last, or in front of trailing partition columns where an option asks for it."""
     names, partition = schema.names, set(schema.partition_keys)
     if len(path) == 1 and partition and read_flag(TableOptions.of(schema.options), _BEFORE_PARTITION):
@@ -121,7 +122,7 @@ def default_position(schema: TableSchema, path: Path) -> Position:
     return Position.last()
 
 
-def rename_field(schema: TableSchema, path: Path, new_name: str) -> Fields:
+def rename_field(schema: TableSchema, path: ColumnPath, new_name: str) -> Fields:
     """Rename a field."""
     _refuse_keys(path, schema.partition_keys, "renamed", "partition")
 
@@ -134,7 +135,7 @@ def rename_field(schema: TableSchema, path: Path, new_name: str) -> Fields:
     return _edit(schema.fields, path, change)
 
 
-def drop_field(schema: TableSchema, path: Path) -> Fields:
+def drop_field(schema: TableSchema, path: ColumnPath) -> Fields:
     """Drop a field that is neither part of a key nor the only field of its row."""
     _refuse_keys(path, schema.partition_keys, "dropped", "partition")
     _refuse_keys(path, schema.primary_keys, "dropped", "primary key")
@@ -151,7 +152,7 @@ def drop_field(schema: TableSchema, path: Path) -> Fields:
     return _edit(schema.fields, path, change)
 
 
-def set_type(schema: TableSchema, path: Path, data_type: DataType, keep_nullability: bool) -> Fields:
+def set_type(schema: TableSchema, path: ColumnPath, data_type: DataType, keep_nullability: bool) -> Fields:
     """Change the type of a field to one that stored values can be cast to.
 
     With `keep_nullability`, the field keeps its NULL or NOT NULL; otherwise `data_type` decides.
@@ -175,7 +176,7 @@ def set_type(schema: TableSchema, path: Path, data_type: DataType, keep_nullabil
     return _edit(schema.fields, path, change)
 
 
-def set_nullability(schema: TableSchema, path: Path, nullable: bool) -> Fields:
+def set_nullability(schema: TableSchema, path: ColumnPath, nullable: bool) -> Fields:
     """Allow or forbid null in a field."""
     _refuse_keys(path, schema.primary_keys, "made nullable or not", "primary key")
 
@@ -188,12 +189,12 @@ def set_nullability(schema: TableSchema, path: Path, nullable: bool) -> Fields:
     return _edit(schema.fields, path, change)
 
 
-def set_comment(schema: TableSchema, path: Path, comment: str | None) -> Fields:
+def set_comment(schema: TableSchema, path: ColumnPath, comment: str | None) -> Fields:
     """Change the comment of a field; None removes it."""
     return _edit(schema.fields, path, lambda fields, name: _change_field(fields, name, description=comment))
 
 
-def set_default(schema: TableSchema, path: Path, default: str | None) -> Fields:
+def set_default(schema: TableSchema, path: ColumnPath, default: str | None) -> Fields:
     """Change the default value of a field: the text of an SQL literal. None removes the default."""
 
     def change(fields: Fields, name: str) -> Fields:
@@ -205,7 +206,7 @@ def set_default(schema: TableSchema, path: Path, default: str | None) -> Fields:
     return _edit(schema.fields, path, change)
 
 
-def move_field(schema: TableSchema, path: Path, position: Position) -> Fields:
+def move_field(schema: TableSchema, path: ColumnPath, position: Position) -> Fields:
     """Move a field among its siblings. A position that refers to the field itself is refused."""
 
     def change(fields: Fields, name: str) -> Fields:
@@ -218,7 +219,7 @@ def move_field(schema: TableSchema, path: Path, position: Position) -> Fields:
     return _edit(schema.fields, path, change)
 
 
-def _edit(fields: Fields, path: Path, change: Callable[[Fields, str], Fields]) -> Fields:
+def _edit(fields: Fields, path: ColumnPath, change: Callable[[Fields, str], Fields]) -> Fields:
     """Apply ``change(siblings, name)`` where the path leads, and return all fields."""
     name, *rest = path
     if not rest:
@@ -227,7 +228,7 @@ def _edit(fields: Fields, path: Path, change: Callable[[Fields, str], Fields]) -
     return _swap_field(fields, column, evolve(column, type=_edit_type(column.type, tuple(rest), change)))
 
 
-def _edit_type(data_type: DataType, path: Path, change: Callable[[Fields, str], Fields]) -> DataType:
+def _edit_type(data_type: DataType, path: ColumnPath, change: Callable[[Fields, str], Fields]) -> DataType:
     match data_type:
         case dt.RowType(fields=fields):
             return evolve(data_type, fields=_edit(fields, path, change))
@@ -241,7 +242,7 @@ def _edit_type(data_type: DataType, path: Path, change: Callable[[Fields, str], 
     raise NotFound("field", path[0], hint=f"the type {format_type(data_type)} has no fields")
 
 
-def _edit_parts(parts: Fields, path: Path, change: Callable[[Fields, str], Fields]) -> tuple[DataType, ...]:
+def _edit_parts(parts: Fields, path: ColumnPath, change: Callable[[Fields, str], Fields]) -> tuple[DataType, ...]:
     changed = _edit(parts, path, change)
     if [f.name for f in changed] != [f.name for f in parts]:
         raise InvalidRequest(
@@ -278,12 +279,12 @@ def _refuse_existing(fields: Fields, name: str) -> None:
         raise AlreadyExists("column", name)
 
 
-def _refuse_keys(path: Path, keys: tuple[str, ...], done: str, kind: str) -> None:
+def _refuse_keys(path: ColumnPath, keys: tuple[str, ...], done: str, kind: str) -> None:
     if len(path) == 1 and path[0] in keys:
         raise InvalidRequest(f"Column {path[0]!r} cannot be {done}, because it is a {kind} column", subject=path[0])
 
 
-def _check_nullability(column: DataField, nullable: bool, options: TableOptions, path: Path) -> None:
+def _check_nullability(column: DataField, nullable: bool, options: TableOptions, path: ColumnPath) -> None:
     if column.type.nullable and not nullable and read_flag(options, _NO_NEW_NOT_NULL):
         raise InvalidRequest(
             f"Column {'.'.join(path)!r} may contain nulls and cannot become NOT NULL",
@@ -292,7 +293,7 @@ def _check_nullability(column: DataField, nullable: bool, options: TableOptions,
         )
 
 
-def _check_cast(held: DataType, wanted: DataType, options: TableOptions, path: Path) -> None:
+def _check_cast(held: DataType, wanted: DataType, options: TableOptions, path: ColumnPath) -> None:
     only_implicit = read_flag(options, _ONLY_IMPLICIT_CASTS)
     if can_cast_implicitly(held, wanted) or (can_cast(held, wanted) and not only_implicit):
         return

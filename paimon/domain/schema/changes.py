@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema import change_columns as columns
-from paimon.domain.schema.change_columns import Path, Position
+from paimon.domain.schema.change_columns import ColumnPath, Position
 from paimon.domain.schema.change_options import check_option_changes, rename_references, set_option
 from paimon.domain.schema.schema_json import NEWEST_VERSION
 from paimon.domain.schema.table_schema import TableSchema
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-def _path(value: str | Sequence[str]) -> Path:
+def _path(value: str | Sequence[str]) -> ColumnPath:
     return (value,) if isinstance(value, str) else check_names(value, "column path")
 
 
@@ -74,7 +74,7 @@ class AddColumn:
         The place among its siblings; last by default.
     """
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     type: DataType = field(converter=_type)
     comment: str | None = None
     position: Position | None = None
@@ -92,7 +92,7 @@ class RenameColumn:
         The new last name of the path.
     """
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     new_name: str
 
 
@@ -108,7 +108,7 @@ class DropColumn:
         Whether a column that does not exist is ignored.
     """
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     missing_ok: bool = False
 
 
@@ -128,7 +128,7 @@ class SetColumnType:
         Whether stored values that do not fit may be lost; else they end the change.
     """
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     type: DataType = field(converter=_type)
     keep_nullability: bool = True
     allow_lossy: bool = False
@@ -138,7 +138,7 @@ class SetColumnType:
 class SetColumnNullability:
     """Allow or forbid null in a column or nested field."""
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     nullable: bool
 
 
@@ -146,7 +146,7 @@ class SetColumnNullability:
 class SetColumnComment:
     """Change a column's comment; None removes it."""
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     comment: str | None
 
 
@@ -157,7 +157,7 @@ class SetColumnDefault:
     None removes the default. Stored rows do not change.
     """
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     default: str | None
 
 
@@ -165,7 +165,7 @@ class SetColumnDefault:
 class MoveColumn:
     """Move a column or nested field among its siblings."""
 
-    path: Path = field(converter=_path)
+    path: ColumnPath = field(converter=_path)
     position: Position
 
 

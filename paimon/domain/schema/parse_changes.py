@@ -11,7 +11,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from paimon.domain.errors import Unsupported
-from paimon.domain.schema.change_columns import Path, Position
+from paimon.domain.schema.change_columns import ColumnPath, Position
 from paimon.domain.schema.changes import (
     AddColumn,
     DropColumn,
@@ -218,7 +218,7 @@ def _in_parentheses(reader: TokenReader, read: Callable[[TokenReader], T]) -> tu
     return tuple(found)
 
 
-def _path(reader: TokenReader) -> Path:
+def _path(reader: TokenReader) -> ColumnPath:
     names = [reader.name()]
     while reader.read_if_next("."):
         names.append(reader.name())

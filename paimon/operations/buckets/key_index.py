@@ -45,7 +45,7 @@ from paimon.domain.bucket.cross_partition_columnar import (
     split_places,
     to_places,
 )
-from paimon.domain.commit.conflicts.key_index import can_move_keys, lost_snapshot_error
+from paimon.domain.commit.conflicts.buckets import can_move_keys, make_lost_snapshot_error
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import CorruptTable, KeyIndexConflict, SnapshotExpired
 from paimon.domain.merge.ordering.key_groups import number_keys
@@ -202,7 +202,7 @@ class KeyIndex:
             if snapshot_id < latest.id:
                 found = find_snapshot(self._context, snapshot_id)
                 if found is None:
-                    raise lost_snapshot_error(snapshot_id)
+                    raise make_lost_snapshot_error(snapshot_id)
                 snapshot = found
             if can_move_keys(snapshot, self._commit_user):
                 self._add_keys(store, snapshot)

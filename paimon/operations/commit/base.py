@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 import numpy as np
 
-from paimon.domain.commit.conflicts.live_files import may_conflict
+from paimon.domain.commit.conflicts.files import mark_checked_files
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
@@ -137,4 +137,4 @@ class CommitBase:
         wanted = [deserialize(p, types) for p in change.partitions]
         manifests = [m for m in self.manifests if any(may_hold_partition(m, values, types) for values in wanted)]
         live = read_live_columns(self._context, manifests)
-        return to_entries(live.filter(may_conflict(live, change, bool(schema.primary_keys))))
+        return to_entries(live.filter(mark_checked_files(live, change, bool(schema.primary_keys))))

@@ -35,7 +35,6 @@ from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, WrittenLi
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import StorageError
 from paimon.domain.manifest.avro_schema import INDEX_MANIFEST_ENTRY, MANIFEST_ENTRY, MANIFEST_LIST
-from paimon.domain.manifest.clusters import count_parts, sort_by_partition, split_entries
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.entry_codec import entry_to_record, manifest_to_record
 from paimon.domain.manifest.entry_columns import entry_columns
@@ -45,12 +44,15 @@ from paimon.domain.manifest.merge import merge_entries
 from paimon.domain.manifest.merge_plan import (
     FullMerge,
     MergeLimits,
+    count_parts,
     entries_after_full_merge,
     is_full_merge_due,
     manifests_with_deletes,
     must_change,
     plan_full_merge,
     plan_minor_merge,
+    sort_by_partition,
+    split_entries,
 )
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot

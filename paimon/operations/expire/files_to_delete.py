@@ -17,7 +17,7 @@ import pyarrow as pa
 from attrs import Factory, frozen
 
 from paimon.domain.errors import CorruptTable
-from paimon.domain.maintenance.deleted_files import FileKey, added_files, dropped_files
+from paimon.domain.maintenance.deleted_files import FileKey, find_removed_files, list_added_files
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.manifest.entry_columns import entry_columns
 from paimon.domain.paths import check_within, join_path
@@ -71,7 +71,7 @@ def find_files_of_snapshots(
             deltas.clear()  # it may have added files again that earlier deltas removed
         else:
             deltas.append(delta)
-    found.data.update(dropped_files(deltas, spare_appended=appends_are_changes))
+    found.data.update(find_removed_files(deltas, keep_appended=appends_are_changes))
     if not keeps_changelogs:
         _add_changelogs(context, found, expired)
     for snapshot in expired:
@@ -89,7 +89,7 @@ def find_files_of_changelogs(context: TableContext, expired: Sequence[Snapshot])
     for snapshot in without:
         _add_lists(context, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
     deltas = _read_entries(context, [s.delta_manifest_list for s in without]) if without else []
-    found.data.update(dropped_files(delta for delta in deltas if delta is not None))
+    found.data.update(find_removed_files(delta for delta in deltas if delta is not None))
     return found
 
 
@@ -100,7 +100,7 @@ def find_files_of_tag(context: TableContext, snapshot: Snapshot) -> FilesToDelet
         live = read_live_entries(context, read_data_manifests(context, snapshot))
     except CorruptTable:
         live = []
-    found.data.update(added_files(live))
+    found.data.update(list_added_files(live))
     _add_lists(context, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
     _add_index_and_statistics(context, found, snapshot)
     return found
@@ -157,7 +157,7 @@ def _read_entries_at_once(context: TableContext, lists: Sequence[str]) -> Iterat
 def _add_changelogs(context: TableContext, found: FilesToDelete, expired: Sequence[Snapshot]) -> None:
     lists = [s.changelog_manifest_list for s in expired if s.changelog_manifest_list is not None]
     for entries in _read_entries(context, lists) if lists else ():
-        found.data.update(added_files(entries or ()))
+        found.data.update(list_added_files(entries or ()))
     _add_lists(context, found, lists)
 
 

@@ -39,7 +39,7 @@ import numpy as np
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind, HealthReport
-from paimon.domain.maintenance.layout_check import bucket_counts, file_faults, find_overlaps, group_by_bucket
+from paimon.domain.maintenance.metadata_checks import bucket_counts, file_faults, find_overlaps, group_by_bucket
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.types.type_text import format_type

@@ -14,7 +14,7 @@ from paimon.domain.bucket.key_hashes import Hashes
 from paimon.domain.errors import PaimonError
 from paimon.domain.lsm.sorted_run import SortedRun, cut_into_sections
 from paimon.domain.maintenance.fault import Fault, FaultKind
-from paimon.domain.maintenance.layout_check import group_by_bucket
+from paimon.domain.maintenance.metadata_checks import group_by_bucket
 from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry, ManifestEntry
 from paimon.domain.merge.merge_engines import is_oldest_winning
 from paimon.domain.merge.merge_spec import MergeSpec

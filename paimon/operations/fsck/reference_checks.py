@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind
-from paimon.domain.maintenance.manifest_bounds_check import find_bounds_faults
+from paimon.domain.maintenance.metadata_checks import find_bounds_faults
 from paimon.domain.maintenance.referenced_files_columnar import ever_live, find_mentions
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, entry_columns

@@ -4,7 +4,7 @@ The files are written first. Then the new schema is published, and at once the s
 A partition that another writer changed in the meantime is rewritten again, as is one whose snapshot expired.
 
 Invariant: no concurrent row is lost: the commit is refused if a partition has other files than those that were read.
-Writers that still use the old number are refused by their commit (`domain/commit/conflicts/bucket_count.py`). After an
+Writers that still use the old number are refused by their commit (`domain/commit/conflicts/buckets.py`). After an
 error, no new file is left behind, and the option has its old value again.
 
 Source: `RescaleAction`, which does not set the option, and fails if another writer changed the partition.

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
-from paimon.domain.commit.conflicts.late_rows import BucketKey, LateRowsFound, list_numbered_files
+from paimon.domain.commit.conflicts.other_commits import BucketKey, LateRowsFound, list_numbered_files
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.plan_change import SafeSnapshot
 from paimon.domain.commit.request import CommitRequest, CommitResult

@@ -16,8 +16,7 @@ from functools import partial
 from attrs import evolve
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
-from paimon.domain.maintenance.append_window import Candidates, WindowRules
-from paimon.domain.maintenance.small_files import marked_files
+from paimon.domain.maintenance.small_files import Candidates, WindowRules, marked_files
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
 from paimon.domain.schema.table_definition import TableDefinition

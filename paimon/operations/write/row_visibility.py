@@ -27,10 +27,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import evolve
 
-from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes
-from paimon.domain.commit.conflicts.files import check_conflicts
-from paimon.domain.commit.conflicts.level_order import check_level_order
-from paimon.domain.commit.conflicts.vectors import check_vectors
+from paimon.domain.commit.conflicts.compactions import check_dropped_deletes, check_level_order
+from paimon.domain.commit.conflicts.files import check_conflicts, check_vectors
 from paimon.domain.commit.entries import compact_change
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.request import CommitRequest

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from paimon.domain.commit.conflicts.bucket_count import check_bucket_counts, check_bucket_option, has_other_bucket_count
+from paimon.domain.commit.conflicts.buckets import check_bucket_counts, check_bucket_option, has_other_bucket_count
 from paimon.domain.commit.conflicts.files import check_conflicts
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from paimon.domain.commit.conflicts.vectors import check_vectors
+from paimon.domain.commit.conflicts.files import check_vectors
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import (

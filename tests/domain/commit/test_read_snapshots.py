@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 from attrs import evolve
 
-from paimon.domain.commit.conflicts.read_snapshot import check_read_state
+from paimon.domain.commit.conflicts.other_commits import check_read_state
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import ReadConflict
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot

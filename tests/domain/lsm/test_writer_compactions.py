@@ -9,16 +9,15 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes, find_dropped_deletes
+from paimon.domain.commit.conflicts.compactions import check_dropped_deletes, check_level_order, find_dropped_deletes
 from paimon.domain.commit.conflicts.files import check_conflicts
-from paimon.domain.commit.conflicts.level_order import check_level_order
 from paimon.domain.commit.entries import Change, compact_change
 from paimon.domain.commit.increments import files_after, join_compactions
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.errors import CommitConflict
 from paimon.domain.lsm import sorted_run
 from paimon.domain.lsm.keys import Comparable, to_comparable_key
-from paimon.domain.maintenance.append_window import Candidates, WindowRules
+from paimon.domain.maintenance.small_files import Candidates, WindowRules
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.snapshot.snapshot import CommitKind

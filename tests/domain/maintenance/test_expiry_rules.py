@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.maintenance.deleted_files import dropped_files
+from paimon.domain.maintenance.deleted_files import find_removed_files
 from paimon.domain.maintenance.partition_expiry import (
     UPDATES,
     PartitionAge,
@@ -99,16 +99,16 @@ def names_of(files: dict[tuple[bytes, int, str | None, str], None]) -> list[str]
 
 def test_a_file_that_moved_to_another_level_is_not_dropped() -> None:
     up = [entry(FileKind.DELETE, "a", 0), entry(FileKind.ADD, "a", 5)]
-    assert names_of(dropped_files([up])) == []
-    assert names_of(dropped_files([up[::-1]])) == []
-    assert names_of(dropped_files([up, [entry(FileKind.DELETE, "a", 5)]])) == ["a"]
-    assert names_of(dropped_files([[entry(FileKind.DELETE, "a")], [entry(FileKind.ADD, "a")]])) == []
+    assert names_of(find_removed_files([up])) == []
+    assert names_of(find_removed_files([up[::-1]])) == []
+    assert names_of(find_removed_files([up, [entry(FileKind.DELETE, "a", 5)]])) == ["a"]
+    assert names_of(find_removed_files([[entry(FileKind.DELETE, "a")], [entry(FileKind.ADD, "a")]])) == []
 
 
 def test_extra_files_are_dropped_with_their_file_or_when_replaced() -> None:
     old = entry(FileKind.DELETE, "a", extras=("a.index",))
-    assert names_of(dropped_files([[old]])) == ["a", "a.index"]
-    assert names_of(dropped_files([[old, entry(FileKind.ADD, "a", extras=("a-1.index",))]])) == ["a.index"]
+    assert names_of(find_removed_files([[old]])) == ["a", "a.index"]
+    assert names_of(find_removed_files([[old, entry(FileKind.ADD, "a", extras=("a-1.index",))]])) == ["a.index"]
 
 
 def test_files_of_a_decoupled_changelog_are_not_deleted() -> None:
@@ -117,7 +117,7 @@ def test_files_of_a_decoupled_changelog_are_not_deleted() -> None:
         entry(FileKind.DELETE, "c", file_source=FileSource.COMPACT),
         entry(FileKind.DELETE, "u"),
     ]
-    assert names_of(dropped_files([delta], spare_appended=True)) == ["c"]
+    assert names_of(find_removed_files([delta], keep_appended=True)) == ["c"]
 
 
 MANIFESTS = st.dictionaries(

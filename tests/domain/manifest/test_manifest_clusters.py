@@ -8,10 +8,15 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.manifest.clusters import SMALLEST_PART_BYTES, count_parts, sort_by_partition, split_entries
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.manifest.manifest_stats import partition_stats
-from paimon.domain.manifest.merge_plan import MergeLimits
+from paimon.domain.manifest.merge_plan import (
+    SMALLEST_PART_BYTES,
+    MergeLimits,
+    count_parts,
+    sort_by_partition,
+    split_entries,
+)
 from paimon.domain.manifest.record_columns import ArrayColumns, SlicedColumns, join_records
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.stats_codec import from_simple_stats

@@ -15,7 +15,7 @@ import paimon
 from paimon.cli.main import main
 from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.maintenance.fault import FaultKind, HealthReport
-from paimon.domain.maintenance.layout_check import find_overlaps
+from paimon.domain.maintenance.metadata_checks import find_overlaps
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.types.data_types import IntType

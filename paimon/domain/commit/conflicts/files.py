@@ -1,21 +1,85 @@
-"""Check whether the files of a change still fit the snapshot that it is committed on.
+"""Check whether the files and deletion vectors of a change still fit the snapshot that it is committed on.
 
 Invariant: An APPEND that only adds level-0 files never conflicts. An error names the first rule that is violated, and
-the files.
-Source: `ConflictDetection`.
+the files. A deletion vector refers to a live file and is derived from the current vectors. Replacing a file neither
+loses nor restores rows that were deleted concurrently.
+Source: `ConflictDetection`, whose `buildBaseEntriesWithDV` checks only tables without buckets.
 """
+
+# A change is computed on one snapshot, and committed on the newest one (the base), which other writers may have
+# published in between. These checks apply the change to the files of the base, and refuse it where that is not
+# possible:
+#
+#     base: a.orc (level 5)  b.orc (level 0)        change of a compaction: - a.orc  - b.orc  + c.orc (level 5)
+#
+# - Each DELETE names a live file. (Another compaction has removed a.orc: conflict.) Each ADD names a file that is not
+#   live.
+# - Above level 0, the files of one level have disjoint keys after the change, otherwise a merge would miss records.
+# - All files of a partition have one number of buckets. A rescale replaces all files of its partition.
+# - Files that a lookup read, without changing them, are still live: the result depends on their records.
+# - A new deletion vector is derived from the current ones: the index file that it replaces is live. A file that the
+#   change removes has no newer vector, whose deletes would be lost with it.
+#
+# An APPEND of level-0 files passes always, so it reads nothing (`needs_check`). Other changes read the live files of
+# their partitions as columns, and `mark_checked_files` keeps the few rows that a check needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import BucketCountConflict, CommitConflict
+from paimon.domain.errors import BucketCountConflict, CommitConflict, DeletionVectorConflict
 from paimon.domain.lsm.keys import to_comparable_key
-from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestEntry
+from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry, ManifestEntry
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.data_types import DataType
+
+
+def mark_checked_files(live: EntryColumns, change: Change, keyed: bool) -> Mask:
+    """Mark the live files that a conflict check needs, over columns: `check_conflicts` has the same result for all.
+
+    These are the files that the change or its deletion vectors name, and of the other files one for each partition and
+    bucket count. In a primary-key table they also include the files above level 0 in changed buckets.
+    """
+    position = {row: i for i, row in enumerate(live.partition_rows)}
+    touched = [position[p] for p in change.partitions if p in position]
+    within: Mask = np.isin(live.partitions, np.array(touched, dtype=np.int64))
+    vectors = (r.data_file for e in change.index for r in e.deletion_vectors or ())
+    names = pa.array(sorted({*(e.file.file_name for e in change.entries), *vectors}), pa.string())
+    found: Mask = np.array(pc.is_in(live.files.field("_FILE_NAME"), names), dtype=bool)
+    unnamed = np.flatnonzero(~found)
+    found[unnamed[_first_of_each(_to_codes(live.partitions, live.total_buckets)[unnamed])]] = True
+    if keyed:
+        found = found | _mask_above_level_0(live, change, position)
+    return within & found
+
+
+def _mask_above_level_0(live: EntryColumns, change: Change, position: Mapping[bytes, int]) -> Mask:
+    """Mark the files above level 0 in the buckets that the change names."""
+    buckets = {(position[e.partition], e.bucket) for e in change.entries if e.partition in position}
+    wanted = np.array(sorted(buckets), dtype=np.int64).reshape(-1, 2)
+    in_buckets = np.isin(_to_codes(live.partitions, live.buckets), _to_codes(wanted[:, 0], wanted[:, 1]))
+    mask: Mask = (live.number("_LEVEL") >= 1) & in_buckets
+    return mask
+
+
+def _to_codes(first: Integers, second: Integers) -> Integers:
+    """Return two numbers as one; the second is a signed 32-bit integer."""
+    codes: Integers = (first << 33) + (second + (1 << 32))
+    return codes
+
+
+def _first_of_each(codes: Integers) -> Mask:
+    first = np.zeros(len(codes), dtype=bool)
+    first[np.unique(codes, return_index=True)[1]] = True
+    return first
+
 
 _Identity = tuple[object, ...]
 
@@ -125,3 +189,66 @@ def _check_key_ranges(live: Iterable[ManifestEntry], change: Change, key_types: 
 
 def _list_names(entries: Iterable[ManifestEntry]) -> list[str]:
     return [e.file.file_name for e in entries]
+
+
+_FileKey = tuple[bytes, int, str]
+"""A partition, a bucket and a file name."""
+
+
+def check_vectors(
+    base: Iterable[ManifestEntry], held: Sequence[IndexManifestEntry], change: Change, bucketed: bool
+) -> None:
+    """Refuse a change whose deletion vectors contradict the base.
+
+    `base` has at least the live files that the change or its deletion vectors name; `held` has all live index files.
+    `bucketed` means that each bucket has one index file with all of its deletion vectors.
+    """
+    current = {_to_index_key(e): e for e in held if e.index_type == DELETION_VECTORS}
+    replaced = _vector_entries(change, FileKind.DELETE)
+    for entry in replaced:
+        if current.pop(_to_index_key(entry), None) is None:
+            raise _vectors_changed_error(entry)
+    added = _vector_entries(change, FileKind.ADD)
+    if bucketed:
+        others = {(e.partition, e.bucket): e for e in current.values()}
+        for entry in added:
+            if (entry.partition, entry.bucket) in others:
+                raise _vectors_changed_error(others[entry.partition, entry.bucket])
+    live = {(e.partition, e.bucket, e.file.file_name) for e in base}
+    after = _live_after(live, change)
+    # Vectors that are copied to a new index file can refer to files that are gone. This does no harm.
+    known = after | set(_files_with_vectors(replaced))
+    unknown = [key[-1] for key in _files_with_vectors(added) if key not in known]
+    if unknown:
+        raise DeletionVectorConflict("Files with rows to delete are no longer in the table", files=unknown)
+    removed = live - after
+    marked = [key[-1] for key in _files_with_vectors(current.values()) if key in removed]
+    if marked:
+        raise CommitConflict("Rows of files to replace were deleted by another commit", files=marked)
+
+
+def _vector_entries(change: Change, kind: FileKind) -> list[IndexManifestEntry]:
+    return [e for e in change.index if e.kind is kind and e.index_type == DELETION_VECTORS]
+
+
+def _live_after(live: set[_FileKey], change: Change) -> set[_FileKey]:
+    """Return the files that are live after the change; an upgrade removes a file and adds it again."""
+    names = {
+        kind: {(e.partition, e.bucket, e.file.file_name) for e in change.entries if e.kind is kind} for kind in FileKind
+    }
+    return (live - names[FileKind.DELETE]) | names[FileKind.ADD]
+
+
+def _to_index_key(entry: IndexManifestEntry) -> _FileKey:
+    return entry.partition, entry.bucket, entry.file_name
+
+
+def _files_with_vectors(entries: Iterable[IndexManifestEntry]) -> list[_FileKey]:
+    """Return the data files whose deletion vectors are in these index files."""
+    return [(e.partition, e.bucket, r.data_file) for e in entries for r in e.deletion_vectors or ()]
+
+
+def _vectors_changed_error(entry: IndexManifestEntry) -> DeletionVectorConflict:
+    return DeletionVectorConflict(
+        f"Deletion vectors of bucket {entry.bucket} were changed by another commit", files=[entry.file_name]
+    )

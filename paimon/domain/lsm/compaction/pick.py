@@ -7,6 +7,26 @@ Source: `UniversalCompaction`, `EarlyFullCompaction`, `ForceUpLevel0Compaction`,
 `MergeTreeCompactManager`.
 """
 
+# The runs of a bucket, the newest first: each level-0 file is a run, each level above is one. The oldest run is the
+# last.
+#
+#     run       L0  L0  L0  L0  L3   L5          num-sorted-run.compaction-trigger 5
+#     size       1   1   1   2  10  100          size ratio 1 %, max size amplification 200 %
+#
+# Universal compaction takes the newest runs without a gap, because a merged run stands in the order between what is
+# newer and what is older. It takes (`_count_universal_runs`, if there are at least 5 runs):
+#
+# 1. all, if the newer runs are large against the oldest one: 15 of 100 is 15 %, not more than 200 %;
+# 2. the first run, and each following one that is at most 1 % larger than all before together: 1, 1 (2 before), 1 (3),
+#    2 (5); the 10 is more than 5.05, so four runs are taken;
+# 3. if that gives nothing, and there are more runs than the trigger, as many as exceed it, extended by the size ratio.
+#
+# `_count_early_full_runs` comes first: it takes all by age, or by total or incremental size. With `force_level_0`
+# (tables whose reads need level 0 compacted), all level-0 runs are taken if no other rule asks for anything.
+#
+# The output goes to the level below the next remaining run (`build_unit`): L2 in the example. If that would be level 0,
+# more runs are taken, since the output of a compaction is never on level 0. If all are taken, it goes to the top level.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence

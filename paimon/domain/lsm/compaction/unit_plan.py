@@ -11,6 +11,24 @@ Source: `MergeTreeCompactTask`, `MergeTreeCompactManager`, `LookupMergeTreeCompa
 `FullChangelogMergeTreeCompactRewriter`.
 """
 
+# A unit is cut into sections, whose key ranges are disjoint. A section with several runs must be merged. A section with
+# one run has no overlap: its large files can go to the output level by changing the metadata only (an upgrade).
+#
+#     keys     0 ...... 20 ...... 40 ...... 60 ...... 80
+#     L0       [  a  ]            [ d ]                       a and b overlap: rewritten
+#     L0          [   b   ]                [     e     ]      c and d are small: rewritten together with a and b
+#     L1                    [c]                               e is large and overlaps no file: upgraded
+#
+# An upgrade is not always right (`_must_rewrite`):
+#
+# - on the top level, -D records would stay for ever, so a file with retracts is rewritten there;
+# - where lookups are needed, nobody has compared the records of a level-0 file with older ones. Only a file whose
+#   records win anyhow (deduplicate), or below which nothing remains (top level), may stay unmerged;
+# - the file format of its level, or an expired record, can also require it.
+#
+# An upgraded level-0 file can change what readers see, for instance with deletion vectors. It is then read, but not
+# written (`examined`), for a changelog or for the vectors of the rows that it replaces.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
-"""Check the live files of a state against each other.
+"""Check the metadata of live files against each other, and the bounds of a manifest against its entries.
 
 Invariant: Above level 0, the files of one level have disjoint keys. Keys and sequence numbers are in order. All files
-of a partition have the same number of buckets.
-Source: `Levels`, `ManifestEntry`, `FileStoreCommitImpl.checkNoConflicts`.
+of a partition have the same number of buckets. Scan planning prunes manifests by their bounds, so a bound that
+excludes an entry loses rows; one that is too wide or unknown is not a fault.
+Source: `Levels`, `ManifestEntry`, `FileStoreCommitImpl.checkNoConflicts`, `ManifestFileMeta`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from itertools import groupby, pairwise
 
 from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.lsm.sorted_run import KeyedFile
-from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
+from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers
+from paimon.domain.manifest.manifest_stats import may_hold_partition
+from paimon.domain.row.binary_row import deserialize
 from paimon.domain.types.data_types import DataType
 
 Address = tuple[bytes, int]
@@ -55,3 +59,23 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> dict[Address, list[Data
     for entry in entries:
         found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     return found
+
+
+def find_bounds_faults(
+    recorded: ManifestFileMeta, entries: EntryColumns, partition_types: Sequence[DataType]
+) -> Iterator[str]:
+    """Yield a text for each wrong bound that the manifest list records for a manifest (`recorded`)."""
+    if not len(entries):
+        return
+    yield from _find_number_faults("buckets", entries.buckets, recorded.min_bucket, recorded.max_bucket)
+    yield from _find_number_faults("levels", entries.number("_LEVEL"), recorded.min_level, recorded.max_level)
+    rows = (deserialize(row, partition_types) for row in entries.partition_rows) if partition_types else ()
+    outside = sum(not may_hold_partition(recorded, row, partition_types) for row in rows)
+    if outside:
+        yield f"contains {outside} partitions outside the bounds in the manifest list"
+
+
+def _find_number_faults(name: str, values: Integers, low: int | None, high: int | None) -> Iterator[str]:
+    first, last = int(values.min()), int(values.max())
+    if (low is not None and first < low) or (high is not None and last > high):
+        yield f"contains {name} {first} to {last}, but the manifest list records {low} to {high}"
