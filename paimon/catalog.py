@@ -323,7 +323,7 @@ class Catalog(NotebookDisplay):
         AlreadyExists
             There is a table of this name.
         """
-        from paimon.operations.metadata.delete_files import undo_on_failure
+        from paimon.domain.undo import undo_on_failure
         from paimon.operations.refs.filled_tables import begin_filled_table, discard_branch, find_interrupted
         from paimon.table import open_at
 

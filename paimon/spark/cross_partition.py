@@ -31,9 +31,9 @@ from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.buckets.key_bootstrap import KeysOfBucket, plan_key_splits, read_key_places
 from paimon.operations.buckets.key_index import KeyIndex
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import prepare_rows

@@ -23,9 +23,9 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.row_hash import hash_bytes
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.buckets.hash_index_files import read_hash_entries, read_hashes, write_hashes
 from paimon.operations.data_files.deletion_vectors import IndexChange, delete_index_files
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.manifests import index_path
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext

@@ -51,6 +51,7 @@ from paimon.domain.merge.ordering.merge_order import mask_retracts
 from paimon.domain.paths import join_path
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.compact.lookup import Lookup, LookupResult, UpperLevels
 from paimon.operations.compact.lookup_cache import BucketLookupFiles, LookupCache
 from paimon.operations.compact.plan_bucket import BucketWork
@@ -58,7 +59,6 @@ from paimon.operations.compact.section_read import SectionRead, read_in_order
 from paimon.operations.data_files.deletion_vectors import BucketVectors, WorkingVectors, read_bucket_vectors
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 

@@ -30,7 +30,8 @@ from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.delete_files import delete_files, undo_on_failure
+from paimon.domain.undo import undo_on_failure
+from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import index_path, read_index_manifest
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine

@@ -29,7 +29,7 @@ from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, to_key_field
-from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.domain.undo import undo_on_failure
 from paimon.ports.engine import Engine
 from paimon.ports.executor import Executor
 from paimon.ports.files import OutputFile

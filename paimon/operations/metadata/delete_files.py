@@ -6,8 +6,7 @@ process contains only what the table contains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 
 from paimon.ports.engine import Engine
@@ -44,13 +43,3 @@ def _delete_chunk(engine: Engine, paths: Sequence[str]) -> int:
     """Delete files, and return their number."""
     engine.files.delete(paths)
     return len(paths)
-
-
-@contextmanager
-def undo_on_failure(undo: Callable[[], object]) -> Iterator[None]:
-    """Call `undo`, which removes what the block created, if the block raises."""
-    try:
-        yield
-    except BaseException:
-        undo()
-        raise

@@ -21,9 +21,9 @@ from paimon.domain.paths import MAIN_BRANCH, TablePaths, join_path
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.domain.text_checks import check_text
+from paimon.domain.undo import undo_on_failure
 from paimon.domain.whitespace import is_blank
 from paimon.operations.expire.references import list_branch_names
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.schemas import on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import (
     list_branch_directories,

@@ -23,10 +23,10 @@ from paimon.domain.merge.ordering.merge_order import mask_retracts
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import VALUE_KIND
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.compact.section_read import SectionRead, read_in_order
 from paimon.operations.data_files.deletion_vectors import BucketVectors, WorkingVectors
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 

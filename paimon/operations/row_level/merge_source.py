@@ -49,7 +49,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema, arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
-from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.row_level.merge import MergeRequest, WrittenMerge
 from paimon.operations.row_level.merge_match import KeyRange, MergeMatcher, name_source
 from paimon.operations.row_level.write_merge import write_merge

@@ -45,6 +45,7 @@ from paimon.domain.schema.rules.row_level import check_deletable, check_numberab
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.prepared_files import abort_on_refusal
 from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
@@ -53,7 +54,6 @@ from paimon.operations.data_files.deletion_vectors import (
     read_vector,
 )
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.read.evaluate import evaluate_condition
 from paimon.operations.read.plan import plan_scan

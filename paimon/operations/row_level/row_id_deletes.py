@@ -25,13 +25,13 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.row_level import check_deletable
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.system_columns import ROW_ID
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
     delete_index_files,
     read_bucket_vectors,
     write_vectors,
 )
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates

@@ -21,8 +21,8 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import delete_index_files
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.projection import select_fields
 from paimon.operations.row_level.merge_changes import compute_insert_rows, group_by_clause, list_match_columns
 from paimon.operations.row_level.merge_match import MergeMatcher

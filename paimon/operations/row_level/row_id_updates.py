@@ -55,9 +55,9 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID, SEQUENCE_NUMBER
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.read.plan import plan_scan

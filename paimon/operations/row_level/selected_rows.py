@@ -49,6 +49,7 @@ from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import LEVEL
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
     delete_index_files,
@@ -57,7 +58,6 @@ from paimon.operations.data_files.deletion_vectors import (
     write_vectors,
 )
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.evaluate import evaluate_condition, evaluate_expression
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import select_fields

@@ -38,8 +38,8 @@ from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import BucketVectors, delete_index_files, read_bucket_vectors
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.row_level.merge import WrittenMerge
 from paimon.operations.row_level.merge_changes import (

@@ -19,9 +19,9 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.partition.partition_path import format_partition_path
 from paimon.domain.paths import join_path
 from paimon.domain.row.binary_row import deserialize
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import IndexChange, delete_index_files
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.restore import BucketStates, CommittedFiles
 from paimon.operations.write.route import Address, Codes

@@ -54,13 +54,13 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import call_callbacks_again, commit
 from paimon.operations.commit.history import iterate_user_snapshots
 from paimon.operations.commit.prepared_files import abort, abort_on_refusal, list_prepared_paths
 from paimon.operations.commit.publish import is_detached
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext

@@ -30,6 +30,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import VALUE_KIND
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import commit
 from paimon.operations.commit.history import iterate_snapshots
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
@@ -43,7 +44,6 @@ from paimon.operations.compact.compact import (
 from paimon.operations.compact.partition_condition import bind_partition_condition
 from paimon.operations.compact.plan_bucket import check_compactable, check_external_paths
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.manifests import read_delta_list, read_manifest
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
 from paimon.operations.table_context import TableContext

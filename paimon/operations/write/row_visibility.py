@@ -37,11 +37,11 @@ from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitUncerta
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.prepared_files import abort, list_prepared_paths
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
 from paimon.operations.data_files.deletion_vectors import BucketVectors, read_bucket_vectors
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext

@@ -20,7 +20,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.maintenance.rescale import PartitionSources, SourceBucket
 from paimon.domain.predicate.expression import Predicate
-from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.rescale.partition_rewrite import open_writer, read_source_rows, with_bucket_count, write_rows
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.rescale.rescale import rescale as run_rescale

@@ -25,9 +25,9 @@ from paimon.domain.commit.message_codec import encode
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.types.arrow import arrow_type
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
     NumberedFile,

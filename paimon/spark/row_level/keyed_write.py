@@ -18,7 +18,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.schema.bucket_mode import BucketMode
-from paimon.operations.metadata.delete_files import undo_on_failure
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter

@@ -44,9 +44,9 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import BucketVectors
 from paimon.operations.data_files.read_data_file import Bucket
-from paimon.operations.metadata.delete_files import undo_on_failure
 from paimon.operations.row_level.merge_changes import (
     FileChanges,
     compute_insert_rows,
