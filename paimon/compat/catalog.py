@@ -18,6 +18,7 @@ import paimon
 from paimon.compat import refused
 from paimon.compat.catalog_values import (
     BranchNotExistException,
+    CatalogException,
     Database,
     DatabaseAlreadyExistException,
     GetTagResponse,
@@ -40,6 +41,11 @@ from paimon.compat.snapshot import from_paimon_snapshot, from_paimon_tag
 from paimon.compat.table import FileStoreTable, SystemTable
 from paimon.domain.errors import capitalize, did_you_mean
 
+_ALTER_ERRORS = (
+    *(CatalogException, paimon.PaimonError, ValueError, TypeError, LookupError),
+    *(AttributeError, RuntimeError, OSError),
+)
+"""What a change of a table may raise: errors of the catalog, and those of wrong arguments."""
 _METASTORE = "metastore"
 _JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
 _OWN = ("memory-budget", "threads", "sync-all-properties")
@@ -270,7 +276,7 @@ class Catalog(PeerClass):
                     *(change.to_paimon() for change in wanted),
                     allow_unknown_options=refused.allows_unknown_options(),
                 )
-        except Exception as error:
+        except _ALTER_ERRORS as error:
             paths = [".".join(names) for change in changes if len(names := getattr(change, "field_names", [])) > 1]
             where = f" (in {', '.join(paths)})" if paths else ""
             words = add_peer_words(str(error))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from paimon.domain.errors import PaimonError
 from paimon.domain.json_text import Members
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type, fields_from_arrow
@@ -319,7 +320,7 @@ def to_paimon_type(data_type: DataType) -> dt.DataType:
     """Return the type of this library."""
     try:
         return type_from_json(data_type.to_dict(), _CALLER)
-    except Exception as error:
+    except (PaimonError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"Unsupported data type: {data_type}") from error
 
 

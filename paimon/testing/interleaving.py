@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import TypeVar
 
 from attrs import field, frozen
 
 from paimon.testing.faulty_files import ProcessDied
 
+T = TypeVar("T")
 Choose = Callable[[Sequence[str]], str]
 """Returns the name of the actor that runs next, out of the names of all that can run."""
+
+
+def catch_outcome(act: Callable[[], T]) -> T | BaseException:
+    """Return what an actor returns, or the exception that ends it: the one place where tests catch every error."""
+    try:
+        return act()
+    except (Exception, ProcessDied) as error:
+        return error
 
 
 class Interleaving:
@@ -68,10 +78,7 @@ class Interleaving:
             """Run one actor in its thread, from the moment when it is chosen."""
             self._thread_local.name = name
             self._semaphores[name].acquire()
-            try:
-                outcomes[name] = actors[name]()
-            except (Exception, ProcessDied) as error:
-                outcomes[name] = error
+            outcomes[name] = catch_outcome(actors[name])
             self._running.discard(name)
             self._resume_next()
 

@@ -34,6 +34,7 @@ from sqlalchemy.exc import IntegrityError
 
 from paimon.adapters.catalogs.database import LOCKS, Database
 from paimon.domain.errors import StorageError
+from paimon.domain.undo import undo_on_failure
 from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
 
 _FIRST_WAIT_SECONDS = 0.02
@@ -176,16 +177,12 @@ class CatalogLock:
         """Take the lock with a session that shows that this process lives."""
         number = secrets.randbits(63)
         session = self.database.open_connection()
-        try:
-            with self.database.translate_errors(), session.begin():
-                marks = LOCKS.c.lock_id.startswith(_name_owner(name), autoescape=True)
-                session.execute(sa.delete(LOCKS).where(sa.or_(LOCKS.c.lock_id == name, marks), is_expired))
-                acquired_at = session.scalar(row.returning(LOCKS.c.acquired_at))
-                session.execute(row.values(lock_id=_name_owner(name, number)))
-                session.execute(sa.select(sa.func.pg_advisory_lock(number)))  # outlasts the transaction
-        except BaseException:
-            session.close()
-            raise
+        with undo_on_failure(session.close), self.database.translate_errors(), session.begin():
+            marks = LOCKS.c.lock_id.startswith(_name_owner(name), autoescape=True)
+            session.execute(sa.delete(LOCKS).where(sa.or_(LOCKS.c.lock_id == name, marks), is_expired))
+            acquired_at = session.scalar(row.returning(LOCKS.c.acquired_at))
+            session.execute(row.values(lock_id=_name_owner(name, number)))
+            session.execute(sa.select(sa.func.pg_advisory_lock(number)))  # outlasts the transaction
         return _Owner(since, session, number, acquired_at)
 
 

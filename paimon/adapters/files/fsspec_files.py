@@ -97,7 +97,7 @@ class StagedOutputFile(Output):
     def abort(self) -> None:
         """Discard the upload."""
         self.closed = True
-        with contextlib.suppress(Exception):  # an upload that cannot be discarded was never visible
+        with contextlib.suppress(PaimonError), self._guard():  # an upload that cannot be discarded was never visible
             self._file.close()
             self._file.discard()
 
@@ -256,7 +256,7 @@ class FsspecFiles:
         """Read a whole file in one request."""
         with self._translate_errors(path):
             self._check_regular(path)
-            data = self._read_start(self._key(path), max_bytes + 1)
+            data = self._read_start(path, self._key(path), max_bytes + 1)
             check_whole(path, len(data), max_bytes)
             return data
 
@@ -332,13 +332,12 @@ class FsspecFiles:
         if self._scheme in _LOCAL and self._fs.exists(self._key(path)) and not self._fs.isfile(self._key(path)):
             raise CorruptTable(path, "is not a regular file")
 
-    def _read_start(self, key: str, size: int) -> bytes:
+    def _read_start(self, path: str, key: str, size: int) -> bytes:
         """Read the first bytes in one request. Stores send the whole file if it is shorter."""
         try:
-            return bytes(self._fs.cat_file(key, start=0, end=size))
-        except FileNotFoundError:
-            raise
-        except Exception:  # clients raise their own errors for a range of an empty file
+            with self._translate_errors(path):
+                return bytes(self._fs.cat_file(key, start=0, end=size))
+        except StorageError:  # clients raise their own errors for a range of an empty file
             if self._fs.info(key).get("size") != 0:
                 raise
             return b""
@@ -362,21 +361,27 @@ class FsspecFiles:
 
     def _put_new(self, key: str, path: str, data: bytes) -> PutOutcome:
         try:
-            with self._memory_lock():
-                if self._single_writer:
-                    self._fs.invalidate_cache()  # other processes may have written under the lock
-                if (self._in_memory or self._single_writer) and self._fs.exists(key):
+            with self._translate_errors(path, missing_is_error=True):
+                try:
+                    return self._create(key, data)
+                except FileExistsError:
                     return PutOutcome.EXISTS
-                if self._in_memory or (self._single_writer and self._scheme not in _EXCLUSIVE):
-                    self._fs.unrepeated.pipe_file(key, data)
-                else:
-                    self._fs.unrepeated.pipe_file(key, data, mode="create")
-        except FileExistsError:
-            return PutOutcome.EXISTS
-        except (PermissionError, NotImplementedError, TypeError) as error:
-            raise self._storage_error(path, error) from None
-        except Exception:  # clients raise their own errors, and the bytes may have arrived
+                except (PermissionError, NotImplementedError, TypeError) as error:
+                    refusal = self._storage_error(path, error)
+        except PaimonError:  # after any other error of the client the bytes may have arrived
             return PutOutcome.UNKNOWN
+        raise refusal
+
+    def _create(self, key: str, data: bytes) -> PutOutcome:
+        with self._memory_lock():
+            if self._single_writer:
+                self._fs.invalidate_cache()  # other processes may have written under the lock
+            if (self._in_memory or self._single_writer) and self._fs.exists(key):
+                return PutOutcome.EXISTS
+            if self._in_memory or (self._single_writer and self._scheme not in _EXCLUSIVE):
+                self._fs.unrepeated.pipe_file(key, data)
+            else:
+                self._fs.unrepeated.pipe_file(key, data, mode="create")
         return PutOutcome.CREATED
 
     def _delete(self, path: str) -> None:

@@ -15,7 +15,7 @@ import shutil
 import stat
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO
 
@@ -24,6 +24,7 @@ import pyarrow as pa
 from paimon.adapters.files.allowed_roots import AllowedRoots
 from paimon.adapters.files.output import Output
 from paimon.domain.errors import AlreadyExists, CorruptTable, NotFound, PaimonError, StorageError
+from paimon.domain.undo import undo_on_failure
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
 # LocalOutputFile: a local file that is hidden until it is whole and durable.
@@ -88,12 +89,8 @@ class LocalOutputFile(Output):
     @contextlib.contextmanager
     def _abort_on_error(self) -> Iterator[None]:
         """Abort the file if a block fails."""
-        with translate_os_errors(self._path, missing_is_error=True):
-            try:
-                yield
-            except BaseException:
-                self.abort()
-                raise
+        with translate_os_errors(self._path, missing_is_error=True), undo_on_failure(self.abort):
+            yield
 
     def abort(self) -> None:
         """Delete the hidden file."""
@@ -255,7 +252,7 @@ class LocalFiles:
         directory is flushed once.
         """
         outputs: list[LocalOutputFile] = []
-        try:
+        with undo_on_failure(lambda: _abort_all(outputs)):
             for path, data in files.items():
                 with translate_os_errors(path, missing_is_error=True):
                     outputs.append(LocalOutputFile(path, self._check_parent(path)))
@@ -263,10 +260,6 @@ class LocalFiles:
             _flush_to_disk(outputs)
             for output in outputs:
                 output.publish()
-        except BaseException:
-            for output in outputs:
-                output.abort()
-            raise
         for directory, path in {output.directory: path for output, path in zip(outputs, files, strict=True)}.items():
             with translate_os_errors(path, missing_is_error=True):
                 sync_directory(directory)
@@ -372,17 +365,18 @@ def local_path(path: str) -> str:
     return "/" + path[5:].lstrip("/") if path.startswith("file:") else path
 
 
+def _abort_all(outputs: Iterable[LocalOutputFile]) -> None:
+    for output in outputs:
+        output.abort()
+
+
 def _write_temporary(final: str, data: bytes) -> str:
     """Write and flush a hidden file, and return its path."""
     temporary, file = open_temporary(final)
-    try:
-        with file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        _unlink(temporary)
-        raise
+    with undo_on_failure(lambda: _unlink(temporary)), file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
     return temporary
 
 

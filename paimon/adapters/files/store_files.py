@@ -95,7 +95,7 @@ class StoreOutput(Output):
         with self._guard():
             try:
                 self._writer.close()
-            except Exception:  # the store refuses to finish an upload again after a lost reply
+            except (BaseError, OSError):  # the store refuses to finish an upload again after a lost reply
                 if not self._has_arrived(self._size):
                     raise
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paimon.domain.undo import undo_on_failure
 from paimon.ports.temp import JoinedBatch, StoredTable, to_temp_error
 
 # Write batches as one batch whose columns are mapped: each value is copied once, from the batches to the file.
@@ -243,19 +244,16 @@ class LocalTempStore:
         handle = self._new_handle("stored")
         written = 0
         try:
-            with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-                for batch in batches:
-                    written += batch.nbytes
-                    if written > max_bytes:
-                        break
-                    writer.write_batch(batch)
-            size = os.stat(handle).st_size
+            with undo_on_failure(lambda: self.drop(handle)):
+                with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+                    for batch in batches:
+                        written += batch.nbytes
+                        if written > max_bytes:
+                            break
+                        writer.write_batch(batch)
+                size = os.stat(handle).st_size
         except OSError as error:
-            self.drop(handle)
             raise to_temp_error(handle, "rows cannot be written", error) from error
-        except BaseException:
-            self.drop(handle)
-            raise
         if max(written, size) > max_bytes:
             self.drop(handle)
             return None

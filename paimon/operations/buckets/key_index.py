@@ -52,6 +52,7 @@ from paimon.domain.merge.ordering.key_groups import number_keys
 from paimon.domain.scan.scan_plan import ScanKind
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.buckets.key_bootstrap import KeysOfBucket, open_key_store, plan_key_splits, read_key_places
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
@@ -145,11 +146,8 @@ class KeyIndex:
         Raises `StorageError` if the local disk is full.
         """
         self._store = open_key_store(self._context)
-        try:
+        with undo_on_failure(self.close):
             added = self._store.load(self._count_places(keys), self._now_millis())
-        except BaseException:
-            self.close()
-            raise
         self._context.engine.observer.count("key_index.loaded", added)
 
     def has_any(self, keys: pa.RecordBatch) -> bool:
@@ -176,14 +174,11 @@ class KeyIndex:
         while self._store is None:
             snapshot = None if self._ignores else latest_snapshot(self._context)
             try:
-                self._fill(snapshot)
+                with undo_on_failure(self.close):
+                    self._fill(snapshot)
             except (CorruptTable, SnapshotExpired):
-                self.close()
                 if snapshot is None or self._exists(snapshot):
                     raise  # else the snapshot expired during the read
-            except BaseException:
-                self.close()
-                raise
         return self._store
 
     def _fill(self, snapshot: Snapshot | None) -> None:

@@ -60,6 +60,7 @@ from paimon.domain.errors import (
     Unsupported,
 )
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import (
     check_own_commit,
@@ -287,22 +288,22 @@ def _attempt(this: _Attempts, retries: int) -> Published | None:
     base = CommitBase(context, latest, schema_id)
     index_before = latest.index_manifest if latest else None
     try:
-        # 2. Check once that the last commit of this process is still in the table.
-        if retries == 0:
-            check_own_commit(context, latest)
-        # 3. Adapt the change to the base; conflicts raise.
-        change = plan_change(this.intent, base)
-        # 4. Take the snapshot of another process that published the same commit meanwhile.
-        same_commit = _find_same_commit(this, latest, change)
-        if same_commit is not None:
-            files.discard_all()
-            return Published(same_commit, change, index_before, retries)
-        # 5. Give the rows their ids, if the table tracks rows, and write the manifests and lists of the next snapshot.
-        change, next_row_id = _assign_row_ids(this, base, change)
-        snapshot = files.write_snapshot(base, change, this.intent.request, this.operation, next_row_id)
-    except BaseException as error:
-        files.discard_all()
-        if isinstance(error, CorruptTable) and latest is not None and find_snapshot(context, latest.id) is None:
+        with undo_on_failure(files.discard_all):
+            # 2. Check once that the last commit of this process is still in the table.
+            if retries == 0:
+                check_own_commit(context, latest)
+            # 3. Adapt the change to the base; conflicts raise.
+            change = plan_change(this.intent, base)
+            # 4. Take the snapshot of another process that published the same commit meanwhile.
+            same_commit = _find_same_commit(this, latest, change)
+            if same_commit is not None:
+                files.discard_all()
+                return Published(same_commit, change, index_before, retries)
+            # 5. Give the rows their ids, if the table tracks rows, and write the manifests and lists of the next snapshot.
+            change, next_row_id = _assign_row_ids(this, base, change)
+            snapshot = files.write_snapshot(base, change, this.intent.request, this.operation, next_row_id)
+    except CorruptTable:
+        if latest is not None and find_snapshot(context, latest.id) is None:
             return None  # the base expired while it was read, so a missing file does not mean a corrupt table
         raise
     # 6. Publish the snapshot, and act on the outcome.

@@ -41,6 +41,7 @@ from paimon.domain.errors import (
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import is_committed, iterate_snapshots
 from paimon.operations.metadata.delete_files import delete_empty_directories, delete_files
@@ -174,11 +175,9 @@ def abort_on_failure(
 
     The block may append to `messages`. `seen` is a snapshot that existed before the first of their files was written.
     """
-    try:
+    is_before = None if seen is None else seen.is_same
+    with undo_on_failure(lambda: abort(context, messages, commit_user, is_before=is_before)):
         yield
-    except BaseException:
-        abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
-        raise
 
 
 @contextmanager

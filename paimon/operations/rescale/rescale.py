@@ -13,6 +13,7 @@ Source: `RescaleAction`, which does not set the option, and fails if another wri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Self
 
 from attrs import frozen
 
@@ -33,6 +34,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.changes import SetOption
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort, is_still_needed
 from paimon.operations.compact.compact import compact, find_buckets
@@ -87,16 +89,13 @@ def rescale(
     if where is not None:
         bind_partition_condition(newest, where)
     work = _Rescale(newest, buckets, commit_user, rewrite)
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            return work.run(*_plan(newest, buckets, commit_user, where))
-        except CommitConflict as conflict:
-            if attempt == _ATTEMPTS:
-                work.undo(conflict)
-                raise
-        except BaseException as error:
-            work.undo(error)
-            raise
+    with work:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return work.run(*_plan(newest, buckets, commit_user, where))
+            except CommitConflict:
+                if attempt == _ATTEMPTS:
+                    raise
     raise AssertionError
 
 
@@ -213,10 +212,13 @@ class _Rescale:
             rows=sum(f.row_count for f in new_files),
         )
 
-    def undo(self, error: BaseException) -> None:
-        """Delete the new files and restore the option, unless the commit was or may have been published."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """After an error, delete the new files and restore the option, unless the commit may have been published."""
         messages = [m for found in self._written.values() for m in found]
-        if isinstance(error, PaimonError) and is_still_needed(messages, error):
+        if error is None or (isinstance(error, PaimonError) and is_still_needed(messages, error)):
             return
         self._abort(messages)
         if self._is_option_set and self._read_option() == self._buckets:
@@ -228,12 +230,10 @@ class _Rescale:
         missing = [p for p in partitions if p not in self._written]
         by_partition: dict[bytes, list[CommitMessage]] = {}
         self._written |= {p: by_partition.setdefault(p.partition, []) for p in missing}
-        try:
+        # no partition counts as written if the new files of one are incomplete
+        with undo_on_failure(lambda: self._abort([m for p in missing for m in self._written.pop(p)])):
             for message in self._rewrite(self._context, missing, self._buckets, self._commit_user):
                 by_partition[message.partition].append(message)
-        except BaseException:  # no partition counts as written if the new files of one are incomplete
-            self._abort([m for p in missing for m in self._written.pop(p)])
-            raise
 
     def _set_option(self) -> None:
         if self._read_option() != self._buckets:

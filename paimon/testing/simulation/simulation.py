@@ -24,7 +24,14 @@ from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
 from paimon.table import Table, open_at
 from paimon.testing.faulty_files import Fault
-from paimon.testing.interleaving import ConstantRandom, Interleaving, OffsetClock, SequentialIds, SimulatedClock
+from paimon.testing.interleaving import (
+    ConstantRandom,
+    Interleaving,
+    OffsetClock,
+    SequentialIds,
+    SimulatedClock,
+    catch_outcome,
+)
 from paimon.testing.simulation.actions import Action, WorkResult
 from paimon.testing.simulation.actors import Actor
 from paimon.testing.simulation.check_history import find_violations
@@ -136,10 +143,8 @@ class Simulation:
         actors = [self._create_actor(number, role) for number, role in enumerate(plan.roles)]
         outcomes = self._interleaving.run({a.name: a.run for a in actors}, self._choose_actor)
         found = [f"{name} ended with {o!r}" for name, o in outcomes.items() if o is not None]
-        try:
-            found += self._find_violations()
-        except Exception as error:  # any other error is a violation too
-            found.append(f"the check ended with {error!r}")
+        checked = catch_outcome(self._find_violations)  # any error of the check is a violation, too
+        found += [f"the check ended with {checked!r}"] if isinstance(checked, BaseException) else checked
         return SimulationResult(plan, tuple(found), tuple(self.trace), self._operations)
 
     def _find_violations(self) -> list[str]:
