@@ -29,7 +29,7 @@ from paimon.operations.read.changes.history import list_history
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.projection import bind_predicate, build_output_schema
 from paimon.operations.read.split import ReadPlan
-from paimon.operations.stream.progress import Progress
+from paimon.operations.stream.start import Progress
 from paimon.operations.stream.stream_scan import SnapshotChanges, StreamRequest, StreamScan
 from paimon.operations.table_context import TableContext
 from paimon.references import Age, age_millis

@@ -22,7 +22,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
 from paimon.operations.read.changes.followed import read_stream_split
 from paimon.operations.read.split import ReadPlan
-from paimon.operations.stream.progress import Progress
+from paimon.operations.stream.start import Progress
 from paimon.operations.stream.stream_scan import StreamRequest, StreamScan
 from paimon.operations.table_context import TableContext
 from paimon.references import Age

@@ -299,7 +299,7 @@ def _attempt(this: _Attempts, retries: int) -> Published | None:
             if same_commit is not None:
                 files.discard_all()
                 return Published(same_commit, change, index_before, retries)
-            # 5. Give the rows their ids, if the table tracks rows, and write the manifests and lists of the next snapshot.
+            # 5. Give the rows their ids, if the table tracks rows, and write manifests and lists of the next snapshot.
             change, next_row_id = _assign_row_ids(this, base, change)
             snapshot = files.write_snapshot(base, change, this.intent.request, this.operation, next_row_id)
     except CorruptTable:

@@ -8,6 +8,26 @@ is an orphan file, together with all files that only it references.
 Source: `OrphanFilesClean`, `LocalOrphanFilesClean`.
 """
 
+# A file is an orphan if it was written before a moment, by default a day ago, and nothing references it. The order of
+# the steps is what makes this safe while other processes write:
+#
+#     1. now              a probe file shows the time of the storage; the clock of this machine does not count
+#     2. list files       manifests, index files, statistics, temporary files of crashed writers, all buckets
+#     3. references       all snapshots, tags and changelogs of all branches, without detached snapshots
+#     4. referenced?      the names of old files are looked up in the metadata of the references
+#     5. references since once more for references that appeared after step 3
+#     6. delete           what is left
+#
+#     writer:  writes data-9.orc                              commits snapshot 12, which references data-9
+#     orphans:                     lists data-9, reads 1..11                           reads 12: data-9 is needed
+#
+# A file that a writer has written and not committed yet looks like an orphan. The age protects it: a commit must follow
+# its files within a day. Step 5 protects old files that a reference needs again meanwhile, such as a new tag or branch.
+#
+# A detached snapshot was published by a process that had stopped so long that its id was used and expired before. It is
+# not a reference; it is an orphan, together with its files. Only known directories are listed, so a file that somebody
+# put elsewhere into the directory of the table is never deleted.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

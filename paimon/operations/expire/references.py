@@ -6,6 +6,28 @@ disappeared needs no files.
 Source: `OrphanFilesClean.safelyGetAllSnapshots`, `ExpireSnapshotsImpl.findSkippingTags`, `TagManager.doClean`.
 """
 
+# No file has a counter of its users. Whoever deletes files reads the references that may need them, and each reference
+# says what it needs of its snapshot:
+#
+#                                state (base + delta lists,    changelog files   delta as changes, if there
+#                                index, statistics)                              are no changelog files
+#     snapshot file     ALL      yes                           yes               yes (a part of the state)
+#     tag               STATE    yes                           no                no
+#     changelog file    CHANGES  no                            yes               yes
+#
+# Two kinds of work need references:
+#
+# - Expiry and the deletion of a tag know which snapshots go, say S3 to S6 of S1 to S20. The files of these can be
+#   needed by few others (`read_nearby_references`): a data file lives for an interval of snapshots. If a snapshot after
+#   S6 needs it, then S7 does, too, and if a tag before S3 needs it, then the nearest one does. So these two neighbours,
+#   the tags in between, the newest snapshot and all other branches are enough, however long the history is.
+# - The removal of orphan files looks at any file, so it reads all references (`read_all_references`).
+#
+# Writers and expiry run meanwhile. Two orders make it safe without a lock: an object is deleted before the references
+# are read that decide about its files (so a tag that is created at the same time either is seen, or does not find its
+# snapshot); and snapshots are read before changelogs, because expiry makes the one into the other. If a reference
+# disappears while its metadata is read, all references are read again (`find_referenced_files`).
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -19,10 +19,8 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
-from paimon.operations.stream.begin import find_progressed_start, protect_start
-from paimon.operations.stream.progress import Progress
 from paimon.operations.stream.snapshot_plans import SnapshotPlans
-from paimon.operations.stream.start import check_start
+from paimon.operations.stream.start import Progress, check_start, find_progressed_start, protect_start
 from paimon.operations.table_context import TableContext
 
 _SLEEP_MILLIS = 200

@@ -27,9 +27,9 @@ from paimon.domain.types.arrow_arrays import make_array
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.read.changes.followed import read_stream_split
 from paimon.operations.read.split import ReadPlan
-from paimon.operations.stream.progress import Progress
 from paimon.operations.stream.ranges import StreamRanges
 from paimon.operations.stream.snapshot_plans import SnapshotPlans
+from paimon.operations.stream.start import Progress
 from paimon.spark.options import STREAM_WRITE_OPTIONS, WRITE_OPTIONS, SourceOptions
 from paimon.spark.types import to_batch_schema, to_spark_batch
 from paimon.table import Table

@@ -19,8 +19,8 @@ from paimon.domain.scan.stream_tasks import BatchLimits, group_by_key_order
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
 from paimon.operations.read.changes.followed import read_stream_split
-from paimon.operations.stream.progress import Progress
 from paimon.operations.stream.ranges import StreamRanges
+from paimon.operations.stream.start import Progress
 
 DDL = "id BIGINT NOT NULL, amount BIGINT"
 UNLIMITED = BatchLimits()
