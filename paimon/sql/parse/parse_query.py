@@ -3,6 +3,24 @@
 Invariant: the tree names each table by an entry of `Query.tables`, and positions of errors are those of the script.
 """
 
+# sqlglot does not know Paimon's clauses, and where it knows similar ones, it reads only a part of them. So they are cut
+# out of the text before, and the table they belong to is named by a mark:
+#
+#     SELECT id FROM shop.`order items` /*+ OPTIONS('scan.mode' = 'latest') */ VERSION AS OF 3 WHERE id > 1 -- all
+#     SELECT id FROM "__paimon_name_0_3" WHERE id > 1
+#
+# `_NormalText.options` has, by mark, the name and the options: `shop.order items`, scan.mode and scan.version. Both
+# clauses can follow one table; the second finds the mark of the first and adds to it. After the parse `_name_tables`
+# gives each table of the tree a short name, an entry of `Query.tables`.
+#
+# A mark is not as long as what it replaces, so positions in the two texts differ. `_starts` has, for each token of the
+# text for the parser, its position there and in the statement. An error of sqlglot has a line and a column of its text;
+# `_find_token` finds the token at this place, and the error shows the token in the statement.
+#
+# sqlglot also accepts what is certainly a mistake: it skips a comma with nothing before it, and reads the first word of
+# a clause that is not complete as an alias (`FROM t WHERE` has a table with the alias WHERE). `_check_commas` and
+# `find_unfinished_clause` look for these; `query_errors.py` explains the errors that it reports itself.
+
 from __future__ import annotations
 
 import re

@@ -4,6 +4,25 @@ Invariant: the query evaluates all its conditions again, so a pushed condition m
 is true. Conditions are pushed only if both evaluate them equally, as the type of the column decides.
 """
 
+# A query of a join and its conditions, and what each scan gets:
+#
+#     SELECT ... FROM orders o LEFT JOIN refunds r ON r.id = o.id AND r.day = '2026-01-02'
+#     WHERE o.price > 10 + 5 AND r.reason IS NULL AND o.price > r.amount
+#
+#     orders   price > 15           from WHERE: rows without it are in no result
+#     refunds  day = 2026-01-02     from its ON: other rows match nothing
+#     neither  r.reason IS NULL     a row of orders without a refund has a null here, which no row of refunds shows
+#     neither  o.price > r.amount   columns of two tables
+#
+# So the conditions are split at AND, and each part goes to the only table whose columns it reads (`_find_owner`), if
+# rows of this table may be removed before the joins (`_iterate_conditions`): for WHERE those of all tables that are not
+# the optional side of a LEFT JOIN, for ON of a LEFT JOIN those of the optional side only. With any other join, nothing
+# is pushed down in that SELECT.
+#
+# A part becomes a predicate if the scan compares exactly as the engine does for this type and operator; otherwise it is
+# left out, which costs time but never a row. Constant expressions are computed by the engine itself. The query keeps
+# all its conditions, so a predicate may be true for more rows than the condition, never for fewer.
+
 from __future__ import annotations
 
 import datetime
