@@ -16,11 +16,13 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.predicate.expression import Predicate
+from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
+from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
@@ -29,7 +31,7 @@ from paimon.operations.refs.tags import expire_tags
 from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_table import compact_table, plan_table_compaction
-from paimon.references import Age, age_millis, before_millis, commit_user_of, run_after_commit, to_older_than
+from paimon.references import Age, age_millis, before_millis, to_older_than
 from paimon.scan import condition_of
 
 

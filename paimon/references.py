@@ -5,17 +5,15 @@ Invariant: each class is a mapping that reads the table at each access; its meth
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from attrs import field, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.options.parse import parse_duration_millis, parse_duration_nanos
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
+from paimon.domain.snapshot.snapshot import Snapshot, Tag
 from paimon.operations.expire.references import list_branch_names
-from paimon.operations.maintenance.after_commit import run_maintenance
 from paimon.operations.metadata.consumers import read_consumers
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot, load_tag, tag_names
@@ -292,51 +290,3 @@ def _to_retained_millis(name: str, age: Age | None) -> float | None:
             hint="give whole microseconds",
         )
     return micros / 1_000
-
-
-def run_after_commit(
-    context: TableContext,
-    snapshot_ids: Sequence[int],
-    identifier: int = BATCH_COMMIT_IDENTIFIER,
-) -> None:
-    """Run the maintenance that follows a commit.
-
-    If it fails, a `RuntimeWarning` says why, and the rows stay committed. `snapshot_ids` are the snapshots of the
-    commit, ascending; if there are none, nothing is done.
-    """
-    if not snapshot_ids:
-        return
-    failure = run_maintenance(context, snapshot_ids[-1], identifier)
-    if failure is not None:
-        warnings.warn(
-            f"Table {context.table.table_name!r}: the rows are committed, but maintenance afterwards failed: {failure}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
-
-def commit_user_of(
-    context: TableContext, commit_user: str | None, commit_identifier: int = BATCH_COMMIT_IDENTIFIER
-) -> str:
-    """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
-
-    Raises InvalidRequest if the user is an empty text, or if it is missing although there is an identifier.
-    """
-    if commit_user is None and commit_identifier != BATCH_COMMIT_IDENTIFIER:
-        raise missing_user_error("identifier")
-    if commit_user == "":
-        raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
-    if commit_user is not None:
-        return commit_user
-    prefix = context.options.get("commit.user-prefix")
-    user = context.engine.ids.uuid()
-    return f"{prefix}_{user}" if prefix else user
-
-
-def missing_user_error(argument: str) -> InvalidRequest:
-    """Return the error for a commit identifier without a user: with a new user, no repeated commit is recognized."""
-    return InvalidRequest(
-        f"Argument {argument!r} has no effect without a commit user.",
-        subject=argument,
-        hint=f"name the job with 'commit_user', or leave {argument!r} out",
-    )

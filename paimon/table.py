@@ -47,6 +47,7 @@ from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataType
 from paimon.maintain import Maintain, compact_where, rescale_where
+from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.evolve import change_schema
 from paimon.operations.expire.expire_partitions import drop_partitions
@@ -58,7 +59,7 @@ from paimon.operations.table_context import TableContext
 from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, resolve_commit
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.engine import Engine, with_callbacks
-from paimon.references import Age, Branches, Consumers, Tags, commit_user_of
+from paimon.references import Age, Branches, Consumers, Tags
 from paimon.scan import Scan
 from paimon.system_table import SystemTable, open_system_table
 

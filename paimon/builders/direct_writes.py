@@ -3,6 +3,24 @@
 Invariant: a write that is refused leaves neither rows nor columns in the table.
 """
 
+# A write has two halves: writers make files and messages, then one commit names them in a snapshot. Other processes may
+# commit in between. What was read before the commit decides whether the files can still be used:
+#
+#     outdated                                                 conflict            what runs again
+#     the hash index that assigned rows to dynamic buckets     HashIndexConflict   the write (`retry_assignment`)
+#     the buckets of keys, in a cross-partition table          KeyIndexConflict    the write
+#     rows of the table from which the new ones are computed   ReadConflict        the read of the source, the write
+#     the snapshot that was read, which has expired            SnapshotExpired     the same
+#
+# Data that can be read only once, such as a reader, is written once: the conflict reaches the caller.
+#
+# New columns (`merge_schema`) are published late, so that a row that is refused leaves no column behind:
+#
+#     first batch -> planned schema -> files with all rows -> publish the schema -> compact -> commit
+#
+# If another process changes the schema before it is published, the files are deleted, and the write begins again with
+# that schema. Compaction waits for the schema, because it reads the files by it.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,14 +49,14 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
-from paimon.operations.commit.commit import check_callbacks
+from paimon.operations.commit.commit import check_callbacks, commit_user_of
 from paimon.operations.commit.prepared_files import is_still_needed
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.schemas import explain_missing_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import can_be_read_again, read_checked_rows
-from paimon.references import commit_user_of, run_after_commit
 from paimon.results import find_own_reads, stamp_messages
 from paimon.scan import condition_of
 

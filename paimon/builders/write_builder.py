@@ -23,10 +23,10 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
 from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.prepared_files import abort
+from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_rows import commit_rows, repeat_commit
-from paimon.references import run_after_commit
 
 
 @frozen(repr=False)

@@ -4,6 +4,19 @@ Invariant: a time is ISO 8601 with a blank or a `T`, with up to 9 digits of a se
 offset from UTC. A timestamp without an offset is UTC. Digits that the type cannot hold are refused.
 """
 
+# A column is decoded as a whole: its texts are joined to one buffer, numpy computes all bytes, and the lengths of the
+# texts give the offsets of the result. A text that is not valid is replaced by an empty one before, and by null after.
+#
+#     texts               "AQI="                "/w=="
+#     6 bits for each     00 16 08 00           63 48 00 00
+#     3 bytes for four    01 02 00              ff 00 00
+#     without padding     01 02                 ff              lengths 2 and 1, offsets 0, 2, 3
+#
+# Latin-1: JSON is UTF-8, in which U+0080 to U+00FF are two bytes. C2 xx stands for the byte xx, and C3 xx for xx + 40.
+#
+# Decimals are whole numbers in two's complement, the highest byte first, of any length. They are extended by their sign
+# to 16 bytes and reversed, which is the memory of a decimal128.
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -4,6 +4,21 @@ Invariant: nothing is committed before all events are read. Dead letters are com
 two commits never loses an event. With a commit user and an identifier, each table has the events once.
 """
 
+# The steps of one call of `cdc`:
+#
+#     survey    the types of the columns of each source table, in a pass of its own over the events
+#     plan      a schema for each table that lacks columns; it is not published yet
+#     write     one pass over the events: files of all tables, and of the dead-letter table
+#     publish   the planned schemas; if one is outdated, all files are deleted, and the call begins again with `plan`
+#     commit    the dead-letter table, then each table
+#
+# Only `merge_schema` and a callable for the tables need the survey: the callable is called once for each source table.
+# Without `merge_schema` nothing is planned and published.
+#
+# The order is what makes a call safe to repeat. A refused event ends the call before a schema or a row is visible. If
+# the process dies between two commits, the same call with its commit user and identifier commits the tables that lack
+# their rows, and skips the others. The dead letters are visible by then, so no event is in neither table.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,9 +51,9 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
+from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
 from paimon.operations.write.input_rows import can_be_read_again, to_arrow_tables
-from paimon.references import commit_user_of
 from paimon.table import Table
 
 Targets: TypeAlias = Table | Mapping[str, Table] | Callable[[str], Table | None]

@@ -26,7 +26,7 @@ from paimon.domain.schema.missing_columns import find_needed_columns, missing_er
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.references import missing_user_error
+from paimon.operations.commit.commit import missing_user_error
 from paimon.spark.options import SourceOptions
 from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import TIME_ZONE

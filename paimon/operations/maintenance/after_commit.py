@@ -1,13 +1,16 @@
 """Run the maintenance that follows a commit: automatic tags, then expiry.
 
 Invariant: the order is Java's: create due tags; expire tags, partitions and consumers; then expire snapshots and
-changelogs. A `write-only` table leaves all of this to other processes. A failure never makes the commit a failure;
-it is returned.
+changelogs. A `write-only` table leaves all of this to other processes. A failure never makes the commit a failure: the
+rows stay committed.
 
 Source: `TableCommitImpl.maintain`.
 """
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.snapshot_expiry import has_decoupled_changelogs
@@ -21,20 +24,25 @@ from paimon.operations.refs.tags import create_batch_tag, create_due_tags, expir
 from paimon.operations.table_context import TableContext
 
 
-def run_maintenance(context: TableContext, snapshot_id: int, commit_identifier: int) -> PaimonError | None:
-    """Run the maintenance that follows a commit; return the error that stopped the rest, or None.
+def run_after_commit(
+    context: TableContext, snapshot_ids: Sequence[int], identifier: int = BATCH_COMMIT_IDENTIFIER
+) -> None:
+    """Run the maintenance that follows a commit; if it fails, a `RuntimeWarning` says why.
 
-    Batch commits, identified by `commit_identifier`, create tags that streaming commits do not. Write-only tables are
-    skipped.
+    `snapshot_ids` are the snapshots of the commit, ascending; if there are none, nothing is done. Batch commits,
+    identified by `identifier`, create tags that streaming commits do not.
     """
-    if context.options.write_only:
-        return None
+    if not snapshot_ids or context.options.write_only:
+        return
     try:
-        _run_steps(context, snapshot_id, commit_identifier)
+        _run_steps(context, snapshot_ids[-1], identifier)
     except PaimonError as error:
         context.engine.observer.count("maintenance.failed", 1)
-        return error
-    return None
+        warnings.warn(
+            f"Table {context.table.table_name!r}: the rows are committed, but maintenance afterwards failed: {error}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _run_steps(context: TableContext, snapshot_id: int, commit_identifier: int) -> None:

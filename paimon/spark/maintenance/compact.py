@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
+from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.write.compact_table import compact_postponed, compact_table
-from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 from paimon.spark.maintenance.postponed import SparkPostponedCompaction
 from paimon.spark.session import get_session

@@ -39,7 +39,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.type_text import format_type, parse_type
 from paimon.engines import translate_spark_error
-from paimon.references import commit_user_of
+from paimon.operations.commit.commit import commit_user_of
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, CommitName, StreamSink
 from paimon.spark.tasks.shuffle import decode_rows, encode_rows

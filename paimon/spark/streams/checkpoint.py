@@ -27,13 +27,13 @@ from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
 from paimon.engines import engine_for, location_of
+from paimon.operations.commit.commit import missing_user_error
 from paimon.operations.commit.history import (
     check_batch_can_repeat,
     check_stream_batch,
     describe_stream_target,
 )
 from paimon.ports.files import FileIO
-from paimon.references import missing_user_error
 from paimon.spark.options import find_recipe
 from paimon.table import Table
 
