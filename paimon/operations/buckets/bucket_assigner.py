@@ -5,6 +5,21 @@ index files replace exactly those that it was loaded from. A state machine. Sour
 `DynamicBucketIndexMaintainer`.
 """
 
+# In a table with dynamic buckets, a key stays in the bucket that its first row got. A hash index file of each bucket
+# has the hashes of its keys, so the bucket of a known key is found by its hash, and a new key gets a bucket with room:
+#
+#     index of bucket 0   h1 h4 h7      rows h4 h9 h9   ->   bucket 0 (known), 1 (new, bucket 0 is full), 1
+#     index of bucket 1   h2            new index file of bucket 1: h2 h9, which replaces the one with h2
+#
+# An index file is complete: it replaces the one before it. So two writers that both add keys to a partition would each
+# drop the keys of the other. The commit therefore names the index files by which the rows were assigned, and is refused
+# if others are live by then (`paimon.domain.commit.conflicts.hash_index`).
+#
+# A partition is loaded with its first row: the index files of one snapshot, sorted into one array of hashes. Between
+# two commits of a stream, the assigner looks which index files the newest snapshot has. If they are those that it wrote
+# or knows, it goes on; otherwise the partition is loaded again. The hashes of all partitions share a part of the
+# memory budget; partitions that are not used are dropped first.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

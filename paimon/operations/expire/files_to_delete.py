@@ -7,6 +7,24 @@ leaves files behind; it never deletes too many.
 Source: `SnapshotDeletion`, `ChangelogDeletion`, `TagDeletion`.
 """
 
+# A file may be needed by any snapshot, changelog, tag or branch, so it cannot be deleted with the first one that named
+# it. Two steps keep the check cheap. First, candidates: what the expired objects named and their successor does not.
+#
+#     snapshot 5   + a + b          expired, with 6
+#     snapshot 6   + c - a          its delta removed a: candidate a
+#     snapshot 7   + d - b - c      stays; its delta removed b and c: candidates b and c
+#
+# So candidates come from deltas alone, without the live files of any snapshot. If a delta cannot be read, the ones
+# before it are forgotten: it may have added one of their files again. Manifests, lists, index files and statistics of
+# the expired snapshots are candidates as they are.
+#
+# Second, references (`references.py`): names that a tag, a branch, a remaining snapshot or a changelog needs are struck
+# off. The references are read after the expired objects are gone. A tag that is created meanwhile is either seen here,
+# or fails, because it reads its snapshot again after it was written. If a reference disappears during the check, all
+# are read again.
+#
+# Data files are deleted before the manifests that name them, so that an interrupted expiry can be repeated.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
