@@ -12,6 +12,25 @@ this check and the deletion is not detected.
 Source: `ExpireSnapshotsImpl`, which deletes data first and has no such check.
 """
 
+# Snapshots 1 to 20 exist, rules and consumers keep those from 8 on, and a tag is on 3. One batch of the expiry:
+#
+#     1. read        what stays near 1..7: snapshot 8, the tag on 3, the newest snapshot, all other branches. If one of
+#                    them cannot be read, the expiry ends here, because it may need any file.
+#     2. record      the last commit of each user whose only trace is in 1..7 (`record_expiring_commits`), and the
+#                    changelogs of 1..7 if these live longer than snapshots
+#     3. find        what 1..7 referenced and 8 may not: files that the deltas of 1 to 8 remove, changelogs, lists
+#     4. delete      the snapshot files 1..7, under the commit lock, if snapshot 8 is the one that was read
+#     5. read again  the references near 1..7: the tag on 3 is still there, and one on 6 may be new
+#     6. delete      the files of step 3 that no reference of step 5 needs
+#     7. hint        EARLIEST names 8
+#
+# The order of 4, 5 and 6 makes it safe against others. A reader that opens snapshot 5 after step 4 is told that it has
+# expired; one that opened it before can lose its files in step 6. A tag on 6 that is created before step 5 is read
+# there. One that is created later finds no snapshot 6. After a crash between 4 and 6, the files are orphans.
+#
+# If the disk is full, the record of step 2 can fail for a later snapshot. Then the batch is shortened to the snapshots
+# before it, whose deletion frees space for the next attempt.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

@@ -222,10 +222,10 @@ def _delete_empty_directories_of(context: TableContext, keys: Sequence[FileKey])
     """Delete the directories of buckets and partitions that are empty."""
     buckets = BucketPaths.of(context.table)
     level = {buckets.directory(key[0], key[1]) for key in keys if key[2] is None}
-    delete_empty_directories(context, level)
+    delete_empty_bucket_directories(context, level)
 
 
-def delete_empty_directories(context: TableContext, directories: Collection[str]) -> None:
+def delete_empty_bucket_directories(context: TableContext, directories: Collection[str]) -> None:
     """Delete the empty directories of buckets, then the empty ones of partitions above them."""
     level = set(directories)
     for _ in range(1 + len(context.schema.partition_keys)):

@@ -44,7 +44,7 @@ from paimon.domain.manifest.entry_columns import Mask
 from paimon.domain.paths import check_within, join_path
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.publish import find_detached_snapshots
-from paimon.operations.expire.files_to_delete import delete_empty_directories
+from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference, list_unfinished_branches, read_all_references, read_branches
 from paimon.operations.metadata.delete_files import delete_files
@@ -102,7 +102,7 @@ def remove_orphans(context: TableContext, older_than: OlderThan = A_DAY, *, allo
     if context.options.snapshot_clean_empty_directories:
         parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
         buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
-        delete_empty_directories(context, buckets)
+        delete_empty_bucket_directories(context, buckets)
     context.files.delete(unfinished)
     return found
 
