@@ -29,6 +29,7 @@ from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
 from paimon.operations.metadata.manifests import read_data_manifests
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.incremental import plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.plan import plan_with_fallback
@@ -301,7 +302,8 @@ class Scan(NotebookDisplay, Results):
         if self._between is not None:
             return "an incremental read is not planned for a preview; head() reads the first rows, explain() plans"
         if self._plan is None and snapshot is not None:
-            manifests = read_data_manifests(self.context, snapshot)
+            with report_expired(self.context, snapshot.id):
+                manifests = read_data_manifests(self.context, snapshot)
             if sum(manifest.file_size for manifest in manifests) > PREVIEW_MANIFEST_BYTES:
                 return "the table is too large for a preview; head() reads the first rows, explain() plans"
         return self.plan()

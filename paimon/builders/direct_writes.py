@@ -68,6 +68,7 @@ _Result = TypeVar("_Result")
 
 _ASSIGN_ATTEMPTS = 50
 """How often rows are assigned to dynamic buckets because other writers changed the hash index of their partitions."""
+_EXPIRED_ATTEMPTS = 3
 SCHEMA_ATTEMPTS = 20
 """How often a write with new columns starts again because another process changed the schema."""
 
@@ -230,11 +231,16 @@ def retry_assignment(write: Callable[[], _Result]) -> _Result:
     It read the hash index, the buckets of keys, or rows that changed, or its snapshot expired. The conflict of the last
     attempt is raised.
     """
+    expired = 0
     for _ in range(_ASSIGN_ATTEMPTS - 1):
         try:
             return write()
-        except (HashIndexConflict, KeyIndexConflict, ReadConflict, SnapshotExpired):
+        except (HashIndexConflict, KeyIndexConflict, ReadConflict):
             continue
+        except SnapshotExpired:  # of the table, or of a source, which stays expired
+            expired += 1
+            if expired == _EXPIRED_ATTEMPTS:
+                raise
     return write()
 
 

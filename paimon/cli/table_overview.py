@@ -17,6 +17,7 @@ from paimon.domain.markup import format_count
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.type_text import format_type
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.row_count import count_rows_from_metadata
 from paimon.operations.read.system.groups import format_partition_name
 from paimon.table import Table
@@ -90,7 +91,9 @@ def collect_bucket_shapes(table: Table) -> list[BucketShape]:
         return []
     context = table.context
     grouped: dict[tuple[str, int], list[DataFileMeta]] = defaultdict(list)
-    for entry in read_live_entries(context, read_data_manifests(context, snapshot)):
+    with report_expired(context, snapshot.id):
+        entries = read_live_entries(context, read_data_manifests(context, snapshot))
+    for entry in entries:
         grouped[format_partition_name(context.table, entry.partition), entry.bucket].append(entry.file)
     return [_summarize_bucket(partition, bucket, files) for (partition, bucket), files in sorted(grouped.items())]
 

@@ -1,6 +1,6 @@
 """Datasets of PyTorch over the splits of a read; made by `TableRead.to_torch`. Importing this module needs PyTorch.
 
-Invariant: over all ranks and workers, each row of the splits is returned once in an epoch.
+Invariant: over all ranks and workers, each row of the splits is returned once in an epoch, and not more than the limit.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from paimon.domain.scan.distribute import select_shard
 from paimon.domain.scan.splits import DataSplit
+from paimon.operations.read.projection import ReadPlan
 
 
 class SplitReader(Protocol):
     """What reads splits: a `TableRead`."""
+
+    read_plan: ReadPlan
 
     def to_arrow(self, splits: Sequence[DataSplit]) -> pa.Table:
         """Return all rows of splits."""
@@ -71,6 +74,10 @@ class StreamDataset(IterableDataset):
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
         shard, shards = self._options.rank * workers + number, self._options.world_size * workers
+        if self._read.read_plan.limit is not None:  # counts over all shards, so the first one reads alone
+            if shard:
+                return
+            shards = 1
         batches = self._read.to_batches(select_shard(self._splits, shard, shards))
         size = self._options.batch_size
         if size is None:

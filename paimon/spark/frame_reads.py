@@ -1,5 +1,6 @@
 """What a data frame reads of tables: `paimon.spark.read` marks its reads of newest snapshots, and plans keep the marks.
 
+The files that Spark itself reads are marked with their snapshot, so that an error can tell that it expired.
 Frames of `spark.read.format("paimon")` have no mark, and their snapshot is not known. Plans of Spark Connect are not
 visible here.
 """
@@ -7,16 +8,24 @@ visible here.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.commit.message import ReadState
-from paimon.domain.errors import PaimonError
+from paimon.domain.errors import PaimonError, SnapshotExpired
+from paimon.domain.paths import MAIN_BRANCH
+from paimon.engines import translate_spark_error
+from paimon.operations.metadata.snapshots import find_expiry
 from paimon.results import SnapshotRead, SourceReads, find_reads
 from paimon.scan import Scan
-from paimon.spark.options import PINNED, READ_MARK, TABLE_OPTIONS, TIME_TRAVEL_OPTIONS
+from paimon.spark.options import FILES_MARK, PINNED, READ_MARK, TABLE_OPTIONS, TIME_TRAVEL_OPTIONS
 from paimon.spark.warehouse import open_in_session
+
+_MISSING_FILE = re.compile(r"FILE_NOT_EXIST\].* file (?:file:)?/*(/\S+)")
+"""Spark's error about a file that its own reader does not find."""
 
 
 def to_read_mark(scan: Scan) -> dict[str, str]:
@@ -29,14 +38,46 @@ def to_read_mark(scan: Scan) -> dict[str, str]:
     return {READ_MARK: json.dumps(marks[0])} if marks else {}
 
 
+def to_files_mark(scan: Scan) -> dict[str, str]:
+    """Return the option that marks the files of a scan with their snapshot."""
+    table, snapshot = scan.context.table, scan.pinned.snapshot
+    if snapshot is None:
+        return {}
+    path = table.location if table.branch == MAIN_BRANCH else f"{table.location}$branch_{table.branch}"
+    return {FILES_MARK: json.dumps([path, snapshot.id])}
+
+
+def to_frame_error(frame: Any, error: Exception) -> PaimonError:
+    """Convert an exception of an action of a frame; a file that Spark misses may be one of an expired snapshot."""
+    return find_frame_expiry(frame, error) or translate_spark_error(error)
+
+
+def find_frame_expiry(frame: Any, error: Exception) -> SnapshotExpired | None:
+    """Return the error for a missing file that Spark itself reads; None if its snapshot did not expire."""
+    missing = _MISSING_FILE.search(str(error))
+    if missing is None or getattr(frame, "_jdf", None) is None:
+        return None
+    path = missing[1].rstrip(".")
+    for leaf in _list_leaves(frame):
+        mark = _get_relation_option(leaf, FILES_MARK)
+        location, snapshot_id = ("", 0) if mark is None else json.loads(mark)
+        if location and path.startswith(f"{location.partition('$')[0]}/"):
+            table = open_in_session(frame.sparkSession, location, None)
+            return find_expiry(table.context, snapshot_id, path)
+    return None
+
+
 @find_reads.register
 def _find_frame_reads(frame: DataFrame) -> SourceReads:
-    java = getattr(frame, "_jdf", None)
-    if java is None:
+    if getattr(frame, "_jdf", None) is None:
         return SourceReads()
-    leaves = java.queryExecution().analyzed().collectLeaves()
-    found = (_find_leaf_read(frame.sparkSession, leaves.apply(number)) for number in range(leaves.size()))
+    found = (_find_leaf_read(frame.sparkSession, leaf) for leaf in _list_leaves(frame))
     return SourceReads(read for read in found if read is not None)
+
+
+def _list_leaves(frame: Any) -> Iterator[Any]:
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    return (leaves.apply(number) for number in range(leaves.size()))
 
 
 def _find_leaf_read(spark: SparkSession, leaf: Any) -> SnapshotRead | None:
@@ -47,11 +88,18 @@ def _find_leaf_read(spark: SparkSession, leaf: Any) -> SnapshotRead | None:
             if mark is None and leaf.table().name() == "paimon" and not _selects_snapshot(options):
                 return _describe_path(spark, options.get("path"))
         case "LogicalRelation":
-            found = leaf.relation().options().get(READ_MARK)
-            mark = str(found.get()) if found.isDefined() else None
+            mark = _get_relation_option(leaf, READ_MARK)
         case _:
             mark = None
     return None if mark is None else _parse_mark(mark)
+
+
+def _get_relation_option(leaf: Any, name: str) -> str | None:
+    """Return an option of files that Spark itself reads; None for other leaves of a plan."""
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return None
+    found = leaf.relation().options().get(name)
+    return str(found.get()) if found.isDefined() else None
 
 
 def _selects_snapshot(options: Any) -> bool:

@@ -39,6 +39,9 @@ PINNED = "pinned"
 READ_MARK = "read-mark"
 """Option of `paimon.spark.read`: what a read of the newest snapshot reads; plans show it, and readers ignore it."""
 
+FILES_MARK = "files-mark"
+"""Option of the files that Spark itself reads: their table and snapshot, for the error about a file that expired."""
+
 WAREHOUSE = "warehouse"
 _MEMORY = "memory:"
 TIME_TRAVEL_OPTIONS = {

@@ -21,7 +21,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.scan.engine_files import FileReader
 from paimon.operations.read.engine_files import NamedFile, check_engine_files, find_engine_files
 from paimon.scan import Scan
-from paimon.spark.frame_reads import to_read_mark
+from paimon.spark.frame_reads import to_files_mark, to_read_mark
 
 SETTING = "spark.paimon.parquet-reader"
 """The setting of a session that selects who reads Parquet files without a merge."""
@@ -69,7 +69,7 @@ def load_parquet_part(spark: SparkSession, scan: Scan, schema: StructType) -> Pa
     names = [file.file_name for split in splits for file in split.files]
     if len(set(names)) < len(names):  # the other reader leaves out files by name
         return None
-    mark = to_read_mark(scan)
+    mark = {**to_read_mark(scan), **to_files_mark(scan)}
     frames = [_load_files(spark, group, schema, mark) for group in _group_by_fields(files)]
     return ParquetPart(reduce(DataFrame.union, frames), tuple(f.name for f in files), len(files) == len(names))
 

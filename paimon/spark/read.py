@@ -80,6 +80,9 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
         The table, the snapshot or the tag does not exist.
     CorruptTable
         A file that Spark or this call would read is missing or damaged.
+    SnapshotExpired
+        The snapshot expired before Spark got the paths of its files. If it expires later, actions of Spark fail with
+        the condition `FAILED_READ_FILE.FILE_NOT_EXIST`, or with an error that names SnapshotExpired.
     """
     register(spark)
     opened = open_in_session(spark, table, options) if isinstance(table, str) else _with_options(table, options or {})

@@ -48,6 +48,11 @@ def torch_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     sys.modules.pop("paimon.datasets.torch_datasets", None)
 
 
+def list_numbers(batch: pa.RecordBatch) -> list[int]:
+    """Return the ids of a batch; workers that are spawned import this function."""
+    return batch["id"].to_pylist()  # type: ignore[no-any-return]
+
+
 def open_dataset(table: paimon.Table, **options: Any) -> Any:
     builder = table.new_read_builder()
     return builder.new_read().to_torch(builder.new_scan().plan().splits(), **options)
@@ -73,6 +78,18 @@ def test_ranks_and_workers_share_the_rows(
             parts.append([row["id"] for row in dataset])
     assert sorted(number for part in parts for number in part) == list(range(100))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_limit_counts_over_all_ranks_and_workers(orders: paimon.Table, torch_names: SimpleNamespace) -> None:
+    builder = orders.new_read_builder().with_limit(60)
+    splits = builder.new_scan().plan().splits()
+    rows = []
+    for rank in range(2):
+        dataset = builder.new_read().to_torch(splits, streaming=True, rank=rank, world_size=2)
+        for worker in range(3):
+            torch_names.worker = SimpleNamespace(id=worker, num_workers=3)
+            rows += [row["id"] for row in dataset]
+    assert len(rows) == len(set(rows)) == 60
 
 
 def test_batches_have_one_size_across_files(orders: paimon.Table, torch_names: SimpleNamespace) -> None:
@@ -101,11 +118,22 @@ def test_a_missing_package_is_reported(orders: paimon.Table, monkeypatch: pytest
         getattr(read, f"to_{package}")([])
 
 
-def test_a_data_loader_of_pytorch_reads_all_rows(orders: paimon.Table) -> None:
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+def test_a_data_loader_of_pytorch_reads_all_rows(orders: paimon.Table, start: str) -> None:
     data = pytest.importorskip("torch.utils.data")
-    rows = data.DataLoader(open_dataset(orders, streaming=True), batch_size=None, num_workers=2)
-    assert sorted(row["id"] for row in rows) == list(range(100))
-    assert len(data.DataLoader(open_dataset(orders), batch_size=10)) == 10
+    workers: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": start}
+    for options in ({}, {"batch_size": 30, "convert": list_numbers}):
+        dataset = open_dataset(orders, streaming=True, **options)
+        loader = data.DataLoader(dataset, batch_size=None, persistent_workers=True, **workers)
+        for _ in range(2):
+            numbers = [n for found in loader for n in (found if options else [found["id"]])]
+            assert sorted(numbers) == list(range(100))
+    shuffled = data.DataLoader(open_dataset(orders), batch_size=10, shuffle=True, **workers)
+    assert len(shuffled) == 10
+    assert sorted(number for batch in shuffled for number in batch["id"].tolist()) == list(range(100))
+    limited = orders.new_read_builder().with_limit(60)
+    rows = limited.new_read().to_torch(limited.new_scan().plan().splits(), streaming=True)
+    assert sum(1 for _ in data.DataLoader(rows, batch_size=None, **workers)) == 60
 
 
 def test_a_dataset_of_ray_reads_all_rows(orders: paimon.Table) -> None:

@@ -20,7 +20,9 @@ from support.drawn_tables import CHANGES, COLUMNS, NOT_SHARED, batches, tables
 
 import paimon
 import paimon.spark
+from paimon.domain.errors import SnapshotExpired
 from paimon.spark.parquet_files import SETTING
+from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.types import to_batch_schema, to_spark_batch
 
 pytestmark = pytest.mark.spark
@@ -253,3 +255,55 @@ def test_links_and_damage_are_reported_when_a_frame_is_created(spark: SparkSessi
     path.write_bytes(bytes(content))
     with pytest.raises((PySparkException, Py4JError), match="FAILED_READ_FILE"):
         paimon.spark.read(spark, table).collect()
+
+
+def expire_all(table: paimon.Table) -> None:
+    """Replace the rows of a table by a process of its own, and let all older snapshots expire."""
+    other = paimon.open_table(table.definition.location)
+    other.overwrite([{"id": 9, "word": "x"}])
+    other.compact(full=True)
+    other.maintain.expire_snapshots(retain_min=1, retain_max=1)
+
+
+@pytest.mark.parametrize("reader", ["spark", "python"])
+@pytest.mark.parametrize("keys", [[], ["id"]])
+def test_a_snapshot_that_expires_before_the_job_is_named(
+    spark: SparkSession, tmp_path: Path, keys: list[str], reader: str
+) -> None:
+    catalog = paimon.connect(tmp_path / "lake")
+    catalog.create_database("db")
+    bucket = {"bucket": "1"} if keys else {}
+    table = catalog.create_table("db.t", "id BIGINT NOT NULL, word STRING", primary_keys=keys, options=bucket)
+    table.write([{"id": 1, "word": "a"}])
+    table.write([{"id": 2, "word": "b"}])
+    target = catalog.create_table("db.copy", "id BIGINT NOT NULL, word STRING")
+    spark.conf.set(SETTING, reader)
+    try:
+        newest, older = paimon.spark.read(spark, table), paimon.spark.read(spark, table, snapshot=1)
+    finally:
+        spark.conf.unset(SETTING)
+    expire_all(table)
+    expired = r"Snapshot \d of table 'db\.t' expired while it was read"
+    for frame in (newest, older):
+        with pytest.raises((PySparkException, Py4JError), match="FILE_NOT_EXIST" if reader == "spark" else expired):
+            frame.collect()
+    with pytest.raises(SnapshotExpired, match=expired):
+        paimon.spark.write(older.where("id > 0").select("id", F.upper("word").alias("word")), target)
+    session = paimon.spark.connect(spark, tmp_path / "lake")
+    with pytest.raises(SnapshotExpired, match=expired):
+        session.sql("INSERT INTO db.copy SELECT * FROM f WHERE id > 0", f=newest)
+    with pytest.raises(SnapshotExpired, match=expired):
+        SparkQueries(spark).run('SELECT word FROM "f"', {"f": SparkQueries(spark).adopt(newest)}).read_all()
+    assert not target.scan().count()
+
+
+def test_a_file_that_is_lost_is_not_called_expired(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path / "lake")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", CREATED)
+    table.write(ROWS)
+    frame = paimon.spark.read(spark, table)
+    for path in (tmp_path / "lake").rglob("data-*.parquet"):
+        path.unlink()
+    with pytest.raises(paimon.StorageError, match="FILE_NOT_EXIST"):
+        paimon.spark.write(frame, catalog.create_table("db.copy", CREATED))

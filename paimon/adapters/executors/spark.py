@@ -19,18 +19,21 @@ from typing import Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 from attrs import frozen
+from py4j.protocol import Py4JError
 from pyspark import cloudpickle, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from paimon.domain.errors import InvalidRequest, PaimonError, StorageError, Unsupported
+from paimon.domain.errors import InvalidRequest, PaimonError, SnapshotExpired, StorageError, Unsupported
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What an action raises. PySpark converts only some of Java's errors."""
 _MOST_JOBS = 20
 """Into how many jobs many tasks are divided: a result may have to wait for the end of its job."""
 _MOST_PARTITIONS = 1 << 16
@@ -45,7 +48,7 @@ _REQUEST_ERRORS: dict[str, type[InvalidRequest]] = {
     **{kind.__name__: kind for kind in InvalidRequest.__subclasses__()},
 }
 _TASK_ERROR = re.compile(
-    rf"^paimon\.domain\.errors\.({'|'.join(_REQUEST_ERRORS)}|Unsupported): "
+    rf"^paimon\.domain\.errors\.({'|'.join(_REQUEST_ERRORS)}|Unsupported|{SnapshotExpired.__name__}): "
     r"(.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
@@ -152,7 +155,7 @@ def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R])
     """Run one job, and return the encoded results in the order of the tasks."""
     try:
         rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise StorageError("Spark", f"a task failed: {_reason(error)}") from error
     return [bytes(row[_DATA]) for row in sorted(rows, key=itemgetter(_POSITION))]
 
@@ -235,7 +238,8 @@ def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]
 def to_paimon_error(error: Exception) -> PaimonError:
     """Convert an exception of Spark to the error of the task.
 
-    The result is the InvalidRequest (or subclass) or Unsupported at the end of the traceback, otherwise a StorageError.
+    The result is the InvalidRequest (or subclass), Unsupported or SnapshotExpired at the end of the traceback, else a
+    StorageError.
     """
     found = _TASK_ERROR.search(str(error))
     if found is None:
@@ -243,6 +247,9 @@ def to_paimon_error(error: Exception) -> PaimonError:
     kind, text = found[1], found[2].strip()
     if kind in _REQUEST_ERRORS:
         return _REQUEST_ERRORS[kind](text)
+    if kind == SnapshotExpired.__name__:
+        message, _, hint = text.removesuffix(".").rpartition(". ")
+        return SnapshotExpired(message, hint=hint)
     return Unsupported(text.removeprefix("Not supported: "))
 
 

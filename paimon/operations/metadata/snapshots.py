@@ -251,13 +251,22 @@ def report_expired(context: TableContext, snapshot_id: int) -> Iterator[None]:
     try:
         yield
     except CorruptTable as error:
-        if not isinstance(error.__cause__, NotFound) or _is_state_kept(context, snapshot_id):
+        missing = isinstance(error.__cause__, NotFound)
+        expired = find_expiry(context, snapshot_id, error.path) if missing else None
+        if expired is None:
             raise
-        raise SnapshotExpired(
-            f"Snapshot {snapshot_id} of table {context.table.table_name!r} expired while it was read: file "
-            f"{error.path} is deleted",
-            hint="plan the scan again; raise 'snapshot.time-retained', or tag the snapshot, if reads take longer",
-        ) from error
+        raise expired from error
+
+
+def find_expiry(context: TableContext, snapshot_id: int, path: str) -> SnapshotExpired | None:
+    """Return the error of a read that misses a file of a snapshot; None if no expiry deleted it."""
+    if _is_state_kept(context, snapshot_id):
+        return None
+    return SnapshotExpired(
+        f"Snapshot {snapshot_id} of table {context.table.table_name!r} expired while it was read: file {path} is "
+        "deleted",
+        hint="plan the scan again; raise 'snapshot.time-retained', or tag the snapshot, if reads take longer",
+    )
 
 
 def _is_state_kept(context: TableContext, snapshot_id: int) -> bool:

@@ -25,6 +25,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField
 from paimon.operations.data_files.read_data_file import file_format, open_data_file
 from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.projection import ReadPlan, build_output_schema
 from paimon.operations.read.split import read_split
 from paimon.operations.table_context import TableContext
@@ -123,7 +124,8 @@ def _share_file(context: TableContext, split: DataSplit, fields: Sequence[DataFi
     }
     cache = context.engine.cache
     checks = cache.get(path, _CHECKS)
-    source = open_data_file(context.engine, path, file.file_size)
+    with report_expired(context, split.snapshot_id):
+        source = open_data_file(context.engine, path, file.file_size)
     shared = found.share(source, ShareRequest(path, fields, file.row_count, constants, checks))
     if shared is not None and shared.checks is not None and shared.checks is not checks:
         cache.put(path, shared.checks, shared.checks_bytes, _CHECKS)

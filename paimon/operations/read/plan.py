@@ -328,4 +328,5 @@ def _find_snapshot_at_same_time(
 def _read_partitions(context: TableContext, snapshot: Snapshot | None) -> frozenset[bytes]:
     if snapshot is None:
         return frozenset()
-    return frozenset(e.partition for e in read_live_entries(context, read_data_manifests(context, snapshot)))
+    with report_expired(context, snapshot.id):
+        return frozenset(e.partition for e in read_live_entries(context, read_data_manifests(context, snapshot)))

@@ -27,6 +27,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind,
 from paimon.domain.text_checks import show_value
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.metadata.snapshots import (
+    find_expiry,
     latest_snapshot,
     load_snapshot,
     load_tag,
@@ -92,10 +93,18 @@ def selects_newest(context: TableContext, *travel: object) -> bool:
 def load_pinned_table(context: TableContext, snapshot_id: int | None, schema_id: int) -> PinnedTable:
     """Load a state that was chosen before, perhaps in another process; snapshot id None is the empty table.
 
-    Rows are returned in schema `schema_id`. Raises `NotFound` if the snapshot has expired since.
+    Rows are returned in schema `schema_id`. Raises `SnapshotExpired` if the snapshot has expired since.
     """
-    found = None if snapshot_id is None else load_snapshot(context, snapshot_id)
-    return PinnedTable(_load_table_at_schema(context, schema_id), found)
+    table = _load_table_at_schema(context, schema_id)
+    if snapshot_id is None:
+        return PinnedTable(table, None)
+    try:
+        return PinnedTable(table, load_snapshot(context, snapshot_id))
+    except NotFound as error:
+        expired = find_expiry(context, snapshot_id, context.paths.snapshot(snapshot_id))
+        if expired is None:
+            raise
+        raise expired from error
 
 
 def find_newest_compacted(context: TableContext) -> Snapshot | None:

@@ -37,10 +37,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import define, field, frozen
 from pyspark import Accumulator, TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from paimon.adapters.executors.spark import decode_task, encode_task
+from paimon.adapters.executors.spark import SPARK_ERRORS, decode_task, encode_task
 from paimon.domain.assignment.hash_ranges import hash_keys
 from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction
 from paimon.domain.assignment.merge_columnar import Mask
@@ -48,7 +47,6 @@ from paimon.domain.columns.buffers import combine_column
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
-from paimon.engines import translate_spark_error
 from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
 from paimon.operations.row_level.merge_source import (
     KeyValues,
@@ -64,6 +62,7 @@ from paimon.operations.row_level.merge_source import (
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import Address, assign_task_ids, find_tasks
 from paimon.ports.engine import Engine
+from paimon.spark.frame_reads import to_frame_error
 from paimon.spark.row_level.work_units import WorkUnit
 from paimon.spark.tasks.message_tasks import Counts, sum_counts
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, decode_rows, encode_rows, receive_rows, send_rows
@@ -229,8 +228,8 @@ def summarize_source(sent: DataFrame, job: MergeJob) -> SourceSummary:
     """
     try:
         rows = sent.mapInArrow(_Summarize(job), _SUMMARY).collect()
-    except PySparkException as error:
-        raise translate_spark_error(error) from error
+    except SPARK_ERRORS as error:
+        raise to_frame_error(sent, error) from error
     return _join_summaries([_decode_summary(row) for row in rows], job)
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
 from paimon.scan import Scan
+from paimon.spark.frame_reads import find_frame_expiry
 from paimon.spark.read import read_scan
 from paimon.spark.row_level.delete_update import read_numbered_rows
 from paimon.spark.sql.analysis import analyze_query, mute_error_log, to_query_error, use_settings
@@ -120,16 +121,18 @@ def read_frame(frame: DataFrame, schema: pa.Schema, in_one_piece: bool = False) 
     """
     can_collect = in_one_piece and not has_null_parts(frame.schema)
     batches = _collect_batches(frame) if can_collect else _stream_batches(frame)
-    return pa.RecordBatchReader.from_batches(schema, _convert_batches(batches, schema))
+    return pa.RecordBatchReader.from_batches(schema, _convert_batches(frame, batches, schema))
 
 
-def _convert_batches(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _convert_batches(
+    frame: DataFrame, batches: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     try:
         with mute_error_log():
             for batch in batches:
                 yield to_spark_batch(batch, schema)
     except (PySparkException, Py4JError) as error:
-        raise to_query_error(error) from error
+        raise find_frame_expiry(frame, error) or to_query_error(error) from error
 
 
 def _collect_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:

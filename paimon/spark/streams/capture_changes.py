@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from attrs import evolve, field, frozen
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from paimon.adapters.executors.spark import SPARK_ERRORS
 from paimon.builders.direct_writes import (
     SCHEMA_ATTEMPTS,
     WriteResult,
@@ -38,8 +38,8 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.type_text import format_type, parse_type
-from paimon.engines import translate_spark_error
 from paimon.operations.commit.commit import commit_user_of
+from paimon.spark.frame_reads import to_frame_error
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, CommitName, StreamSink
 from paimon.spark.tasks.shuffle import decode_rows, encode_rows
@@ -386,8 +386,8 @@ def _count_events(converted: DataFrame) -> tuple[EventCounts, frozenset[int]]:
     names = ("events", "rejected", "ignored")
     try:
         rows = converted.groupBy("target").sum(*names).collect()
-    except PySparkException as error:
-        raise translate_spark_error(error) from error
+    except SPARK_ERRORS as error:
+        raise to_frame_error(converted, error) from error
     totals = next((row for row in rows if row["target"] == _COUNTS), None)
     counts = EventCounts() if totals is None else EventCounts(*(totals[f"sum({name})"] for name in names))
     return counts, frozenset(row["target"] for row in rows)
@@ -419,8 +419,8 @@ def _survey(frame: DataFrame, event_format: EventFormat) -> SourceColumns:
     found: SourceColumns = {}
     try:
         rows = frame.mapInArrow(_SurveyEvents(event_format), "found STRING").collect()
-    except PySparkException as error:
-        raise translate_spark_error(error) from error
+    except SPARK_ERRORS as error:
+        raise to_frame_error(frame, error) from error
     for row in rows:
         parsed = json.loads(row["found"])
         found = merge_surveys(found, {n: {c: parse_type(t) for c, t in types.items()} for n, types in parsed.items()})

@@ -14,16 +14,16 @@ from typing import TypeAlias
 import pyarrow as pa
 from attrs import frozen
 from pyspark import Accumulator, AccumulatorParam, TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from paimon.adapters.executors.spark import DistributedTasks, is_remote
+from paimon.adapters.executors.spark import SPARK_ERRORS, DistributedTasks, is_remote
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
 from paimon.domain.types.arrow_arrays import make_array
-from paimon.engines import freeze_objects, translate_spark_error
+from paimon.engines import freeze_objects
 from paimon.ports.observer import Observer
+from paimon.spark.frame_reads import to_frame_error
 
 WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
 """Writes the rows of one task, and returns its encoded commit messages."""
@@ -43,9 +43,9 @@ def run_message_tasks(
         prepared = collect_prepared(frame.sparkSession)
     try:
         rows = frame.mapInArrow(_Task(write, prepared), _SCHEMA).collect()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
-        raise translate_spark_error(error) from error
+        raise to_frame_error(frame, error) from error
     yield from chain.from_iterable(decode(bytes(row[_MESSAGES])) for row in rows)
 
 

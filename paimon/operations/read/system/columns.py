@@ -12,6 +12,7 @@ from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.json_text import STATISTICS_FILE, dump_json, load_object
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.type_text import format_type
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 
@@ -58,10 +59,11 @@ def statistics_table(context: TableContext) -> pa.Table:
     if snapshot is None or snapshot.statistics is None:
         return _STATISTICS.empty_table()
     path = context.paths.statistics(snapshot.statistics, context.paths.snapshot(snapshot.id))
-    try:
-        found = load_object(context.files.read(path, STATISTICS_FILE.max_bytes), path, STATISTICS_FILE)
-    except NotFound as error:
-        raise CorruptTable(path, f"does not exist, but snapshot {snapshot.id} references it") from error
+    with report_expired(context, snapshot.id):
+        try:
+            found = load_object(context.files.read(path, STATISTICS_FILE.max_bytes), path, STATISTICS_FILE)
+        except NotFound as error:
+            raise CorruptTable(path, f"does not exist, but snapshot {snapshot.id} references it") from error
     columns = found.get("colStats")
     row = {
         "snapshot_id": found.integer("snapshotId"),

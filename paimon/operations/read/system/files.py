@@ -25,6 +25,7 @@ from paimon.domain.types.system_columns import SYSTEM_FIELDS
 from paimon.operations.data_files.read_data_file import file_format
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.system.text import format_key, format_map, format_partition_row, format_stats
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
@@ -88,7 +89,8 @@ def _read_entries(context: TableContext) -> tuple[TableDefinition, list[Manifest
     pinned = pin_snapshot(context)
     if pinned.snapshot is None:
         return pinned.table, []
-    live = read_live_entries(context, read_data_manifests(context, pinned.snapshot))
+    with report_expired(context, pinned.snapshot.id):
+        live = read_live_entries(context, read_data_manifests(context, pinned.snapshot))
     return pinned.table, [entry for entry in live if entry.bucket >= 0]
 
 

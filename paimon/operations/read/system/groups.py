@@ -20,6 +20,7 @@ from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.whitespace import is_blank
 from paimon.operations.metadata.manifests import read_data_manifests, read_entry_columns, to_entries
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.system.text import format_partition_row
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
@@ -91,7 +92,8 @@ def _group_entries(context: TableContext, key: Callable[[ManifestEntry], K]) -> 
     snapshot = pin_snapshot(context).snapshot
     if snapshot is None:
         return {}
-    columns = read_entry_columns(context, read_data_manifests(context, snapshot))
+    with report_expired(context, snapshot.id):
+        columns = read_entry_columns(context, read_data_manifests(context, snapshot))
     grouped: dict[K, _Group] = {}
     for entry, live in zip(to_entries(columns), mark_live(columns).tolist(), strict=True):
         grouped.setdefault(key(entry), _Group()).add(entry, live)

@@ -5,11 +5,14 @@ Invariant: one row per file that the chosen snapshot names. Source: `ManifestsTa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_manifest_list
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.system.text import format_partition_row
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
@@ -48,8 +51,9 @@ def manifests_table(context: TableContext) -> pa.Table:
     named: tuple[ManifestFileMeta, ...] = ()
     if snapshot is not None:
         changelog = snapshot.changelog_manifest_list
-        named = read_data_manifests(context, snapshot)
-        named += () if changelog is None else read_manifest_list(context, changelog)
+        with report_expired(context, snapshot.id):
+            named = read_data_manifests(context, snapshot)
+            named += () if changelog is None else read_manifest_list(context, changelog)
     return pa.Table.from_pylist([_to_manifest_row(context.table, manifest) for manifest in named], schema=_MANIFESTS)
 
 
@@ -71,8 +75,10 @@ def _to_manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict
 def table_indexes_table(context: TableContext) -> pa.Table:
     """Return one row per index file: hash indexes and deletion vectors."""
     snapshot = pin_snapshot(context).snapshot
-    name = None if snapshot is None else snapshot.index_manifest
-    entries = () if name is None else read_index_manifest(context, name)
+    entries: Sequence[IndexManifestEntry] = ()
+    if snapshot is not None and snapshot.index_manifest is not None:
+        with report_expired(context, snapshot.id):
+            entries = read_index_manifest(context, snapshot.index_manifest)
     rows = [_to_index_row(context.table, entry) for entry in entries if entry.kind is FileKind.ADD]
     return pa.Table.from_pylist(rows, schema=_INDEXES)
 
