@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 from support.case_lists import mark_nightly
+from support.pin_seeds import COMMAND, DETECTED_WITHIN, DRAWS, find_seed, read_pinned_seeds, shows_mistake
 from support.simulated_engines import MISTAKES, assemble, plant_mistake
 
 from paimon.adapters.process_effects import SystemProcessEffects
@@ -26,13 +27,7 @@ from paimon.testing.simulation.simulation_plan import (
     LOCAL_FAULTS,
     STORE_FAULTS,
     Plan,
-    draw_cross_partition_plan,
-    draw_dynamic_plan,
-    draw_hidden_level_0_plan,
     draw_plan,
-    draw_postponed_plan,
-    draw_replaced_plan,
-    draw_rescale_plan,
 )
 from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
@@ -40,6 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Table .* the clock of this machi
 
 PARTS = 6
 SEEDS = {
+    "lasting_faults": 10,
     "hidden_level_0": 60,
     "rescales": 12,
     "dynamic_buckets": 10,
@@ -48,68 +44,10 @@ SEEDS = {
     "replaced_tables": 60,
 }
 """How many histories of each kind run; `--long` runs 5,000."""
-DETECTED_WITHIN = 500
-PINNED: Mapping[str, int] = {
-    "a snapshot is overwritten": 0,
-    "an unknown outcome is a lost race": 6,
-    "an unknown outcome is published": 3,
-    "a put is not confirmed": 365,
-    "a repeated commit is not recognized": 6,
-    "conflicts are not checked": 11,
-    "a committer trusts the hint": 33,
-    "the latest snapshot is cached": 4,
-    "sequence numbers restart": 0,
-    "expiry ignores tags": 112,
-    "expiry ignores later snapshots": 11,
-    "the cleaner removes young files": 44,
-    "the cleaner ignores tags": 40,
-    "an unreadable tag is ignored": 456,
-    "the cleaner ignores errors": 63,
-    "deletes are dropped too early": 51,
-    "a compactor replaces files that it did not read": 89,
-    "a reader trusts the hint": 817,
-    "data files are deleted before their snapshot": 171,
-}
-
-DRAWS: Mapping[str, Callable[[int], Plan]] = {
-    "hidden_level_0": draw_hidden_level_0_plan,
-    "rescales": draw_rescale_plan,
-    "dynamic_buckets": draw_dynamic_plan,
-    "cross_partition": draw_cross_partition_plan,
-    "postponed_buckets": draw_postponed_plan,
-    "replaced_tables": draw_replaced_plan,
-}
-"""Other kinds of histories than those of `draw_plan`."""
-
-PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
-    "hidden_level_0": {"a lost compaction hides rows": 1},
-    "rescales": {"a commit does not check the number of buckets": 10, "a rescale does not see concurrent rows": 2},
-    "dynamic_buckets": {
-        "the hash index conflict is not checked": 0,
-        "a retry keeps its old assignment": 3,
-        "index files of other writers are ignored": 1,
-        "an overwrite keeps the hash index": 38,
-    },
-    "cross_partition": {
-        "a moved key is not deleted in its old partition": 1,
-        "the key index conflict is not checked": 3,
-        "a stream does not read the keys of other writers": 10,
-        "a moved key is deleted with a low sequence number": 30,
-        "the key index is not rebuilt after a repeated commit": 33,
-    },
-    "postponed_buckets": {
-        "postponed files are replayed in reverse order": 0,
-        "a compaction drops new postponed files": 2,
-    },
-    "replaced_tables": {
-        "a commit does not confirm its table": 2,
-        "a commit trusts its open table": 2,
-        "a refused snapshot is not taken back": 3,
-    },
-}
-"""Mistakes that only a history of one kind can show."""
-
-ALL_PINNED = {**PINNED, **{name: seed for pinned in PINNED_BY_KIND.values() for name, seed in pinned.items()}}
+PINNED = read_pinned_seeds()
+KINDS = {mistake: kind for kind, seeds in PINNED.items() for mistake in seeds}
+"""The kind of histories that can show each mistake."""
+OTHER_KINDS = [kind for kind in DRAWS if kind != "fixed_buckets"]
 
 REGRESSIONS = (199, 501)
 """Seeds that showed a fault: an expiry that others overtook did not read the references again before it deleted."""
@@ -137,7 +75,7 @@ def test_drawn_histories(part: int) -> None:
         check(draw_plan(seed))
 
 
-@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("kind", OTHER_KINDS)
 @pytest.mark.parametrize("part", mark_nightly(range(3), always=[0]))
 def test_drawn_histories_of_each_kind(kind: str, part: int) -> None:
     for seed in range(SEEDS[kind])[part::3]:
@@ -145,17 +83,17 @@ def test_drawn_histories_of_each_kind(kind: str, part: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["fixed_buckets", *DRAWS])
+@pytest.mark.parametrize("kind", DRAWS)
 def test_histories_of_new_seeds(kind: str) -> None:
     """A failure names its seed; pin it in `REGRESSIONS`."""
     first = int.from_bytes(os.urandom(4))
     for seed in range(first, first + 100):
-        check(DRAWS.get(kind, draw_plan)(seed))
+        check(DRAWS[kind](seed))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
-@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_many_drawn_histories_of_each_kind(kind: str, part: int) -> None:
     for seed in range(500 * part, 500 * (part + 1)):
         check(DRAWS[kind](seed))
@@ -189,33 +127,26 @@ def test_every_fault_point(name: str) -> None:
         check(plan)
 
 
-def choose_draw(mistake: str) -> Callable[[int], Plan]:
-    """Return what draws the histories that can show the mistake."""
-    return next((DRAWS[kind] for kind, pinned in PINNED_BY_KIND.items() if mistake in pinned), draw_plan)
-
-
-@pytest.mark.parametrize("mistake", ALL_PINNED)
+@pytest.mark.parametrize("mistake", KINDS)
 def test_planted_mistakes_are_detected(mistake: str) -> None:
-    """A pinned seed is the first that is tried: another one shows the mistake when operations of the storage change."""
-    draw = choose_draw(mistake)
-    with plant_mistake(mistake):
-        seeds = (ALL_PINNED[mistake], *range(2 * DETECTED_WITHIN))
-        found = next((seed for seed in seeds if not Simulation(draw(seed), assemble).run().is_correct), None)
-    assert found is not None
-    check(draw(found))
+    kind = KINDS[mistake]
+    seed = PINNED[kind][mistake]
+    moved = f"Seed {seed} no longer shows the mistake {mistake!r}. Search another one: {COMMAND} {mistake!r}"
+    assert shows_mistake(kind, mistake, seed), moved
+    check(DRAWS[kind](seed))
 
 
 def test_every_mistake_is_pinned() -> None:
-    assert set(ALL_PINNED) == set(MISTAKES)
+    assert set(KINDS) == set(MISTAKES)
+    assert set(PINNED) <= set(DRAWS)
+    assert all(seed < DETECTED_WITHIN for seeds in PINNED.values() for seed in seeds.values())
     assert len(MISTAKES) >= 12
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_detected_soon(mistake: str) -> None:
-    with plant_mistake(mistake):
-        draw = choose_draw(mistake)
-        assert any(not Simulation(draw(seed), assemble).run().is_correct for seed in range(DETECTED_WITHIN))
+    assert find_seed(KINDS[mistake], mistake) is not None
 
 
 def test_one_seed_is_one_history() -> None:
@@ -225,7 +156,7 @@ def test_one_seed_is_one_history() -> None:
 
 def test_a_failing_history_is_shrunk_and_described() -> None:
     with plant_mistake("a snapshot is overwritten"):
-        result = Simulation(draw_plan(PINNED["a snapshot is overwritten"]), assemble).run()
+        result = Simulation(draw_plan(PINNED["fixed_buckets"]["a snapshot is overwritten"]), assemble).run()
         small = shrink(result, assemble, max_runs=60)
     assert not small.is_correct
     assert len(small.trace) < len(result.trace)

@@ -237,6 +237,16 @@ def draw_plan(seed: int) -> Plan:
     )
 
 
+def draw_lasting_faults_plan(seed: int) -> Plan:
+    """Return the plan of a seed with one more reader, in which each fault also hits the next operation.
+
+    What a process does after a failed operation, such as the deletion of a hint that it could not write, fails too.
+    """
+    plan = draw_plan(seed)
+    faults = {place: fault for number, fault in plan.faults.items() for place in (number, number + 1)}
+    return evolve(plan, roles=(*plan.roles, Role.READER), faults=faults)
+
+
 def draw_hidden_level_0_plan(seed: int) -> Plan:
     """Return the plan of a seed, on a table whose reads skip level 0."""
     plan = draw_plan(seed)
