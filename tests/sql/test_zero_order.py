@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,63 @@ def test_computed_conditions_have_the_order_of_plain_ones(tmp_path: Path, condit
         assert numbers(catalog.sql(f"SELECT i FROM {table.name} WHERE {computed}")) == in_sql
         table.delete(where=computed)
         assert numbers(table.scan()) == [i for i in range(1, 7) if i not in in_table]
+
+
+VALUES = [-0.0, 0.0, -1.0, 1.0, math.nan]
+TERMS: dict[str, Callable[[float], float]] = {
+    "{}": lambda d: d,
+    "{} * 1": lambda d: d * 1.0,
+    "{} + 0.0": lambda d: d + 0.0,
+    "-{}": lambda d: -d,
+    "abs({})": abs,
+    "coalesce({}, 5.0)": lambda d: d,
+    "CASE WHEN i >= 0 THEN {} END": lambda d: d,
+}
+"""Terms over a column, with what IEEE arithmetic, and so Java, computes."""
+TESTS: dict[str, Callable[[float, float], bool]] = {
+    "{} = {}": lambda a, b: compare(a, b) == 0,
+    "{} <> {}": lambda a, b: compare(a, b) != 0,
+    "{} < {}": lambda a, b: compare(a, b) < 0,
+    "{} <= {}": lambda a, b: compare(a, b) <= 0,
+    "{} > {}": lambda a, b: compare(a, b) > 0,
+    "{} >= {}": lambda a, b: compare(a, b) >= 0,
+    "{} IN ({}, 7.0)": lambda a, b: compare(a, b) == 0,
+    "{} NOT IN ({}, 7.0)": lambda a, b: compare(a, b) != 0,
+    "{} BETWEEN {} AND 1.0": lambda a, b: compare(a, b) >= 0 and compare(a, 1.0) <= 0,
+    "{} NOT BETWEEN -1.0 AND {}": lambda a, b: compare(a, -1.0) < 0 or compare(a, b) > 0,
+    "{} IS NOT DISTINCT FROM {}": lambda a, b: compare(a, b) == 0,
+    "CASE {} WHEN {} THEN true ELSE false END": lambda a, b: compare(a, b) == 0,
+    "nullif({}, {}) IS NULL": lambda a, b: compare(a, b) == 0,
+}
+
+
+def compare(left: float, right: float) -> int:
+    """The row-wise rule: Java's `Double.compare`, in which -0.0 < 0.0, and NaN is the largest value."""
+
+    def sort_key(value: float) -> tuple[bool, float, float]:
+        return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1.0, value) * (value == 0.0))
+
+    return (sort_key(left) > sort_key(right)) - (sort_key(left) < sort_key(right))
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+@pytest.mark.parametrize("term", TERMS)
+def test_computed_floats_compare_as_java_does(tmp_path: Path, term: str, kind: str) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", f"i INT, d {kind}, e {kind}")
+    pairs = [(d, e) for d in VALUES for e in VALUES]
+    table.write([{"i": i, "d": d, "e": e} for i, (d, e) in enumerate(pairs)])
+    sides: dict[str, Callable[[float], float]] = {"0.0": lambda _: 0.0, "-0.0": lambda _: -0.0, "e": lambda e: e}
+    for test, holds in TESTS.items():
+        for side, value in sides.items():
+            text = test.format(term.format("d"), side)
+            found = [i for i, (d, e) in enumerate(pairs) if holds(TERMS[term](d), value(e))]
+            assert numbers(table.scan(where=text)) == found, text
+            if test.count("{}") == 2 and test[3] in "=<>":
+                text = test.format(side, term.format("d"))
+                found = [i for i, (d, e) in enumerate(pairs) if holds(value(e), TERMS[term](d))]
+                assert numbers(table.scan(where=text)) == found, text
 
 
 @pytest.mark.parametrize("condition", ["d = 0.0", "d * 1 = 0.0", "d IN (SELECT CAST(0.0 AS DOUBLE))"])

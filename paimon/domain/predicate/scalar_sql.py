@@ -117,6 +117,7 @@ def order_zeros(expression: ScalarSql) -> ScalarSql:
     if expression.has_zero_order:
         return expression
     root = exp.paren(sqlglot.parse_one(expression.sql, dialect=PredicateDialect)).transform(_sign_zero)
+    root = root.transform(_write_out_equality)
     for comparison in reversed(list(root.find_all(*_COMPARISONS))):  # inner ones first
         comparison.replace(exp.paren(_order_comparison(comparison)))
     return evolve(expression, sql=root.sql(dialect=PredicateDialect), has_zero_order=True)
@@ -127,6 +128,20 @@ def _sign_zero(node: exp.Expression) -> exp.Expression:
     inner = node.this if isinstance(node, exp.Neg) else None
     is_zero = isinstance(inner, exp.Literal) and not inner.is_string and not inner.is_int and not float(inner.name)
     return exp.cast(exp.Literal.string("-0.0"), "DOUBLE") if is_zero else node
+
+
+def _write_out_equality(node: exp.Expression) -> exp.Expression:
+    """Return a CASE with an operand, or a NULLIF, as a CASE with comparisons."""
+    match node:
+        case exp.Case(this=exp.Expression() as operand):
+            branches = [(_compare(exp.EQ, operand, part.this), part.args["true"]) for part in node.args["ifs"]]
+            default = node.args.get("default")
+        case exp.Nullif():
+            branches, default = [(_compare(exp.EQ, node.this, node.expression), exp.null())], node.this
+        case _:
+            return node
+    parts = [exp.If(this=condition, true=value.copy()) for condition, value in branches]
+    return exp.Case(ifs=parts, default=None if default is None else default.copy())
 
 
 def _order_comparison(node: exp.Expression) -> exp.Expression:
@@ -169,7 +184,8 @@ def _compare(operator: type[exp.Expression], left: exp.Expression, right: exp.Ex
 
 def _is_negative(value: exp.Expression) -> exp.Expression:
     text = exp.cast(exp.paren(value.copy()), "VARCHAR")
-    return exp.func("starts_with", text, exp.Literal.string("-"))
+    unsigned_nan = exp.func("replace", text, exp.Literal.string("-nan"), exp.Literal.string("nan"))
+    return exp.func("starts_with", unsigned_nan, exp.Literal.string("-"))
 
 
 def _find_path(node: exp.Expression) -> str | None:
