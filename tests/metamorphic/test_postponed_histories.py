@@ -95,6 +95,17 @@ def test_compacted_rows_are_those_of_one_write(made: MergingTable, rounds: list[
     check_history(made, rounds, full)
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_rows_that_change_no_file_are_compacted(full: bool) -> None:
+    """The keys of the last commit are found above level 0, and another bucket has other files."""
+    types = [IntType(nullable=False), *[IntType()] * 4, VarCharType(9), VarCharType(9)]
+    fields = fields_of(types, ["k", "s", "g", "a", "b", "p", "t"])
+    options = {"bucket": "3", "merge-engine": "first-row", "file.format.per.level": "0:avro"}
+    made = MergingTable(TableSchema(0, fields, len(fields) - 1, (), ("k",), options), (INSERT,))
+    row = dict.fromkeys(("p", "s", "g", "a", "b", "t"))
+    check_history(made, [[[(row | {"k": k}, 0) for k in keys]] for keys in ([0], [0, 1], [1], [1, 0], [2])], full)
+
+
 def test_a_wrong_order_of_files_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact_table, "sort_postponed_files", lambda files, _: tuple(reversed(files)))
     types = [IntType(nullable=False), VarCharType(1, nullable=False), *[IntType()] * 4, VarCharType(9)]

@@ -66,8 +66,9 @@ class Change:
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """The partitions of the data files and index files, serialized."""
-        return frozenset(e.partition for e in self.entries) | frozenset(e.partition for e in self.index)
+        """The partitions of the data files, the index files, and the files in which keys were looked up, serialized."""
+        looked_up = frozenset(partition for partition, _, _ in self.looked_up)
+        return looked_up | frozenset(e.partition for e in self.entries) | frozenset(e.partition for e in self.index)
 
     @property
     def added_rows(self) -> int:
