@@ -45,13 +45,15 @@ def mark_checked_files(live: EntryColumns, change: Change, keyed: bool) -> Mask:
     """Mark the live files that a conflict check needs, over columns: `check_conflicts` has the same result for all.
 
     These are the files that the change or its deletion vectors name, and of the other files one for each partition and
-    bucket count. In a primary-key table they also include the files above level 0 in changed buckets.
+    bucket count. In a primary-key table they also include the files above level 0 in changed buckets, and in those
+    where deletes are dropped: a compaction of postponed rows looks keys up, and may change no file.
     """
     position = {row: i for i, row in enumerate(live.partition_rows)}
     touched = [position[p] for p in change.partitions if p in position]
     within: Mask = np.isin(live.partitions, np.array(touched, dtype=np.int64))
     vectors = (r.data_file for e in change.index for r in e.deletion_vectors or ())
-    names = pa.array(sorted({*(e.file.file_name for e in change.entries), *vectors}), pa.string())
+    looked_up = (name for *_, name in change.looked_up)
+    names = pa.array(sorted({*(e.file.file_name for e in change.entries), *vectors, *looked_up}), pa.string())
     found: Mask = np.array(pc.is_in(live.files.field("_FILE_NAME"), names), dtype=bool)
     unnamed = np.flatnonzero(~found)
     found[unnamed[_first_of_each(_to_codes(live.partitions, live.total_buckets)[unnamed])]] = True
@@ -62,7 +64,8 @@ def mark_checked_files(live: EntryColumns, change: Change, keyed: bool) -> Mask:
 
 def _mask_above_level_0(live: EntryColumns, change: Change, position: Mapping[bytes, int]) -> Mask:
     """Mark the files above level 0 in the buckets that the change names."""
-    buckets = {(position[e.partition], e.bucket) for e in change.entries if e.partition in position}
+    named = {(e.partition, e.bucket) for e in change.entries} | change.drops_deletes
+    buckets = {(position[partition], bucket) for partition, bucket in named if partition in position}
     wanted = np.array(sorted(buckets), dtype=np.int64).reshape(-1, 2)
     in_buckets = np.isin(_to_codes(live.partitions, live.buckets), _to_codes(wanted[:, 0], wanted[:, 1]))
     mask: Mask = (live.number("_LEVEL") >= 1) & in_buckets
