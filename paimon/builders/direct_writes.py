@@ -31,6 +31,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.builders.write_builder import BatchWriteBuilder, TableCommit
+from paimon.domain.assignment.given_values import LateInput, compute_late_input, to_expression
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import (
     CommitConflict,
@@ -254,11 +255,7 @@ def delete_where(
 
     `properties` are stored in the snapshot. `write` writes the changes; None means in this process.
     """
-    from paimon.operations.row_level.delete_update import (  # loaded when rows are changed
-        compute_late_input,
-        delete_rows,
-        write_changes,
-    )
+    from paimon.operations.row_level.delete_update import delete_rows, write_changes  # loaded when rows are changed
 
     user = commit_user_of(context, None)
     condition = condition_of(where)
@@ -275,8 +272,6 @@ def delete_where(
 
 def _read_before(context: TableContext, *given: Any) -> ReadState | None:
     """Return the newest snapshot if an input is computed late; then the commit checks what was changed since."""
-    from paimon.operations.row_level.delete_update import LateInput
-
     is_late = any(isinstance(value, LateInput) for value in given)
     return ReadState.of(latest_snapshot(context)) if is_late else None
 
@@ -293,12 +288,7 @@ def update_where(
     A string in `set` is SQL over the row before the update; other values are constants. `properties` are stored in the
     snapshot. `write` writes the changes; None means in this process.
     """
-    from paimon.operations.row_level.delete_update import (
-        compute_late_input,
-        to_expression,
-        update_rows,
-        write_changes,
-    )
+    from paimon.operations.row_level.delete_update import update_rows, write_changes
 
     given = check_mapping(set, "set")
     user = commit_user_of(context, None)

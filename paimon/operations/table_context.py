@@ -63,3 +63,8 @@ class TableContext:
     def with_table(self, table: TableDefinition) -> TableContext:
         """Return a context of the same engine for another definition, for instance of a branch."""
         return evolve(self, table=table)
+
+    def with_hidden_rows(self) -> TableContext:
+        """Return a context whose reads include the rows of level 0 that they otherwise skip before a compaction."""
+        options = self.options.with_values({"deletion-vectors.merge-on-read": "true"})
+        return self.with_table(evolve(self.table, options=options))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +34,11 @@ KIND_TEXTS = ("+I", "-U", "+U", "-D")
 """Short texts by number."""
 RETRACTS = make_array([RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value], pa.int8())
 """The kinds that retract a row."""
+
+
+def repeat_kind(kind: RowKind, count: int) -> pa.Int8Array:
+    """Return the row kind of rows that all have the same one."""
+    return pa.array(np.full(count, kind, np.int8))
 
 
 def parse_row_kinds(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:

@@ -7,14 +7,12 @@ Invariant: a call makes one commit or none; after a refused commit its files are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from attrs import evolve, frozen
 
 from paimon.domain.assignment.expression import (
     Assignment,
     ColumnValue,
-    Constant,
     Expression,
     SqlValue,
     columns_of,
@@ -43,18 +41,6 @@ from paimon.operations.write.commit_rows import commit_rows
 
 WriteChanges = Callable[[TableContext, SelectedChange], WrittenChanges]
 """Writes the changes of selected rows."""
-
-
-@frozen(eq=False)
-class LateInput(Predicate):
-    """A condition or new value that is computed from tables, again for each attempt to change rows."""
-
-    compute: Callable[[], Any]
-
-
-def compute_late_input(given: Any) -> Any:
-    """Return a condition or new value; what is computed late is computed now."""
-    return given.compute() if isinstance(given, LateInput) else given
 
 
 def write_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
@@ -164,14 +150,3 @@ def _change_rows(
     commit = evolve(request, messages=written.messages, read_state=request.read_state or read_state, renumbers=True)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
         return RowChange(commit_rows(context, commit), written.rows)
-
-
-def to_expression(value: Any) -> Expression:
-    """Convert the new value of a column to an expression: text is parsed as SQL, other values are constants."""
-    if isinstance(value, Expression):
-        return value
-    if isinstance(value, str):
-        from paimon.domain.assignment.sql import parse_expression  # loads the parser only for text
-
-        return parse_expression(value)
-    return Constant(value)

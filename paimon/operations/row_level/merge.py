@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from attrs import evolve, field, frozen
 
 from paimon.domain.assignment.expression import Assignment, ColumnValue, Expression, SqlValue
+from paimon.domain.assignment.given_values import compute_late_input, to_expression
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, BoundMerge, MergeAction, MergeClause, MergeOn
 from paimon.domain.assignment.merge_sql import MergeNames, bind_condition, bind_expression, parse_on
 from paimon.domain.columns.accept import can_accept
@@ -32,7 +33,6 @@ from paimon.domain.types.type_text import format_type
 from paimon.operations.commit.prepared_files import abort_on_refusal
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.read.evaluate import check_condition, find_sql_type
-from paimon.operations.row_level.delete_update import compute_late_input, to_expression
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_rows import commit_rows
 

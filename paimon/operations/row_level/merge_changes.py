@@ -21,7 +21,7 @@ from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.row_checks import check_versions, list_version_columns
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.row.kinds import RowKind
+from paimon.domain.row.kinds import RowKind, repeat_kind
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.types.data_types import DataField
@@ -29,7 +29,7 @@ from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.read.projection import select_fields
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
-from paimon.operations.row_level.selected_rows import FileMatch, read_old_vector, repeat_kind, with_hidden_rows
+from paimon.operations.row_level.selected_rows import FileMatch, read_old_vector
 from paimon.operations.table_context import TableContext
 
 _INSERT_ROWS = 1 << 17
@@ -66,7 +66,7 @@ def read_keyed_target(
     The batches have the columns of `list_read_columns`. `condition` is true for each row that can matter; None if all
     can.
     """
-    return read_split(with_hidden_rows(context), split, ReadPlan(list_read_columns(context, merge), condition))
+    return read_split(context.with_hidden_rows(), split, ReadPlan(list_read_columns(context, merge), condition))
 
 
 @frozen(eq=False)

@@ -42,7 +42,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.row_checks import check_versions
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
-from paimon.domain.row.kinds import RowKind
+from paimon.domain.row.kinds import RowKind, repeat_kind
 from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit, DeletionFile
@@ -293,17 +293,11 @@ def write_keyed_changes(context: TableContext, change: SelectedChange) -> Writte
     writer = TableWriter(context, change.commit_user)
     count = 0
     with undo_on_failure(writer.abort):
-        for split in plan_scan(with_hidden_rows(context), ScanRequest(change.snapshot, change.predicate)).splits:
+        for split in plan_scan(context.with_hidden_rows(), ScanRequest(change.snapshot, change.predicate)).splits:
             for rows, kinds in read_keyed_changes(context, split, change):
                 writer.write(rows, kinds)
                 count += rows.num_rows
         return WrittenChanges(writer.prepare_commit(), count)
-
-
-def with_hidden_rows(context: TableContext) -> TableContext:
-    """Return the context of a table whose reads include the rows of level 0 that they skip before a compaction."""
-    options = context.options.with_values({"deletion-vectors.merge-on-read": "true"})
-    return context.with_table(evolve(context.table, options=options))
 
 
 def read_keyed_changes(
@@ -312,12 +306,7 @@ def read_keyed_changes(
     """Read the selected rows of a split as the changes to write: all columns after the change, and the row kinds."""
     read, assignments = ReadPlan(context.schema.names, change.predicate), change.assignments
     kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
-    for batch in read_split(with_hidden_rows(context), split, read):
+    for batch in read_split(context.with_hidden_rows(), split, read):
         rows = apply_assignments(context.engine, batch, assignments)
         check_versions(context.table, batch, rows, assignments)
         yield rows, repeat_kind(kind, rows.num_rows)
-
-
-def repeat_kind(kind: RowKind, count: int) -> pa.Int8Array:
-    """Return the row kind of rows that all have the same one."""
-    return pa.array(np.full(count, kind, np.int8))

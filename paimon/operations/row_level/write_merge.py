@@ -61,7 +61,6 @@ from paimon.operations.row_level.selected_rows import (
     build_removal_message,
     open_append_writer,
     read_new_rows,
-    with_hidden_rows,
 )
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
@@ -179,7 +178,7 @@ class _PartMerge:
     def change_keyed_rows(self, snapshot: Snapshot) -> None:
         """Read the rows of a primary-key table, also those that reads skip before a compaction, and write changes."""
         merge = self.matcher.merge
-        for split in plan_scan(with_hidden_rows(self.context), ScanRequest(snapshot, self.condition)).splits:
+        for split in plan_scan(self.context.with_hidden_rows(), ScanRequest(snapshot, self.condition)).splits:
             for batch in read_keyed_target(self.context, merge, self.condition, split):
                 changes = self.matcher.find_changes(batch)
                 self.matched[changes.matched] = True

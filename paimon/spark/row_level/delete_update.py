@@ -44,7 +44,6 @@ from paimon.operations.row_level.selected_rows import (
     find_in_split,
     open_append_writer,
     read_keyed_changes,
-    with_hidden_rows,
     write_new_rows,
 )
 from paimon.operations.table_context import TableContext
@@ -164,7 +163,7 @@ class SparkRowChanges:
         self, job: _SelectedJob, prepared: Accumulator[tuple[bytes, ...]]
     ) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
-        units = plan_units(with_hidden_rows(context), change.snapshot, change.predicate)
+        units = plan_units(context.with_hidden_rows(), change.snapshot, change.predicate)
         if not units:
             return
         distributed = distribute_tasks(self._spark, units)

@@ -24,7 +24,6 @@ from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.data_files.deletion_vectors import read_bucket_vectors
 from paimon.operations.row_level.merge import MergeRequest, WrittenMerge
 from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
-from paimon.operations.row_level.selected_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
 from paimon.spark.options import check_shared_location
 from paimon.spark.row_level.merge_append import merge_append_rows
@@ -156,7 +155,7 @@ def _run_tasks(run: MergeRun, snapshot: Snapshot | None) -> Iterator[CommitMessa
     # Without a row in the source, only rows that it does not match can change.
     read = snapshot if summary.rows or job.merge.not_matched_by_source else None
     if context.schema.primary_keys:
-        units = [] if read is None else plan_units(with_hidden_rows(context), read, condition)
+        units = [] if read is None else plan_units(context.with_hidden_rows(), read, condition)
         yield from merge_keyed_rows(_adapt_to_units(run, units), units, condition)
         return
     old_vectors = read_bucket_vectors(context, read)

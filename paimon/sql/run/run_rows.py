@@ -14,6 +14,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.builders.direct_writes import WriteResult, retry_source
+from paimon.domain.assignment.given_values import LateInput
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.predicate.expression import Predicate
@@ -27,7 +28,6 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import format_type, quote_identifier, quote_text
-from paimon.operations.row_level.delete_update import LateInput
 from paimon.results import SourceReads, find_reads
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
