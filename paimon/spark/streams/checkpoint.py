@@ -7,6 +7,23 @@ Invariant: the commit user of a stream is derived from the id of its query. A re
 checkpoint has another one.
 """
 
+# What the directory of a checkpoint has, and what becomes of it in the table:
+#
+#     metadata              {"id": "4c1..."}, written at the first start      commit user spark-4c1...
+#     offsets/7             the plan of batch 7, written before it runs       its hash: a property of the snapshot
+#     paimon/table.json     by us: the table, and its first batch             commit identifier 7 - first batch
+#     paimon/tables/*.json  the same, for each of several tables of a stream
+#
+# Spark runs a batch again if it stopped between our commit and its own note in `commits/7`. Then the table has a
+# snapshot with this user and identifier: with the same plan the batch is committed, and its new files are deleted; with
+# another plan, from a checkpoint that is older than the table, rows could be lost or doubled, so the batch is refused.
+#
+# The record is written before the first commit. So a first attempt (no record yet) is known, and an empty history means
+# something else later: the snapshots that would show the batch may have expired. Such a batch is refused, too, unless
+# the oldest snapshot is older than its plan. `StreamSink` does this for streams that write through this library. Inside
+# `foreachBatch`, where a program calls `write` with an identifier alone, `CommitName` finds the running query and its
+# checkpoint.
+
 from __future__ import annotations
 
 import hashlib
