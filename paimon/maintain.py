@@ -18,7 +18,7 @@ from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
-from paimon.operations.expire.expire_changelogs import expire_changelogs
+from paimon.operations.expire.expire_changelogs import expire_changelogs, find_expirable_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
@@ -102,6 +102,7 @@ class Maintain:
         older_than: object = None,
         max_deletes: int | None = None,
         delete_all: bool = False,
+        dry_run: bool = False,
     ) -> Expired:
         """Delete the oldest decoupled changelogs and their files, as the options `changelog.*` define.
 
@@ -114,7 +115,9 @@ class Maintain:
         max_deletes : int, optional
             The largest number of changelogs that this call deletes.
         delete_all : bool
-            Delete all decoupled changelogs; the other arguments have no effect.
+            Delete all decoupled changelogs; the limits have no effect.
+        dry_run : bool
+            Delete nothing, and return the changelogs that would be deleted.
 
         Returns
         -------
@@ -136,6 +139,8 @@ class Maintain:
             older_than,
             max_deletes,
         )
+        if dry_run:
+            return on_same_table(find_expirable_changelogs)(self._context, retention, delete_all)
         return on_same_table(expire_changelogs)(self._context, retention, delete_all)
 
     def expire_tags(self, older_than: object = None) -> list[str]:

@@ -47,6 +47,7 @@ def expire_changelogs(
     older_than: Time,
     max_deletes: int | None,
     delete_all: bool,
+    dry_run: bool,
 ) -> Expired:
     """Expire the oldest decoupled changelogs."""
     return table.maintain.expire_changelogs(
@@ -55,6 +56,7 @@ def expire_changelogs(
         older_than=to_moment(older_than),
         max_deletes=max_deletes,
         delete_all=delete_all,
+        dry_run=dry_run,
     )
 
 
@@ -94,6 +96,8 @@ def _ask_snapshots(table: VerbTable, given: Mapping[str, Any]) -> str | None:
 
 def _ask_changelogs(table: VerbTable, given: Mapping[str, Any]) -> str | None:
     own = Retention.of_changelogs(table.context.options)
+    if given["dry_run"]:
+        return None
     return _ask_shorter(table, _is_shorter(table, own, given) or given["delete_all"])
 
 
@@ -187,6 +191,9 @@ EXPIRE_CHANGELOGS = Verb(
     (
         *_LIMITS,
         Parameter("delete_all", Type.BOOLEAN, "delete all of them", flag=Flag("--all", help="remove all changelogs")),
+        Parameter(
+            "dry_run", Type.BOOLEAN, "show which changelogs would go; remove nothing", in_call=False, flag=Flag(),
+        ),
     ),
     _expired_columns("changelogs"),
     Command(

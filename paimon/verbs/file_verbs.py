@@ -84,9 +84,9 @@ def maintain(catalog: VerbCatalog, database: str | None, full: bool, orphans: bo
     return catalog.maintain(database, full=full, orphans=orphans, dry_run=dry_run)
 
 
-def repair(catalog: VerbCatalog, table: str) -> Rows:
+def repair(catalog: VerbCatalog, name: str) -> Rows:
     """Register a table whose files exist."""
-    return [{"table": catalog.repair_table(table).name}]
+    return [{"table": catalog.repair_table(name).name}]
 
 
 def _ask_partitions(table: VerbTable, given: Mapping[str, Any]) -> str | None:
@@ -284,7 +284,7 @@ MAINTAIN = Verb(
 )  # fmt: skip
 REPAIR = Verb(
     "repair", "register a table whose files exist in the catalog", repair, keep_rows,
-    (Parameter("table", Type.TEXT, "the table, as database.table", required=True, in_method=False),),
+    (Parameter("name", Type.TEXT, "the table, as database.table", required=True, java="table"),),
     (Column("table", pa.string()),), of_catalog=True, method="Catalog.repair_table",
 )  # fmt: skip
 FILE_VERBS = (COMPACT, RESCALE, DROP_PARTITION, REMOVE_ORPHAN_FILES, FSCK, MAINTAIN, REPAIR)

@@ -29,6 +29,10 @@ NAMES = {
     "_UPDATABLE": "paimon/domain/schema/rules/row_level.py",
     "_delete_hint": "paimon/domain/schema/rules/row_level.py",
     "_holds": "paimon/domain/schema/rules/files.py",
+    "ARGUMENTS": "tests/verbs/test_verb_table.py",
+    "EXPIRE_CHANGELOGS": "paimon/verbs/expiry_verbs.py",
+    "VERBS": "paimon/verbs/verb_table.py",
+    "find_expirable_changelogs": "paimon/operations/expire/expire_changelogs.py",
     "atomic_types": "paimon/testing/strategies/types.py",
 }
 """Names of the code that the walk-throughs mention, by file."""
@@ -36,7 +40,7 @@ NAMES = {
 
 def test_links_resolve_and_lines_fit() -> None:
     assert list(broken_links(PATH)) == []
-    assert len(PAGE.splitlines()) <= 220
+    assert len(PAGE.splitlines()) <= 260
     assert [line for line in PAGE.splitlines() if len(line) > 120] == []
 
 

@@ -47,15 +47,17 @@ def expire_changelogs(context: TableContext, retention: Retention | None = None,
     return _expire(context, range(ids[0], until), next(i for i in ids if i >= until))
 
 
-def count_expirable_changelogs(context: TableContext) -> int:
-    """Return how many changelogs `expire_changelogs` would delete by the options of the table; nothing is changed."""
-    rules = Retention.of_changelogs(context.options)
+def find_expirable_changelogs(
+    context: TableContext, retention: Retention | None = None, delete_all: bool = False
+) -> Expired:
+    """Find the changelogs that `expire_changelogs` would delete; nothing is changed, and no file is counted."""
+    rules = retention or Retention.of_changelogs(context.options)
     rules.check()
     latest, ids = latest_snapshot(context), list_changelog_ids(context)
     if latest is None or not ids:
-        return 0
-    until = _find_end(context, rules, ids, latest.id)
-    return sum(i < until for i in ids)
+        return Expired(1, 1)
+    until = ids[-1] + 1 if delete_all else _find_end(context, rules, ids, latest.id)
+    return Expired(ids[0], until, sum(i < until for i in ids))
 
 
 def _find_end(context: TableContext, rules: Retention, ids: Sequence[int], latest_id: int) -> int:

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.partition_expiry import PartitionRetention
 from paimon.domain.maintenance.snapshot_expiry import has_decoupled_changelogs
-from paimon.operations.expire.expire_changelogs import count_expirable_changelogs, expire_changelogs
+from paimon.operations.expire.expire_changelogs import expire_changelogs, find_expirable_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, find_expired_partitions
 from paimon.operations.expire.expire_snapshots import expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import find_orphan_files, remove_orphans
@@ -131,7 +131,7 @@ def _list_actions(context: TableContext, request: DueRequest, compact: Callable[
         yield _Action(
             "expire_changelogs",
             "changelogs",
-            lambda: count_expirable_changelogs(context),
+            lambda: find_expirable_changelogs(context).snapshots,
             lambda: expire_changelogs(context).snapshots,
         )
     if request.orphans:

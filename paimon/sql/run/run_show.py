@@ -169,7 +169,7 @@ def _call_procedure(session: Session, statement: Call) -> pa.Table:
         return call_help(statement.positional, statement.named)
     if statement.procedure == REPAIR.name:
         bound = bind_arguments(REPAIR.name, REPAIR.parameters, statement.positional, statement.named)
-        place = session.locate(tuple(str(bound["table"]).split(".")))
+        place = session.locate(tuple(str(bound["name"]).split(".")))
         return REPAIR.to_arrow(REPAIR.run(place.catalog, place.name))
     verb = find_procedure(statement.procedure)
     name, given = split_table_argument(verb, statement.positional, statement.named)

@@ -335,6 +335,19 @@ def test_changelogs_expire_by_their_own_age(shop: Shop, retained: str | None, ex
     assert ids(table) == [4, 5] and list_decoupled_ids() == ([3] if expected_ids else [])
 
 
+@pytest.mark.parametrize("delete_all", [False, True])
+def test_a_dry_run_finds_the_changelogs_that_would_be_deleted(shop: Shop, delete_all: bool) -> None:
+    table = shop.table(changelog_producer="input", changelog__time_retained="9 d", snapshot__num_retained__min="1")
+    write(table, 4)
+    shop.wait(2 * HOUR)
+    write(table)
+    due = table.maintain.expire_changelogs(retain_min=1, retain_max=3, delete_all=delete_all, dry_run=True)
+    assert (due.first, due.snapshots, due.files) == (1, 3 if delete_all else 2, 0)
+    assert len(list(Path(table.location, "changelog").glob("changelog-*"))) == 3
+    done = table.maintain.expire_changelogs(retain_min=1, retain_max=3, delete_all=delete_all)
+    assert (done.first, done.until, done.snapshots) == (due.first, due.until, due.snapshots) and done.files > 0
+
+
 @pytest.mark.parametrize(("value", "left"), [("true", []), ("false", ["brief"])])
 def test_tags_expire_after_commits_unless_an_option_forbids_it(shop: Shop, value: str, left: list[str]) -> None:
     table = shop.table(tag__time_expire_enabled=value)
