@@ -305,5 +305,5 @@ def test_a_file_that_is_lost_is_not_called_expired(spark: SparkSession, tmp_path
     frame = paimon.spark.read(spark, table)
     for path in (tmp_path / "lake").rglob("data-*.parquet"):
         path.unlink()
-    with pytest.raises(paimon.StorageError, match="FILE_NOT_EXIST"):
+    with pytest.raises(paimon.StorageError, match="does not exist"):
         paimon.spark.write(frame, catalog.create_table("db.copy", CREATED))
