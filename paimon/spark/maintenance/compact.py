@@ -68,12 +68,12 @@ def compact(
     opened = open_target(table, options, running)
     if dry_run:
         return opened.compact(full, where, dry_run=True)
-    done = compact_buckets(opened, full, where, running)
+    done = compact_in_tasks(opened, full, where, running)
     run_after_commit(opened.with_options({"write-only": False}).context, done.snapshot_ids)
     return done
 
 
-def compact_buckets(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
+def compact_in_tasks(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
     """Compact a table as `compact` does, without the maintenance that follows a commit."""
     predicate = None if where is None else condition_of(where)
     user = commit_user_of(table.context, None)

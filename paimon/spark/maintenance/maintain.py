@@ -16,7 +16,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
-from paimon.spark.maintenance.compact import compact_buckets
+from paimon.spark.maintenance.compact import compact_in_tasks
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import get_session
 from paimon.spark.tasks.distribute import distribute_table
@@ -194,7 +194,7 @@ def maintain(
         """Maintain one table with tasks."""
         check_shared_storage(table)
         context = distribute_table(table, running).context
-        return to_report(run_due_work(context, request, lambda: compact_buckets(table, full, None, running).buckets))
+        return to_report(run_due_work(context, request, lambda: compact_in_tasks(table, full, None, running).buckets))
 
     if isinstance(target, Catalog):
         return maintain_tables(target, None, maintain_table)
