@@ -36,6 +36,10 @@ BUDGETS: Mapping[str, int] = {
     "merge": 40,
 }
 """The most modules of operations on each walk."""
+DRAWN = {"Read": "read", "Write": "Table.write", "Commit": "commit", "Compact": "compact"}
+"""The walks of ARCHITECTURE.md, by their titles there."""
+IN_OTHER_CASES = {"evolve.py", "write/row_visibility.py", "write/resolve_commit.py"}
+"""What ARCHITECTURE.md names of a walk for other tables, new columns, or unknown outcomes."""
 DEEPEST = 2
 """Calls are printed if at most so many modules lie between them and the caller."""
 
@@ -161,6 +165,20 @@ def test_only_the_walk_that_compacts_reads_files(tmp_path: Path) -> None:
     plain, compacting = map(trace_named_walk, ("Table.write", "Table.write that compacts"), homes)
     assert "compact/compact_bucket.py" not in plain.modules
     assert "compact/compact_bucket.py" in compacting.modules
+
+
+def find_named_modules(title: str) -> set[str]:
+    """The modules of operations that a walk of ARCHITECTURE.md names, also in the steps that follow it."""
+    page = (PACKAGE.parent / "ARCHITECTURE.md").read_text("utf8")
+    (paragraph,) = re.findall(rf"^\*\*{title}\.\*\* .*?\n\n", page, re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"paimon/operations/([\w/]+\.py)", paragraph))
+
+
+@pytest.mark.parametrize("title", DRAWN)
+def test_the_map_names_modules_that_the_walk_crosses(title: str, tmp_path: Path) -> None:
+    named = find_named_modules(title)
+    assert named
+    assert named <= {*trace_named_walk(DRAWN[title], str(tmp_path)).modules, *IN_OTHER_CASES}
 
 
 def list_walks(walks: Mapping[str, Walk]) -> str:
