@@ -15,7 +15,7 @@ from paimon.cli.arguments import Commands, add_command, add_option, add_output, 
 from paimon.cli.output import print_records, print_rows
 from paimon.cli.table_overview import count_known_rows
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.operations.read.row_count import get_recorded_row_count
+from paimon.operations.read.plan import get_recorded_row_count
 from paimon.verbs.reference_verbs import format_utc
 
 _INTERVAL = "continuous.discovery-interval"

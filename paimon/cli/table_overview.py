@@ -18,7 +18,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.type_text import format_type
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.snapshots import report_expired
-from paimon.operations.read.row_count import count_rows_from_metadata
+from paimon.operations.read.plan import count_rows_from_metadata
 from paimon.operations.read.system.groups import format_partition_name
 from paimon.table import Table
 

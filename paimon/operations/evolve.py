@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
@@ -47,17 +48,43 @@ from paimon.domain.schema.parse_changes import parse_schema_changes
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_columns
 from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table
 from paimon.operations.metadata.snapshots import has_snapshots, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
-from paimon.operations.metadata.unmerged_files import check_rows_merged
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
+
+
+def check_rows_merged(context: TableContext, snapshot: Snapshot, options: Sequence[str]) -> None:
+    """Refuse a change of options while a bucket has unmerged rows, or rows that are marked as deleted.
+
+    The error names the first of `options`, and the command that merges the rows.
+    """
+    has_vectors = any(find_deletion_files(context, snapshot).values())
+    if has_vectors or (context.schema.primary_keys and _has_unmerged_files(context, snapshot)):
+        name = context.table.table_name
+        raise InvalidRequest(
+            f"Option {options[0]!r} changes how the rows of table {name!r} are merged, and some are not merged yet",
+            subject=options[0],
+            hint=f"run CALL sys.compact('{name}'), or compact(full=True), while no other process writes",
+        )
+
+
+def _has_unmerged_files(context: TableContext, snapshot: Snapshot) -> bool:
+    """Return whether a bucket has files on level 0, or on several levels."""
+    live = read_live_columns(context, read_data_manifests(context, snapshot))
+    levels = live.number("_LEVEL")
+    buckets = np.column_stack([live.partitions, live.buckets])
+    of_levels = np.unique(np.column_stack([buckets, levels]), axis=0)
+    return bool((levels == 0).any()) or len(of_levels) > len(np.unique(buckets, axis=0))
+
 
 _ATTEMPTS = 20
 CREATION_PREFIX = "create-table-as-"

@@ -330,3 +330,23 @@ def _read_partitions(context: TableContext, snapshot: Snapshot | None) -> frozen
         return frozenset()
     with report_expired(context, snapshot.id):
         return frozenset(e.partition for e in read_live_entries(context, read_data_manifests(context, snapshot)))
+
+
+def count_rows_from_metadata(context: TableContext, snapshot: Snapshot | None) -> int | None:
+    """Count the rows of a snapshot from its metadata; None without a snapshot, or if counting requires a merge.
+
+    `context` is the table on the branch of the snapshot.
+    """
+    if snapshot is None:
+        return None
+    recorded = get_recorded_row_count(context.table, snapshot)
+    return plan_with_fallback(context, ScanRequest(snapshot)).merged_row_count if recorded is None else recorded
+
+
+def get_recorded_row_count(table: TableDefinition, snapshot: Snapshot) -> int | None:
+    """Return the row count that the snapshot file records; None if its records may be merged or deleted."""
+    options = table.options
+    is_plain = not table.schema.primary_keys and snapshot.index_manifest is None
+    if not is_plain or options.data_evolution_enabled or options.scan_fallback_branch is not None:
+        return None
+    return snapshot.total_record_count

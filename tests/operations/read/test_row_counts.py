@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paimon
-from paimon.operations.read.row_count import count_rows_from_metadata
+from paimon.operations.read.plan import count_rows_from_metadata
 
 
 @pytest.fixture
