@@ -15,7 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.scan.key_lookup import is_key_lookup
+from paimon.domain.scan.read_rules import is_key_lookup
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
 from paimon.spark.frame_reads import to_read_mark

@@ -6,6 +6,24 @@ of each of its keys.
 Source: `LookupChangelogMergeFunctionWrapper`, `FirstRowMergeFunctionWrapper`, `FullChangelogMergeFunctionWrapper`.
 """
 
+# The changelog of a compaction says what it changes for a reader: the row of each key before, and after. Records on
+# level 0 are new; a reader of the changelog has not seen them. For one key, and the producer `lookup`:
+#
+#     level   record        before = the record of the smallest level above 0: v 5
+#       0     +U  v 7       after  = the merge of all visible records:         v 7
+#       3     +I  v 5       changes: -U v 5, +U v 7
+#
+# 1. A window has all records of its keys in the files that are compacted. Where none of them is above level 0
+#    (`select_keys_to_find`), the caller looks the key up in the levels above the output, and passes what it `found`.
+# 2. `_find_rows_of_level` returns the row before. For `full-compaction` it is the record of the top level, and every
+#    key with a record below the top is new. With first-row, a key that was found is left out, since the old row stays.
+# 3. The merge engine makes the row after. A single new record must pass through it, too (a -D alone is no row), so
+#    `singletons` are switched off for keys with new records, unless their file only changes its level.
+# 4. `_changes` compares both: only before: -D; only after: +I; both: -U and +U, or nothing if they are equal and
+#    `changelog-producer.row-deduplicate` is set. Retracts count as no row. Changes ascend by key, -U before +U.
+#
+# The old records of a key that has no new ones are in the window because their file overlaps; they give no change.
+
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -1,17 +1,18 @@
-"""Select what a rescale rewrites: the buckets of the partitions that have another number of buckets.
+"""Select what moves to other buckets: the partitions of a rescale, and postponed files in the order of their commits.
 
-Invariant: a partition is rewritten as a whole or not at all, so its files always have one number of buckets.
-Source: `RescaleAction`.
+Invariant: a partition is rewritten as a whole or not at all, so its files always have one number of buckets. Postponed
+rows are replayed as they were committed.
+Source: `RescaleAction`, `PostponeUtils`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.manifest.entries import IndexManifestEntry
+from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.schema.rules.layout import POSTPONED
@@ -92,3 +93,24 @@ def has_unreported_changes(partitions: Sequence[PartitionSources], changelog_pro
     lowest = _LOWEST_REPORTED_LEVEL[changelog_producer]
     lowest = top_level if lowest is None else lowest
     return any(f.level < lowest for p in partitions for source in p.buckets for f in source.files.files)
+
+
+CommitPosition = tuple[int, int]
+"""The id of the snapshot that added a file, and the position of the file among those that it added."""
+_BEFORE_ALL: CommitPosition = (-1, 0)
+
+
+def sort_postponed_files(
+    files: Sequence[DataFileMeta], positions: Mapping[str, CommitPosition]
+) -> tuple[DataFileMeta, ...]:
+    """Sort the postponed files of one partition by commit, oldest first; equal files keep their order.
+
+    Files without a position belong to an expired snapshot. They come first, by time of creation, as in Java.
+    """
+
+    def sort_key(file: DataFileMeta) -> tuple[CommitPosition, int]:
+        """Return what orders a file: its commit, or its time of creation if the commit is not known."""
+        known = positions.get(file.file_name)
+        return (_BEFORE_ALL, file.creation_time_millis or 0) if known is None else (known, 0)
+
+    return tuple(sorted(files, key=sort_key))

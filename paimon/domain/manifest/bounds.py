@@ -56,7 +56,7 @@ class _Rows:
         return words * inside
 
 
-def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataType) -> Bounds:
+def read_bounds(stats: pa.StructArray, position: int, width: int, data_type: DataType) -> Bounds:
     """Return the statistics of one column in all files, with bounds as ordinals.
 
     `stats` has one struct for each file, as `stats_array` builds it. Bounds are unknown in rows that do not have
@@ -67,7 +67,7 @@ def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataT
     return Bounds(low, high, low_known, high_known, _decode_null_counts(stats.field("_NULL_COUNTS"), position, width))
 
 
-def exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Bounds:
+def read_exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Bounds:
     """Return the statistics of one column for serialized rows, each of which counts as a file with one row.
 
     Both bounds are the value of the row. Values are unknown in rows that do not have `width` columns.
@@ -77,7 +77,7 @@ def exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: Dat
 
 
 def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
-    """Return statistics as the Arrow columns that `bounds_of` reads."""
+    """Return statistics as the Arrow columns that `read_bounds` reads."""
     counts = pa.array([list(s.null_counts) for s in stats], pa.list_(pa.int64()))
     low, high = ([getattr(s, name) for s in stats] for name in ("min_values", "max_values"))
     parts = [pa.array(low, pa.binary()), pa.array(high, pa.binary()), counts]

@@ -7,6 +7,21 @@ Invariant: If no deleted file is added again, merging in order and removing all 
 Source: `FileEntry.mergeEntries`, `AbstractFileStoreScan.readAndMergeFileEntries`.
 """
 
+# A snapshot is a list of manifests, and its files are what remains when entries are applied in order. Two ways exist:
+#
+#     manifest 1   + a (L0)   + b (L0)              in order:      {a b} -> {b, a'} -> {a' d}
+#     manifest 2   - a (L0)   + a' = a on L5        by columns:    ADDs a b a' d;  deleted {a, b};  live: a' d
+#     manifest 3   - b (L0)   + d
+#
+# An identity is partition, bucket, level, name, extra files, embedded index and path: a and a' are the same physical
+# file on two levels, and two identities. `merge_entries` goes in order, and keeps a DELETE whose ADD is not in the
+# list; that is what a minor merge of manifests and a range of deltas need. `mark_live` ignores the order: of a whole
+# snapshot, an ADD is live if no DELETE names it. The results are equal as long as no identity is added again after its
+# deletion.
+#
+# Columns are faster because nearly all entries are ADDs whose name no DELETE has. Only those that share a name with a
+# DELETE are compared as complete identities.
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -6,6 +6,24 @@ statistic proves nothing.
 Source: `LeafPredicate.test(rowCount, …)`.
 """
 
+# The statistics of all files are arrays, and a predicate becomes one mask for each of its nodes. For `a > 10 AND b IS
+# NULL`:
+#
+#     file   a: min max   a: known   b: nulls   rows      a > 10     b IS NULL   AND
+#       1        1   9      yes          0        5        no          no        no
+#       2        5  20      yes          2        5        yes         yes       yes
+#       3        ?   ?      no          -1        5        yes         yes       yes     unknown: not proven
+#       4        -   -      no           5        5        no          yes       no      all values of a are null
+#
+# A mask means "can be true for a row". So it is wide: a node may be marked although no row fits, but never the other
+# way round. NOT cannot be the complement of such a mask (a > 10 can be true for file 2, and so can its opposite), so it
+# is pushed down to the leaves first (`_negate_predicate`), by the rules of three-valued logic.
+#
+# Values are compared as ordinals: integers or byte strings with the order of the type. Decimals are unscaled integers;
+# a literal with more digits than the scale has no ordinal, and prunes nothing. Integers beyond 64 bits are compared as
+# Python objects. A bound can be shorter than the value that it stands for, because long texts are truncated: it still
+# is a bound, and only equality with one value (`_may_differ`) needs both bounds.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -5,6 +5,19 @@ column by column. Rows with nested values, which no bucket key has, are encoded 
 Source: `MurmurHashUtils`, `BinaryRow`.
 """
 
+# The hash is Murmur3 over the words (4 bytes, little endian) of the BinaryRow that the key columns would form. No row
+# is built. For the keys (INT, STRING), a row of 24 bytes and more:
+#
+#     words 0-1     header: row kind, and a bit for each null
+#     words 2-3     INT: the number, and 0
+#     words 4-5     STRING up to 7 bytes: its bytes, and the length with a mark; longer: its length, and its offset
+#     words 6-...   the longer text itself, padded to 8 bytes
+#
+# The state of all rows of a block is one array, and `_mix` mixes one word of every row into it. Fixed words come column
+# by column. The offset of a variable part depends on the lengths of those before it, so `end` is carried along as a
+# number or an array. Long texts follow: step n mixes word n of all rows that still have one; a few rows with very long
+# texts are finished one by one (`_mix_long`), so that they do not cost a pass over all others for each word.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

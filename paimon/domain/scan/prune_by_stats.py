@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.manifest.bounds import all_null, bounds_of, floating_bounds, without_bounds
+from paimon.domain.manifest.bounds import all_null, floating_bounds, read_bounds, without_bounds
 from paimon.domain.manifest.entry_columns import EntryColumns, FileColumns, Integers, Mask
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.pruning_columnar import Bounds, may_match_mask
@@ -114,7 +114,7 @@ def _bounds_in_layout(
     if not found or not keeps_order(found[0][1].type, wanted.type):
         return None
     position, column = found[0]
-    bounds = bounds_of(stats, position, len(held), column.type)
+    bounds = read_bounds(stats, position, len(held), column.type)
     if isinstance(column.type, dt.CharType):
         # ORC pads CHAR in its statistics, but not in the rows that it returns.
         return without_bounds(bounds)

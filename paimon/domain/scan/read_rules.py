@@ -10,7 +10,9 @@ from __future__ import annotations
 from attrs import frozen
 
 from paimon.domain.merge.merge_engines import is_oldest_winning
-from paimon.domain.scan.scan_plan import ScanKind
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.prune_by_partition import find_bucket_keys
+from paimon.domain.scan.scan_plan import Plan, ScanKind
 from paimon.domain.scan.split_packing import SplitLimits
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataType
@@ -55,3 +57,15 @@ class ReadRules:
             limits=SplitLimits(options.split_target_bytes, options.split_open_file_cost_bytes),
             key_types=tuple(f.type for f in table.schema.key_fields),
         )
+
+
+def is_key_lookup(table: TableDefinition, predicate: Predicate | None, plan: Plan) -> bool:
+    """Return whether a scan selects complete primary keys, and reads no more bytes than one split may have.
+
+    `plan` is the plan of a scan that merges rows. The result is False for tables without a primary key.
+    """
+    schema = table.schema
+    if predicate is None or not schema.primary_keys:
+        return False
+    keys = find_bucket_keys(predicate, [schema.field_of(name) for name in schema.primary_keys])
+    return keys is not None and plan.size_bytes <= table.options.split_target_bytes

@@ -5,6 +5,22 @@ append table, the added files are read without merging.
 Source: `SnapshotReaderImpl.readIncrementalDiff`.
 """
 
+# An incremental read of the range between two snapshots (mode `diff`), and the rows that an overwrite replaced, compare
+# two states. Reading both completely would cost as much as the table; files that both states have need not be read:
+#
+#     bucket    before        after                split
+#       0       a  b          a  b                 none: the same files, levels and deletion vectors
+#       1       c  d          c  e                 files (c e), before_files (c d)
+#       2       f             -                    files (), before_files (f)
+#       3       -             g                    files (g): everything is new
+#
+# In a primary-key table a bucket is read as a whole, also file c, because its rows may hide rows of d or e; the reader
+# merges both sides and returns the difference (`paimon.domain.changelog.difference_columnar`). A vector counts, too: if
+# only a deletion vector changed, rows disappeared.
+#
+# In an append table no row replaces another one. So only the added files are read, and what compactions rewrote appears
+# in them again, as in Java.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator

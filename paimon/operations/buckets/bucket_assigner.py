@@ -13,7 +13,7 @@ index files replace exactly those that it was loaded from. A state machine. Sour
 #
 # An index file is complete: it replaces the one before it. So two writers that both add keys to a partition would each
 # drop the keys of the other. The commit therefore names the index files by which the rows were assigned, and is refused
-# if others are live by then (`paimon.domain.commit.conflicts.hash_index`).
+# if others are live by then (`paimon.domain.commit.conflicts.buckets`).
 #
 # A partition is loaded with its first row: the index files of one snapshot, sorted into one array of hashes. Between
 # two commits of a stream, the assigner looks which index files the newest snapshot has. If they are those that it wrote

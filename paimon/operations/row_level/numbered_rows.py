@@ -41,7 +41,7 @@ from paimon.domain.predicate.text import format_predicate
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
-from paimon.domain.schema.rules.row_level import check_deletable, check_numberable, check_updatable
+from paimon.domain.schema.rules.row_level import check_changeable_by_query, check_deletable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
@@ -174,7 +174,7 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
 
     None deletes rows.
     """
-    check_numberable(context.table)
+    check_changeable_by_query(context.table)
     if columns is not None:
         return check_updatable(context.table, columns)
     check_deletable(context.table)

@@ -20,7 +20,7 @@ from paimon.domain.commit.increments import as_compaction
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.maintenance.postponed_files import CommitPosition, sort_postponed_files
+from paimon.domain.maintenance.rescale import CommitPosition, sort_postponed_files
 from paimon.domain.manifest.entries import DataFileMeta, FileKind
 from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
-from paimon.domain.manifest.bounds import exact_bounds
+from paimon.domain.manifest.bounds import read_exact_bounds
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.manifest.entry_codec import entry_to_record
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns
@@ -116,7 +116,7 @@ def test_rows_as_their_own_statistics_lose_no_row(
     types, files, predicate = case
     rows = [row for file in files for row in file]
     stored = pa.array([serialize(row, types) for row in rows], pa.binary())
-    columns = {f"c{i}": exact_bounds(stored, i, len(types), t) for i, t in enumerate(types)}
+    columns = {f"c{i}": read_exact_bounds(stored, i, len(types), t) for i, t in enumerate(types)}
     named = {f"c{i}": t for i, t in enumerate(types)}
     mask = may_match_mask(predicate, columns, named, pa.array([1] * len(rows), pa.int64()).to_numpy())
     for row, marked in zip(rows, mask.tolist(), strict=True):

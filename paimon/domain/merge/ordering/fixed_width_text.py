@@ -6,6 +6,19 @@ Invariant: comparing the words of two values from left to right orders them by u
 texts. The reference is `paimon.domain.lsm.keys`.
 """
 
+# Text keys are often ids of one length: "order-000017", "2026-11-26". Then a column is a matrix of bytes, and eight
+# columns of it are a big-endian word, without a copy of the text:
+#
+#     o r d e r - 0 0 | 0 0 1 7          width 12: the last word begins at 4, so that it lies inside of the value
+#     all rows begin with "order-0000"   the first word that differs is found (`_find_varying_bits`)
+#     r - 0 0 0 0 1 7                    only the last bytes vary, and all of them are digits: the number 17
+#
+# 1. The bits in which rows differ are the OR of all rows without the AND of all rows: one pass, no comparison of pairs.
+# 2. If all varying bytes are digits, eight of them spell a number below 100,000,000 (`_spell`): pairs of digits become
+#    numbers below 100, pairs of those below 10,000, and so on, for all rows at once. Such numbers are dense, so that
+#    keys need no sort (`key_groups`).
+# 3. Words are converted block by block: a block stays in the processor's cache.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

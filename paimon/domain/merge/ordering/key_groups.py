@@ -5,6 +5,19 @@ Invariant: key numbers ascend as keys do. `group_rows_by_age` returns the groups
 equal 0.0.
 """
 
+# A merge needs groups of rows with equal keys, and the order of age in each. Where rows are in order of age already
+# (one flush, or files that follow each other), nothing has to be sorted: it is enough to number the keys.
+#
+#     key (one word)   4  0  2  4  0         the largest is below 8 slots for each row: dense
+#     slots            1  0  1  0  1         a 1 for each key that occurs
+#     running sum      1  1  2  2  3         key 4 is the third one, key 2 the second one
+#     numbers          2  0  1  2  0         of row 0, 1, 2, 3, 4
+#     last             4  2  3               the last row of each key, by number; numpy keeps the last assignment
+#
+# Ids and dates are mostly that dense. If they are not, or a key needs several words, rows are sorted by key to find the
+# numbers (`mark_key_starts`), but still not moved. `GroupsByAge` and `Groups` (which is ordered by key) have the same
+# members, so that an engine takes either; `to_key_order` turns the first into the second.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -138,7 +138,7 @@ def restrict_columns(table: TableDefinition, columns: Iterable[str]) -> TableDef
     return evolve(table, schema=evolve(table.schema, fields=fields))
 
 
-def check_numberable(table: TableDefinition) -> None:
+def check_changeable_by_query(table: TableDefinition) -> None:
     """Refuse a table with data evolution: its rows cannot be changed by the result of a query."""
     if table.options.data_evolution_enabled:
         raise Unsupported(
