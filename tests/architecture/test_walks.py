@@ -170,7 +170,7 @@ def test_only_the_walk_that_compacts_reads_files(tmp_path: Path) -> None:
 def find_named_modules(title: str) -> set[str]:
     """The modules of operations that a walk of ARCHITECTURE.md names, also in the steps that follow it."""
     page = (PACKAGE.parent / "ARCHITECTURE.md").read_text("utf8")
-    (paragraph,) = re.findall(rf"^\*\*{title}\.\*\* .*?\n\n", page, re.MULTILINE | re.DOTALL)
+    (paragraph,) = re.findall(rf"^\*\*{title}\.\*\* .*?(?:\n\n|\Z)", page, re.MULTILINE | re.DOTALL)
     return set(re.findall(r"paimon/operations/([\w/]+\.py)", paragraph))
 
 
