@@ -6,7 +6,7 @@ Invariant: a session changes only by its own statements. It belongs to one threa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from paimon.operations.row_level.numbered_rows import NumberedChange
     from paimon.operations.row_level.selected_rows import WrittenChanges
     from paimon.sql.parse.parse_script import ParsedStatement
-    from paimon.sql.run.result import SqlResult
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
+Filled = TypeVar("Filled")
 DEFAULT_CATALOG = "paimon"
 DEFAULT_DATABASE = "default"
 OPTION_PREFIX = "paimon."
@@ -57,13 +57,13 @@ class SqlCatalog(Protocol):
         self,
         name: str,
         schema: Sequence[DataField],
-        fill: Callable[[Table], SqlResult],
+        fill: Callable[[Table], Filled],
         *,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
-    ) -> SqlResult | Snapshot | None:
+    ) -> Filled | Snapshot | None:
         """Create a table together with its first rows; see `Catalog.create_filled_table`."""
 
     def create_database(self, name: str, *, exist_ok: bool = False) -> None:

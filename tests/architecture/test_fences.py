@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +106,17 @@ def imported_modules(path: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
+
+
+def test_imports_have_no_cycle() -> None:
+    """Imports inside functions and for types alone count."""
+    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in modules(PACKAGE)}
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    imports = {}
+    for name, path in paths.items():
+        found = imported_modules(path) & paths.keys()
+        imports[name] = {module for module in found if not any(other.startswith(f"{module}.") for other in found)}
+    assert len(list(TopologicalSorter(imports).static_order())) == len(paths)  # raises CycleError
 
 
 def test_references_are_for_tests() -> None:
