@@ -251,7 +251,8 @@ def engine_for(
     """
     choose_memory_pool()
     files = _catalog_files(location, storage, options, allowed_roots)
-    footers, cache, temp = LruCache(_FOOTER_BYTES), LruCache(release=release_free_memory), LocalTempStore()
+    footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
+    cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
     expressions, queries = DuckdbEvaluator(), QueriesOnDemand(_memory(options).bytes // 2, _threads(options))
     abandon_in_children(footers, cache, temp, expressions, queries)
     return Engine(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 DEFAULT_BYTES = 256 * 1024 * 1024
 _RELEASED_AT_ONCE_BYTES = 32 * 1024 * 1024
@@ -17,12 +17,19 @@ _RELEASED_AT_ONCE_BYTES = 32 * 1024 * 1024
 class LruCache:
     """See `paimon.ports.cache.ObjectCache`.
 
-    `max_bytes` bounds the sum of all sizes. `release` returns free memory to the operating system.
+    `max_bytes` bounds the sum of all sizes. `release` returns free memory to the operating system. What is dropped
+    here is also dropped from `others`.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_BYTES, release: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        max_bytes: int = DEFAULT_BYTES,
+        release: Callable[[], None] = lambda: None,
+        others: Sequence[LruCache] = (),
+    ) -> None:
         self._max_bytes = max_bytes
         self._release = release
+        self._others = tuple(others)
         self._lock = threading.Lock()
         self._values: OrderedDict[tuple[str, str], tuple[object, int]] = OrderedDict()
         self._views: dict[str, set[str]] = {}
@@ -69,9 +76,12 @@ class LruCache:
 
     def drop(self, paths: Iterable[str]) -> None:
         """Evict all values of these files, and return the memory after many dropped bytes."""
+        dropped = list(paths)
+        for other in self._others:
+            other.drop(dropped)
         with self._lock:
             before = self._bytes
-            for path in paths:
+            for path in dropped:
                 for view in list(self._views.get(path, ())):
                     self._remove(path, view)
             self._dropped_bytes += before - self._bytes
@@ -83,6 +93,8 @@ class LruCache:
 
     def clear(self) -> None:
         """Evict all values, and return the memory."""
+        for other in self._others:
+            other.clear()
         with self._lock:
             self._values.clear()
             self._views.clear()

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables import create_table
 
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
@@ -291,3 +292,25 @@ def test_a_forked_child_does_not_delete_the_spill(tmp_path) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert Path(handle).exists()
+
+
+def test_what_leaves_a_cache_leaves_the_others() -> None:
+    footers = LruCache()
+    cache = LruCache(others=[footers])
+    for path in ("a", "b"):
+        footers.put(path, path, 10)
+        cache.put(path, path, 10)
+    cache.drop(iter(["a"]))
+    assert (cache.paths(), footers.paths()) == (["b"], ["b"])
+    cache.clear()
+    assert (cache.size_bytes, footers.size_bytes) == (0, 0)
+
+
+def test_footers_of_deleted_files_are_not_kept(tmp_path: Path) -> None:
+    options = {"bucket": "1", "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
+    table = create_table(tmp_path, "k INT NOT NULL, v INT", primary_keys=["k"], options=options)
+    for number in range(12):
+        table.write([{"k": number % 3, "v": number}])
+    table.scan().to_arrow()
+    (footers,) = table.engine.cache._others
+    assert footers.paths() and all(Path(path).exists() for path in footers.paths())
