@@ -193,6 +193,9 @@ def _find_hint(name: str, text: str) -> str | None:
 
 
 _BATCH_ROWS = 65_536
+_ROW_BYTES = 4_096
+"""Rows of this size take a batch of the result to the memory of the query; batches of small memory have fewer rows."""
+_LEAST_ROWS = 2_048
 _MOST_TYPES = 1_000
 _MOST_DESCRIBED = 200
 _INTERRUPTED = "Query interrupted"
@@ -214,13 +217,15 @@ class DuckDBQueries:
     _described: dict[object, pa.Schema] = field(factory=dict, init=False, repr=False)
     _fields: dict[str, pa.Field] = field(factory=dict, init=False, repr=False)
     _running: weakref.WeakSet[_Session] = field(factory=weakref.WeakSet, init=False, repr=False)
-    _databases: list[Any] = field(factory=list, init=False, repr=False)
+    # by whether the database is that of queries that need the memory of all threads
+    _databases: dict[bool, Any] = field(factory=dict, init=False, repr=False)
 
-    def _open_database(self) -> Any:
+    def _open_database(self, is_serial: bool) -> Any:
+        memory_bytes = self.memory_bytes * 3 // 2 if is_serial else self.memory_bytes
         settings = {
             **_SETTINGS,
-            "memory_limit": f"{self.memory_bytes}B",
-            "threads": str(self.threads),
+            "memory_limit": f"{memory_bytes}B",
+            "threads": str(1 if is_serial else self.threads),
             # DuckDB creates the directory when it spills, and removes it.
             "temp_directory": f"{tempfile.gettempdir()}/paimon-query-{uuid.uuid4().hex}",
         }
@@ -237,29 +242,31 @@ class DuckDBQueries:
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
         """Run one query; see `QueryEngine`."""
+        rows = max(_LEAST_ROWS, min(_BATCH_ROWS, self.memory_bytes // _ROW_BYTES))
         session = self._open_session()
         try:
-            with _interrupts():
-                reader = _to_reader(session.connection.sql(session.prepare(sql, sources)))
-                session.readers.append(reader)
-        except (duckdb.Error, PaimonError) as error:
-            session.close()
-            raise session.translate(error) from error
+            reader = session.start(sql, sources, rows)
+        except StorageError as error:
+            if not isinstance(error.__cause__, duckdb.OutOfMemoryException):
+                raise
+            # Each thread that sorts holds a block of each spilled run. One thread needs less, and may have more.
+            session = self._open_session(is_serial=True)
+            reader = session.start(sql, sources, rows)
         return pa.RecordBatchReader.from_batches(reader.schema, session.read(reader))
 
     def _find_arrow_field(self, connection: Any, kind: str) -> pa.Field:
         """Return a column of a type of DuckDB. Each type is converted once, because a query costs milliseconds."""
         found = self._fields.get(kind)
         if found is None:
-            found = _to_reader(connection.sql(f"SELECT CAST(NULL AS {kind}) LIMIT 0")).schema.field(0)
+            found = connection.sql(f"SELECT CAST(NULL AS {kind}) LIMIT 0").to_arrow_reader().schema.field(0)
             if len(self._fields) < _MOST_TYPES:
                 self._fields[kind] = found
         return found
 
-    def _open_session(self) -> _Session:
-        if not self._databases:
-            self._databases.append(self._open_database())
-        session = _Session(self._databases[0].cursor(), self._files)
+    def _open_session(self, is_serial: bool = False) -> _Session:
+        if is_serial not in self._databases:
+            self._databases[is_serial] = self._open_database(is_serial)
+        session = _Session(self._databases[is_serial].cursor(), self._files)
         # A reader that is never read closes nothing.
         weakref.finalize(session, self._files.remove, session.files).atexit = False
         self._running.add(session)
@@ -273,7 +280,7 @@ class DuckDBQueries:
 
     def close(self) -> None:
         """Release the database with all its memory and its files; no query may follow."""
-        for database in self._databases:
+        for database in self._databases.values():
             database.close()
 
     def abandon(self, keep_for_ever: Callable[[object], None]) -> None:
@@ -281,7 +288,7 @@ class DuckDBQueries:
         for session in self._running:
             for inherited in (session.connection, *session.readers):
                 keep_for_ever(inherited)
-        for database in self._databases:
+        for database in self._databases.values():
             keep_for_ever(database)
         self._databases.clear()
         self._running.clear()
@@ -332,6 +339,17 @@ class _Session:
     files: dict[str, SharedFile] = field(factory=dict)
     readers: list[Any] = field(factory=list)
     process: int = field(factory=os.getpid)
+
+    def start(self, sql: str, sources: Mapping[str, QuerySource], batch_rows: int) -> Any:
+        """Begin a query, and return its reader; closes the session where that fails."""
+        try:
+            with _interrupts():
+                reader = self.connection.sql(self.prepare(sql, sources)).to_arrow_reader(batch_rows)
+        except (duckdb.Error, PaimonError) as error:
+            self.close()
+            raise self.translate(error) from error
+        self.readers.append(reader)
+        return reader
 
     def prepare(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
         """Make the sources known, and return the query as DuckDB runs it.
@@ -445,10 +463,6 @@ def _interrupts() -> Iterator[None]:
         if str(error) != _INTERRUPTED:
             raise
         raise KeyboardInterrupt from error
-
-
-def _to_reader(relation: Any) -> Any:
-    return relation.to_arrow_reader(_BATCH_ROWS)
 
 
 _BEGIN = re.compile(r"(?P<select>SELECT\s)|WITH\s+(?P<recursive>RECURSIVE\s+)?", re.IGNORECASE)

@@ -50,6 +50,15 @@ def test_a_large_sort_spills_and_leaves_no_file() -> None:
     assert not left
 
 
+def test_a_sort_that_needs_the_memory_of_all_threads_runs_in_one() -> None:
+    engine = DuckDBQueries(48 * 1024 * 1024, 8)
+    sql = "SELECT * FROM (SELECT repeat('x', 500) || hash(range)::VARCHAR AS b FROM range(200000)) ORDER BY b"
+    batches = list(engine.run(sql, {}))
+    engine.close()
+    assert sum(batch.num_rows for batch in batches) == 200_000
+    assert max(batch.nbytes for batch in batches) < 48 * 1024 * 1024 // 4, "a batch is a part of the memory"
+
+
 def test_a_running_query_can_be_stopped() -> None:
     engine = QueriesOnDemand(MEMORY, 2)
     engine.interrupt()  # nothing runs
