@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from paimon.adapters.process_effects import request_huge_pages
+from paimon.adapters.process_effects import prepare_allocator
 
 if TYPE_CHECKING:
     from paimon.builders.direct_writes import WriteResult
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-request_huge_pages()
+prepare_allocator()
 
 _HOMES = {
     "DEAD_LETTER_SCHEMA": "paimon.capture.event_formats",

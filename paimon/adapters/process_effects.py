@@ -24,7 +24,7 @@ _OFF = frozenset({"off", "0", "false", "no"})
 
 _ALLOCATOR_SETTINGS = "JE_ARROW_MALLOC_CONF"
 """Arrow's jemalloc reads this variable once, when Arrow is loaded."""
-_HUGE_PAGES = "thp:always"
+_SETTINGS = "thp:always,narenas:1"
 _POOL_CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
 _ARROWS_OWN_POOL = "mimalloc"
 _PREFERRED_POOL = "jemalloc"
@@ -44,13 +44,26 @@ def set_environment(name: str, value: str) -> None:
         os.environ[name] = value
 
 
-def request_huge_pages() -> None:
-    """Let Arrow's jemalloc use huge pages, which saves a fifth of the CPU time of a scan.
+def prepare_allocator() -> None:
+    """Let Arrow use jemalloc for all its buffers, with huge pages and one arena; no change if Arrow is already loaded.
 
-    Nothing changes if Arrow is already loaded, uses another pool, or the system has no huge pages.
+    Huge pages save a fifth of the CPU time of a scan. Threads that share an arena reuse the memory that others freed.
+    The Parquet reader and writer keep the pool that the process began with, which `choose_memory_pool` cannot change.
     """
-    if "pyarrow" not in sys.modules and _ALLOCATOR_SETTINGS not in os.environ:
-        set_environment(_ALLOCATOR_SETTINGS, _HUGE_PAGES)
+    if "pyarrow" in sys.modules:
+        return
+    if _ALLOCATOR_SETTINGS not in os.environ:
+        set_environment(_ALLOCATOR_SETTINGS, _SETTINGS)
+    if _POOL_CHOICE not in os.environ and _has_glibc():
+        set_environment(_POOL_CHOICE, _PREFERRED_POOL)
+
+
+def _has_glibc() -> bool:
+    """Return whether the C library is glibc: pyarrow has jemalloc there, and warns of a pool that it lacks."""
+    try:
+        return sys.platform == "linux" and bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    except (OSError, ValueError):
+        return False
 
 
 def load_arrow_without_threads() -> bool:
@@ -60,10 +73,10 @@ def load_arrow_without_threads() -> bool:
     chose settings of jemalloc, or the system does not list threads.
     """
     threads = "/proc/self/task"
-    settings = os.environ.get(_ALLOCATOR_SETTINGS, _HUGE_PAGES)
-    if not is_enabled() or "pyarrow" in sys.modules or settings != _HUGE_PAGES or not os.path.isdir(threads):
+    settings = os.environ.get(_ALLOCATOR_SETTINGS, _SETTINGS)
+    if not is_enabled() or "pyarrow" in sys.modules or settings != _SETTINGS or not os.path.isdir(threads):
         return False
-    os.environ[_ALLOCATOR_SETTINGS] = f"{_HUGE_PAGES},background_thread:false"
+    os.environ[_ALLOCATOR_SETTINGS] = f"{_SETTINGS},background_thread:false"
     import pyarrow.parquet  # noqa: F401
 
     return len(os.listdir(threads)) == 1

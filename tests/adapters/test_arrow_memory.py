@@ -5,6 +5,7 @@ global.
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_tables_ask_for_huge_pages_where_arrow_is_loaded_after_the_library(tmp_p
         assert run_and_read(first) == "True"
         assert run_and_read(first, JE_ARROW_MALLOC_CONF="thp:never") == "False"
         assert run_and_read(late) == "False"
+
+
+def test_the_library_before_arrow_chooses_the_pool_of_the_whole_process() -> None:
+    """Also of the Parquet reader and writer, which keep the pool that the process began with."""
+    if "jemalloc" in pa.supported_memory_backends() and platform.libc_ver()[0] == "glibc":
+        first = f"import paimon\n{USUAL}"
+        assert run_and_read(first) == "jemalloc"
+        assert run_and_read(first, ARROW_DEFAULT_MEMORY_POOL="system") == "system"
+        assert run_and_read(first, PAIMON_PROCESS_EFFECTS="off") == run_and_read(USUAL)
 
 
 def test_effects_that_are_turned_off_change_neither_allocator_nor_environment(tmp_path: object) -> None:
