@@ -36,14 +36,18 @@ class MemoryBudget:
         The limit in bytes. Operations spill rows to disk when it is used up.
     tasks : int
         How many tasks the executor runs in this process at the same time. They share the limit.
+    leaves_threads : bool
+        Whether this budget is that of fewer tasks than the executor runs, so that a task may use further threads.
     """
 
     bytes: int = 512 * 1024 * 1024
     tasks: int = 1
+    leaves_threads: bool = True
 
     def share(self, tasks: int) -> MemoryBudget:
         """Return the budget of each of several tasks that run at the same time, as far as the executor allows."""
-        return MemoryBudget(self.bytes // max(1, min(self.tasks, tasks)), self.tasks)
+        concurrent = max(1, min(self.tasks, tasks))
+        return MemoryBudget(self.bytes // concurrent, self.tasks, concurrent == 1 or concurrent < self.tasks)
 
 
 @frozen(eq=False)

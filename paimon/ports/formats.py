@@ -50,6 +50,11 @@ class ReadRequest:
         The name of a predicate field by which the rows of the file are sorted in ascending order. The reader may stop
         after the last value that can match. Never a floating-point column, because formats order NaN and zeros
         differently.
+    batch_bytes : int, optional
+        The most bytes that a batch may need if each value were the longest one. Formats that do not know the length of
+        values ignore it.
+    is_concurrent : bool
+        Whether the reader may decode columns in threads of its own. Each thread keeps memory that it freed.
     """
 
     path: str
@@ -59,6 +64,8 @@ class ReadRequest:
     batch_rows: int = 65_536
     row_range: tuple[int, int] | None = None
     ascending: str | None = None
+    batch_bytes: int | None = None
+    is_concurrent: bool = True
 
 
 @frozen
@@ -80,6 +87,9 @@ class WriteRequest:
     block_rows : int, optional
         The largest number of rows of a row group if `block_bytes` is None, for sorted files in which a lookup searches
         a key. Formats that do not need it ignore it.
+    held_bytes : int, optional
+        The most bytes of rows that wait in memory for a full row group or stripe. None sets no other limit than the
+        size of a row group or stripe.
     options : mapping of str to str
         Options of the format with their prefix, such as ``"parquet.page.size"``.
     executor : Executor, optional
@@ -92,6 +102,7 @@ class WriteRequest:
     zstd_level: int = 1
     block_bytes: int | None = None
     block_rows: int | None = None
+    held_bytes: int | None = None
     options: Mapping[str, str] = field(factory=dict)
     executor: Executor | None = None
 

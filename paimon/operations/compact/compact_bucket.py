@@ -218,13 +218,13 @@ class UnitWork:
         wanted = [f for f in self.bucket.context.schema.fields if f.name in names]
         types = [f.type for f in rules.spec.key_fields]
         through = max((f.max_key for f in _list_files(group)), key=lambda key: to_comparable_key(key, types))
-        rows = min(section_read.batch_rows(section) for section in group)
+        limit = min((section_read.limit_batches(section) for section in group), key=lambda limit: limit.rows)
         return UpperLevels(
             self.bucket,
             self.plan.above,
             (*wanted, SEQUENCE_NUMBER, VALUE_KIND, LEVEL),
             through,
-            rows,
+            limit,
             returns_positions=rules.marks_deletions,
             vector_of=self.vectors.find_vector,
             copies=self.copies,

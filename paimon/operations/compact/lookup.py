@@ -48,6 +48,7 @@ from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
 from paimon.operations.compact.lookup_cache import BucketLookupFiles
+from paimon.operations.data_files.batch_limits import BatchLimit
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 
 
@@ -154,8 +155,8 @@ class UpperLevels:
     columns: tuple[DataField, ...]
     # the largest key that is requested, as a binary row
     through: bytes
-    # how many rows are read at a time
-    batch_rows: int
+    # the limit of the rows that are read at a time
+    limit: BatchLimit
     # row positions are requested, so no part of a file can be skipped
     returns_positions: bool = False
     vector_of: Callable[[DataFileMeta], DeletionVector | None] = return_no_vector
@@ -181,7 +182,7 @@ class UpperLevels:
         exact = self.returns_positions or vector is not None
         skip = None if exact else self._key_range(first_key)
         start = 0
-        for batch in read_data_file(self.bucket, file, self.columns, skip, batch_rows=self.batch_rows):
+        for batch in read_data_file(self.bucket, file, self.columns, skip, limit=self.limit):
             positions = np.arange(start, start + batch.num_rows)
             start += batch.num_rows
             if vector is not None:

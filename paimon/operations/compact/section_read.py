@@ -37,14 +37,12 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
+from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.batch_limits import BatchLimit, measure_rows
 from paimon.operations.data_files.deletion_vectors import WorkingVectors
-from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.read.split import WINDOW_BYTES
-
-_MIN_ROWS = 256
-_UNPACK_FACTOR = 4
-"""Rows use about this many times as many bytes in memory as in files."""
 
 
 def read_in_order(bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors) -> Iterator[pa.Table]:
@@ -104,10 +102,10 @@ class SectionRead:
 
     def windows(self, section: Section, by_run: bool = False) -> Iterator[pa.Table]:
         """Yield the records of a section in windows, in key order, or grouped by run if `by_run` is true."""
-        rows = self.batch_rows(section)
+        limit = self.limit_batches(section)
         files = [file for run in section for file in run.files]
         ages = {file.file_name: age for age, file in enumerate(sort_oldest_first(files) or files)}
-        runs = [self._read_pieces(run, ages, rows) for run in section]
+        runs = [self._read_pieces(run, ages, limit) for run in section]
         if len(runs) == 1:
             yield from (pa.Table.from_batches([piece.batch]) for piece in runs[0])
             return
@@ -115,32 +113,23 @@ class SectionRead:
         for window in cut_into_windows(runs, self.spec.key_fields, self._find_window_bytes(section)):
             yield pa.Table.from_batches([piece.batch for piece in window])
 
-    def batch_rows(self, section: Section) -> int:
-        """Return the rows of a batch. Each run holds one batch; together they take about half of the budget."""
+    def limit_batches(self, section: Section) -> BatchLimit:
+        """Return the limit of a batch. Each run holds one batch; together they take about half of the budget."""
         runs = (*section, *self.concurrent_runs)
-        return max(_MIN_ROWS, min(BATCH_ROWS, self.budget_bytes // (2 * len(runs) * _estimate_row_bytes(runs))))
+        return BatchLimit.of(self.budget_bytes // (2 * len(runs)), self._columns, self._columns, runs)
 
     def _find_window_bytes(self, section: Section) -> int:
-        own = _estimate_row_bytes(section)
-        return (
-            self.budget_bytes
-            * own
-            // (own + (_estimate_row_bytes(self.concurrent_runs) if self.concurrent_runs else 0))
-        )
+        own = measure_rows(section)
+        return self.budget_bytes * own // (own + (measure_rows(self.concurrent_runs) if self.concurrent_runs else 0))
 
-    def _read_pieces(self, run: SortedRun, ages: Mapping[str, int], rows: int) -> Iterator[Piece]:
-        columns = (
-            *self.bucket.context.schema.fields,
-            SEQUENCE_NUMBER,
-            VALUE_KIND,
-            *([LEVEL] if self.levels else []),
-        )
+    @property
+    def _columns(self) -> tuple[DataField, ...]:
+        level = (LEVEL,) if self.levels else ()
+        return (*self.bucket.context.schema.fields, SEQUENCE_NUMBER, VALUE_KIND, *level)
+
+    def _read_pieces(self, run: SortedRun, ages: Mapping[str, int], limit: BatchLimit) -> Iterator[Piece]:
         for file in run.files:
             deleted = self.vectors.find_vector(file)
-            for batch in read_data_file(self.bucket, file, columns, deleted=deleted, batch_rows=rows):
+            for batch in read_data_file(self.bucket, file, self._columns, deleted=deleted, limit=limit):
                 unexpired = mask_unexpired(batch, self.expiry)
                 yield Piece(batch if unexpired is None else batch.filter(pa.array(unexpired)), ages[file.file_name])
-
-
-def _estimate_row_bytes(runs: Sequence[SortedRun]) -> int:
-    return max(1, *(_UNPACK_FACTOR * run.file_size // max(1, run.row_count) for run in runs))

@@ -33,12 +33,14 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.batch_limits import BatchLimit
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.formats import ReadRequest
 
-BATCH_ROWS = 65_536
+_BATCH_SHARE = 16
+"""The part of the memory budget (1/n) for a batch: the next one is decoded before it is released."""
 _MAX_TRUSTED_ROWS = 100_000_000
 _CODEC_EXTENSIONS = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "lzo"})
 
@@ -92,11 +94,12 @@ def read_data_file(
     wanted: Sequence[DataField],
     predicate: Predicate | None = None,
     deleted: DeletionVector | RowSlice | None = None,
-    batch_rows: int = BATCH_ROWS,
+    limit: BatchLimit | None = None,
     in_key_order: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Read the columns `wanted` of one file, in file order; parts that cannot match the predicate are skipped.
 
+    `limit` bounds the batches; None is a share of the memory budget.
     `deleted` are the row positions to leave out, or the part of the file to read. No part is skipped then, because
     positions must be known. With `in_key_order` (a file of a sorted run), the read can end after the largest matching
     key.
@@ -116,7 +119,10 @@ def read_data_file(
     ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
     part = (deleted.first, deleted.end) if isinstance(deleted, RowSlice) else None
     position, first_position = 0, 0 if part is None else part[0]
-    for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, batch_rows, ascending, part):
+    if limit is None:
+        limit_bytes = bucket.context.engine.memory.bytes // _BATCH_SHARE
+        limit = BatchLimit.of(limit_bytes, wanted, _file_fields(bucket, file), [file])
+    for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, limit, ascending, part):
         try:
             assembled = _assemble_batch(mappings, constants, batch, rows)
         except Unsupported as error:
@@ -186,7 +192,7 @@ def _read_batches(
     file: DataFileMeta,
     sources: tuple[DataField, ...],
     skip: Predicate | None,
-    batch_rows: int,
+    limit: BatchLimit,
     ascending: str | None,
     part: tuple[int, int] | None,
 ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
@@ -194,16 +200,18 @@ def _read_batches(
     expected = file.row_count if part is None else part[1] - part[0]
     # Only constants and nulls are wanted, so the row count is enough, unless it is implausible.
     if not sources and expected <= _MAX_TRUSTED_ROWS:
-        for start in range(0, expected, batch_rows):
-            yield min(batch_rows, expected - start), None
+        for start in range(0, expected, limit.rows):
+            yield min(limit.rows, expected - start), None
         return
     path = bucket.path_of(file)
     named = () if skip is None else _select_fields(_file_fields(bucket, file), columns_of(skip))
-    request = ReadRequest(path, sources, skip, named, batch_rows, part, ascending)
+    engine = bucket.context.engine
+    threads = engine.memory.leaves_threads
+    request = ReadRequest(path, sources, skip, named, limit.rows, part, ascending, limit.bytes, threads)
     rows = 0
-    with open_data_file(bucket.context.engine, path, file.file_size) as source:
+    with open_data_file(engine, path, file.file_size) as source:
         try:
-            for batch in bucket.context.engine.format(file_format(file.file_name)).read(source, request):
+            for batch in engine.format(file_format(file.file_name)).read(source, request):
                 rows += batch.num_rows
                 if rows > expected:
                     break

@@ -31,12 +31,14 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, to_key_field
 from paimon.domain.undo import undo_on_failure
 from paimon.ports.engine import Engine
-from paimon.ports.executor import Executor
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, WriteRequest, WrittenFile
 
 _SORTED_BLOCK_ROWS = 32_768
 """Half the time of a lookup with whole scans as fast as before; at a quarter of it files grow and scans get slower."""
+
+_HELD_SHARE = 8
+"""The part of the memory budget (1/n) for the rows of an open file that are not written yet: encoding copies them."""
 
 
 def _to_dict(options: Mapping[str, str]) -> Mapping[str, str]:
@@ -131,7 +133,7 @@ class FileLayout:
         """
         return pa.table([table[f.name.removeprefix(KEY_PREFIX)] for f in self.fields], [f.name for f in self.fields])
 
-    def to_write_request(self, path: str, executor: Executor) -> WriteRequest:
+    def to_write_request(self, path: str, engine: Engine) -> WriteRequest:
         """Return the write request for the file at a path; only concurrent layouts use the executor."""
         return WriteRequest(
             path=path,
@@ -140,8 +142,9 @@ class FileLayout:
             zstd_level=self.zstd_level,
             block_bytes=self.block_bytes,
             block_rows=_SORTED_BLOCK_ROWS if self.key_fields else None,
+            held_bytes=max(1, engine.memory.bytes // _HELD_SHARE),
             options=self.format_options,
-            executor=executor if self.is_concurrent else None,
+            executor=engine.executor if self.is_concurrent else None,
         )
 
 
@@ -250,7 +253,7 @@ class _OpenFile:
         self._sink: OutputFile = engine.files.create(path)
         with undo_on_failure(self._sink.abort):
             self._writer: FormatWriter = engine.format(layout.format_name).writer(
-                self._sink, layout.to_write_request(path, engine.executor)
+                self._sink, layout.to_write_request(path, engine)
             )
         self._rows = 0
         self._deletes = 0

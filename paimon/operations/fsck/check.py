@@ -166,8 +166,8 @@ class ContentCheck:
             if path not in self._read:
                 self._read.add(path)
                 tasks.append(FileTask(entry, path, state.name, hash_index.find_entry(entry.partition, entry.bucket)))
-        engine = state.context.engine
-        for done, report in enumerate(engine.executor.map(partial(check_file, state.context), tasks), 1):
+        engine, check = state.context.engine, partial(check_file, state.context.for_tasks(len(tasks)))
+        for done, report in enumerate(engine.executor.map(check, tasks), 1):
             self._findings.faults.extend(report.faults)
             self.rows += report.rows
             engine.observer.progress("reading files", done, len(tasks))

@@ -24,17 +24,13 @@ from paimon.domain.merge.ordering.merge_order import Mask, mask_retracts
 from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
-from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.data_files.read_data_file import BATCH_ROWS
+from paimon.operations.data_files.batch_limits import BatchLimit
 
-ReadFile = Callable[[DataFileMeta, Sequence[DataField], Predicate | None, int], Iterator[pa.RecordBatch]]
-"""Reads columns of a file: file, columns, predicate that skips row groups, rows of a batch."""
-_MIN_BATCH_ROWS = 256
-_TEXT_EXPANSION = 4
-"""Text takes about this many times as many bytes in memory as in files."""
+ReadFile = Callable[[DataFileMeta, Sequence[DataField], Predicate | None, BatchLimit | None], Iterator[pa.RecordBatch]]
+"""Reads columns of a file: file, columns, predicate that skips row groups, limit of a batch."""
 
 
 @frozen(eq=False)
@@ -68,8 +64,8 @@ class MergeRead:
         ordered = sort_oldest_first(files)
         columns = self._merge_columns(files, ordered)
         ages = {file.file_name: age for age, file in enumerate(ordered or ())}
-        rows = _choose_batch_rows(section, columns, self.spec, self.buffer_bytes)
-        runs = [self._read_run(run, columns, ages, rows) for run in section]
+        limit = BatchLimit.of(2 * self.buffer_bytes // len(section), columns, self.spec.fields, section)
+        runs = [self._read_run(run, columns, ages, limit) for run in section]
         if self.spec.may_meet_nans:
             runs = add_run_positions(runs)
         combine = self._filter_window if get_merge_engine(self.spec).newest_wins else self._merge_window
@@ -99,11 +95,11 @@ class MergeRead:
         return levels == sorted(levels, reverse=True)
 
     def _read_run(
-        self, run: SortedRun, columns: Sequence[DataField], ages: Mapping[str, int], rows: int
+        self, run: SortedRun, columns: Sequence[DataField], ages: Mapping[str, int], limit: BatchLimit
     ) -> Iterator[Piece]:
         keys = restrict_to_columns(self.predicate, self.spec.key_names) if self.predicate is not None else None
         for file in run.files:
-            for batch in self.read_file(file, columns, keys, rows):
+            for batch in self.read_file(file, columns, keys, limit):
                 yield Piece(batch, ages.get(file.file_name, 0))
 
     def _filter_window(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
@@ -138,22 +134,10 @@ def read_live_rows(
     Batches have at least the wanted columns. The predicate skips row groups only, so other rows may be returned.
     """
     if keep_retracts or file.delete_row_count == 0:
-        yield from read_file(file, wanted, predicate, BATCH_ROWS)
+        yield from read_file(file, wanted, predicate, None)
         return
-    for batch in read_file(file, (*wanted, VALUE_KIND), predicate, BATCH_ROWS):
+    for batch in read_file(file, (*wanted, VALUE_KIND), predicate, None):
         yield _filter_batch(batch, ~mask_retracts(batch))
-
-
-def _choose_batch_rows(section: Section, columns: Sequence[DataField], spec: MergeSpec, buffer_bytes: int) -> int:
-    """Return the rows of a batch so that one batch of each run takes about the memory of one window."""
-    types = {f.name: arrow_type(f.type) for f in (*spec.fields, *columns)}
-    texts = sum(not pa.types.is_primitive(kind) for kind in types.values()) or 1
-    stored = max(run.file_size // max(1, run.row_count) for run in section)
-    row_bytes = sum(
-        types[f.name].bit_width // 8 + 1 if pa.types.is_primitive(types[f.name]) else _TEXT_EXPANSION * stored // texts
-        for f in columns
-    )
-    return max(_MIN_BATCH_ROWS, min(BATCH_ROWS, 2 * buffer_bytes // (len(section) * max(1, row_bytes))))
 
 
 def _filter_batch(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:

@@ -27,8 +27,9 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.batch_limits import BatchLimit
 from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
@@ -115,10 +116,10 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         return RowSlice(*ranges[file.file_name], vector) if file.file_name in ranges else vector
 
     def read_file(
-        file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, batch_rows: int = BATCH_ROWS
+        file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, limit: BatchLimit | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Read columns of a file of the split without its deleted rows; the predicate skips row groups only."""
-        return read_data_file(bucket, file, columns, predicate, select(file), batch_rows, merged)
+        return read_data_file(bucket, file, columns, predicate, select(file), limit, merged)
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)

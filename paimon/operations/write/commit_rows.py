@@ -167,7 +167,8 @@ def _renumber_messages(
         context.files.delete(list_prepared_paths(context.table, made, _list_names(late)))
 
     with undo_on_failure(undo):
-        made += context.engine.executor.map(partial(_renumber_bucket, context, first_numbers), late)
+        renumber = partial(_renumber_bucket, context.for_tasks(len(late)), first_numbers)
+        made += context.engine.executor.map(renumber, late)
     replacements = {(m.partition, m.bucket): m for m in made}
     context.files.delete(list_prepared_paths(context.table, late, _list_names(made)))
     context.engine.observer.count("commit.late_files", len(made))

@@ -54,8 +54,8 @@ from paimon.operations.write.row_writers import AppendWriter, MergeTreeWriter, c
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
 """Append tables do not sort, so buffering more rows than fill a row group has no benefit."""
-_BUFFER_SHARE = 2
-"""The part of the memory budget (1/n) for the write buffer: rows are copied when they are sorted."""
+_SORT_BYTES = 32 * 1024 * 1024
+"""Memory next to the write buffer, in which parts of it are copied and sorted, and the source of an update is read."""
 _SPILL = "write-buffer-spill.max-disk-size"
 
 
@@ -99,7 +99,7 @@ class TableWriter:
         self._table = context.table
         self._has_keys = bool(context.schema.primary_keys)
         self._compaction: InlineCompaction | None = None
-        limit = min(options.write_buffer_bytes, max(1, context.engine.memory.bytes // _BUFFER_SHARE))
+        limit = min(options.write_buffer_bytes, _choose_buffer_bytes(context.engine.memory.bytes))
         self._limit = limit if self._has_keys else min(limit, _APPEND_BUFFER_BYTES)
         self._router: Router | CrossPartitionRouting
         self._is_streaming = streaming
@@ -300,6 +300,11 @@ def _create_merge_tree_writer(
     # Overwrites produce no changelog.
     changelog = options.changelog_producer == "input" and not ignore_previous
     return MergeTreeWriter(context.engine, buckets, _check_merge(context), limit_bytes, spill_bytes, changelog)
+
+
+def _choose_buffer_bytes(budget_bytes: int) -> int:
+    """Return half of the budget without the memory of a sort, but at least a quarter of the budget."""
+    return max(1, budget_bytes // 4, budget_bytes // 2 - _SORT_BYTES)
 
 
 def _check_merge(context: TableContext) -> MergeSpec:

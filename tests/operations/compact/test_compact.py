@@ -322,7 +322,7 @@ class BudgetRecorder:
             yield function(task)
 
 
-@pytest.mark.parametrize("verb", ["compact", "write", "scan"])
+@pytest.mark.parametrize("verb", ["compact", "write", "scan", "check"])
 def test_tasks_that_run_at_once_share_the_memory_budget(tmp_path: Path, verb: str) -> None:
     table = create_keyed_table(tmp_path)
     for partition in ("a", "b"):
@@ -336,9 +336,17 @@ def test_tasks_that_run_at_once_share_the_memory_budget(tmp_path: Path, verb: st
     elif verb == "write":
         inline = shared.with_options({"write-only": "false", "num-sorted-run.compaction-trigger": "1"})
         write_rows(inline, [{"k": 2, "p": "a"}, {"k": 2, "p": "b"}])
-    else:
+    elif verb == "scan":
         shared.scan().to_arrow()
-    assert recorder.shares == [48 << 20] * 2
+    else:
+        shared.maintain.check(deep=True)
+    assert set(recorder.shares) == {(96 << 20) // min(4, len(recorder.shares))}
+
+
+def test_a_task_uses_further_threads_only_where_tasks_leave_some() -> None:
+    budget = MemoryBudget(96 << 20, tasks=4)
+    assert [budget.share(tasks).leaves_threads for tasks in (1, 3, 4, 9)] == [True, True, False, False]
+    assert MemoryBudget().share(9).leaves_threads, "a serial executor runs one task at a time"
 
 
 def test_concurrent_writes_are_preserved(tmp_path: Path) -> None:

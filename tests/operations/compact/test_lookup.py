@@ -20,6 +20,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.compact.lookup import Lookup, UpperLevels
+from paimon.operations.data_files.batch_limits import BatchLimit
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 
@@ -55,10 +56,13 @@ def to_key_table(keys: list[Key]) -> pa.Table:
     return pa.table({"a": pa.array([k[0] for k in keys], pa.string()), "b": pa.array([k[1] for k in keys], pa.int32())})
 
 
-def open_upper_levels(table: paimon.Table, files: list[DataFileMeta], through: bytes, **more: Any) -> UpperLevels:
+def open_upper_levels(
+    table: paimon.Table, files: list[DataFileMeta], through: bytes, batch_rows: int, **more: Any
+) -> UpperLevels:
     split = DataSplit(0, EMPTY, 0, 1, directory(table), tuple(files))
     columns = (*table.table_schema.fields, SEQUENCE_NUMBER, VALUE_KIND, LEVEL)
-    return UpperLevels(Bucket.of(table.context, split), tuple(files), columns, through, **more)
+    limit = BatchLimit(batch_rows, 1 << 30)
+    return UpperLevels(Bucket.of(table.context, split), tuple(files), columns, through, limit, **more)
 
 
 @settings(max_examples=15, deadline=None)

@@ -27,7 +27,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit.commit import commit
-from paimon.operations.data_files.write_data_files import FileLayout
+from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, to_entries
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
@@ -328,6 +328,28 @@ def test_the_memory_of_open_files_stays_within_the_budget(form):
         assert len(files) == 20 and sum(f.held_bytes for f in files) <= budget // 4
     messages = writer.prepare_commit()
     assert [[f.row_count for f in m.data.new_files] for m in messages] == [[1000]] * 20
+
+
+def test_the_rows_of_an_open_file_stay_within_a_part_of_the_budget() -> None:
+    budget = 4 << 20
+    on = evolve(engine(), memory=MemoryBudget(budget))
+    table = definition("k INT NOT NULL, v STRING", ["k"], options={"bucket": "1"})
+    rolling = RollingFiles(on, FileLayout.of(table, level=5), "bucket-0")
+    for start in range(0, 20_000, 1_000):
+        keys = pa.array(range(start, start + 1_000), pa.int32())
+        system = {"_SEQUENCE_NUMBER": [0] * 1_000, "_VALUE_KIND": pa.array([0] * 1_000, pa.int8())}
+        texts = [f"{k:01000d}" for k in range(start, start + 1_000)]
+        rolling.write(pa.table({"k": keys, "v": texts} | system))
+        assert rolling.held_bytes <= budget // 8
+    (file,) = rolling.close()
+    assert file.row_count == 20_000, "a row group ends, not the file"
+
+
+def test_the_write_buffer_leaves_memory_for_the_sort() -> None:
+    table = definition("k INT NOT NULL", ["k"], options={"bucket": "1"})
+    for budget, buffer in [(128, 32), (512, 224), (2048, 256)]:
+        on = evolve(engine(), memory=MemoryBudget(budget << 20))
+        assert TableWriter(TableContext(on, table), "me")._limit == buffer << 20
 
 
 @pytest.mark.parametrize("write_only", ["true", "false"])

@@ -230,7 +230,7 @@ def _read_packed_run(packed: bytes, width: int, count: int, rows: _Rows) -> None
 
 
 MOST_BYTES = 512 * 1024 * 1024
-_BATCH_SHARE = 4
+BATCH_SHARE = 4
 """Two batches are in memory at once, the last one returned and the next one, and growing buffers are copied."""
 _RATIO = 100
 _FREE_BYTES = 4 * 1024 * 1024
@@ -311,16 +311,17 @@ def count_fitting_rows(
     leaves: Sequence[Leaf],
     batch_rows: int,
     most_bytes: int,
+    batch_bytes: int | None = None,
 ) -> int:
     """Return how many rows a batch of a piece may have: `batch_rows`, or fewer if they might not fit, at least one.
 
-    Pages may take `most_bytes`, a batch a quarter of it. Fetches the bytes of a remote file ahead. Damaged page
-    headers, and pages or rows that exceed the limits, raise ValueError.
+    Pages may take `most_bytes`, a batch `batch_bytes`, by default a quarter of it. Fetches the bytes of a remote file
+    ahead. Damaged page headers, and pages or rows that exceed the limits, raise ValueError.
     """
     if stored.ahead is not None:
         groups = [footer.row_group(group) for group in piece.groups]
         stored.ahead.load(_byte_range(group.column(leaf.index)) for group in groups for leaf in leaves)
-    fitting, batch_bytes = batch_rows, most_bytes // _BATCH_SHARE
+    fitting, batch_bytes = batch_rows, batch_bytes or most_bytes // BATCH_SHARE
     left = piece.skip + piece.count
     for number in piece.groups:
         group = footer.row_group(number)

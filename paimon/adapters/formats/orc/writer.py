@@ -228,6 +228,7 @@ def _writer_options(request: WriteRequest) -> dict[str, Any]:
         )
     options = request.options
     stripe_bytes = request.block_bytes or int(options.get("orc.stripe.size", _STRIPE_BYTES))
+    stripe_bytes = min(stripe_bytes, request.held_bytes or stripe_bytes)
     return {
         "compression": codec,
         "compression_strategy": "speed" if request.zstd_level <= 1 else "compression",

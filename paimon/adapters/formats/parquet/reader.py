@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
-from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES, GroupRange, Leaf, count_fitting_rows
+from paimon.adapters.formats.guards.parquet_batches import BATCH_SHARE, MOST_BYTES, GroupRange, Leaf, count_fitting_rows
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.adapters.formats.nested import rebuild_leaves
@@ -207,6 +207,8 @@ class _File:
     known: KnownFile
     stored: Stored
     most_bytes: int
+    batch_bytes: int
+    is_concurrent: bool
 
 
 def read_batches(
@@ -218,7 +220,7 @@ def read_batches(
     damaged or exceeds the limits raises CorruptTable.
     """
     with corrupt_files(request.path):
-        file = _open_file(source, request.path, most_bytes, cache)
+        file = _open_file(source, request, most_bytes, cache)
         lookup = find_lookup_filter(request)
         for piece in plan_group_ranges(file.known.footer, file.known.schema, request):
             if lookup is None:
@@ -239,11 +241,12 @@ def corrupt_files(path: str) -> Iterator[None]:
         raise CorruptTable(path, f"cannot be read as Parquet: {reason[0]}") from error
 
 
-def _open_file(source: pa.NativeFile, path: str, most_bytes: int, cache: ObjectCache | None) -> _File:
+def _open_file(source: pa.NativeFile, request: ReadRequest, most_bytes: int, cache: ObjectCache | None) -> _File:
     """Open a file. Remote files are prefetched; local ones have small buffers, because merges open many files."""
     stored = Stored(source)
+    batch_bytes = min(most_bytes // BATCH_SHARE, request.batch_bytes or most_bytes)
     identity = identify_file(source)
-    known = find_known_file(cache, path, identity)
+    known = find_known_file(cache, request.path, identity)
     options = {
         "pre_buffer": False,
         "buffer_size": _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0,
@@ -256,10 +259,11 @@ def _open_file(source: pa.NativeFile, path: str, most_bytes: int, cache: ObjectC
         has_int96 = any(file.schema.column(leaf).physical_type == "INT96" for leaf in range(footer.num_columns))
         decoded = read_int96_as_bytes(stored.footer_bytes) if has_int96 else footer
         known = KnownFile(identity, footer, decoded, file.schema_arrow)
-        remember_file(cache, path, known)
+        remember_file(cache, request.path, known)
         if not has_int96:
-            return _File(file, known, stored, most_bytes)
-    return _File(pq.ParquetFile(stored.source, metadata=known.decoded, **options), known, stored, most_bytes)
+            return _File(file, known, stored, most_bytes, batch_bytes, request.is_concurrent)
+    file = pq.ParquetFile(stored.source, metadata=known.decoded, **options)
+    return _File(file, known, stored, most_bytes, batch_bytes, request.is_concurrent)
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
@@ -297,7 +301,9 @@ def _decode_piece(
 ) -> Iterator[pa.RecordBatch]:
     footer, paths = file.known.footer, columns.paths
     if paths:
-        threads = len(paths) > 1 and piece.count > _SHORT_BATCH  # threads cost more than they save for few rows
+        threads = (
+            file.is_concurrent and len(paths) > 1 and piece.count > _SHORT_BATCH
+        )  # threads cost more than they save for few rows
         for step in split_into_steps(piece, footer):
             fitting = _count_fitting_rows(file, step, columns.leaves, batch_rows)
             yield from file.parquet.iter_batches(fitting, row_groups=step.groups, columns=paths, use_threads=threads)
@@ -312,9 +318,10 @@ def _count_fitting_rows(file: _File, step: GroupRange, leaves: tuple[int, ...], 
 
     def count() -> int:
         checked = [Leaf.of(file.parquet.schema, leaf) for leaf in leaves]
-        return count_fitting_rows(file.known.footer, file.stored, step, checked, batch_rows, file.most_bytes)
+        footer, limits = file.known.footer, (file.most_bytes, file.batch_bytes)
+        return count_fitting_rows(footer, file.stored, step, checked, batch_rows, *limits)
 
-    return file.known.find_fitting_rows((step, leaves, batch_rows, file.most_bytes), count)
+    return file.known.find_fitting_rows((step, leaves, batch_rows, file.most_bytes, file.batch_bytes), count)
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:

@@ -117,6 +117,7 @@ class ParquetWriter:
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _SINK_BUFFER_BYTES)
         self._group_stats: list[list[ColumnStats | None]] = []
         self._executor = request.executor
+        self._most_held_bytes = request.held_bytes or _NO_LIMIT
         self._opened: RowGroupWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -135,6 +136,8 @@ class ParquetWriter:
         self._row_count += table.num_rows
         if self._pending_bytes >= self._block_bytes or self._pending_rows >= self._block_rows:
             self._write_full_groups()
+        if self._pending_bytes > self._most_held_bytes:
+            self.flush()
 
     def estimated_bytes(self) -> int:
         """Return the estimated size of the file so far.
