@@ -13,7 +13,8 @@ from paimon.sql.parse.parse_script import list_statement_words
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-VARIABLE = re.compile(r"[A-Z]+(_[A-Z]+)+|PATH")
+VARIABLE = re.compile(r"(?!CS_)[A-Z]+(_[A-Z]+)+|PATH")
+"""Names with CS_ are those of `os.confstr`."""
 
 
 def environment_variables(path: Path) -> set[str]:

@@ -48,8 +48,7 @@ from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
 from paimon.operations.compact.lookup_cache import BucketLookupFiles
-from paimon.operations.data_files.batch_limits import BatchLimit
-from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, read_data_file
 
 
 class LookupResult(NamedTuple):

@@ -39,9 +39,8 @@ from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.data_files.batch_limits import BatchLimit, measure_rows
 from paimon.operations.data_files.deletion_vectors import WorkingVectors
-from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, measure_rows, read_data_file
 from paimon.operations.read.split import WINDOW_BYTES
 
 

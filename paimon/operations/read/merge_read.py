@@ -27,7 +27,7 @@ from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.data_files.batch_limits import BatchLimit
+from paimon.operations.data_files.read_data_file import BatchLimit
 
 ReadFile = Callable[[DataFileMeta, Sequence[DataField], Predicate | None, BatchLimit | None], Iterator[pa.RecordBatch]]
 """Reads columns of a file: file, columns, predicate that skips row groups, limit of a batch."""

@@ -27,9 +27,8 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.data_files.batch_limits import BatchLimit
 from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, read_data_file
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_evolution_read import read_data_evolution_files

@@ -25,7 +25,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileSource, ManifestEnt
 from paimon.domain.merge.merge_engines import MERGE_ENGINES
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.data_files import batch_limits
+from paimon.operations.data_files import read_data_file
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.ports.engine import MemoryBudget
@@ -107,7 +107,7 @@ def changelog_entries(table: paimon.Table) -> list[ManifestEntry]:
 
 @pytest.fixture(autouse=True)
 def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_limits, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(read_data_file, "_LEAST_ROWS", 1)
 
 
 def engines_and_producers() -> list[tuple[str, str]]:

@@ -20,8 +20,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.compact.lookup import Lookup, UpperLevels
-from paimon.operations.data_files.batch_limits import BatchLimit
-from paimon.operations.data_files.read_data_file import Bucket
+from paimon.operations.data_files.read_data_file import BatchLimit, Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 
 EMPTY = b"\0\0\0\0"

@@ -13,7 +13,7 @@ from attrs import evolve
 from support.tables import create_table
 
 import paimon
-from paimon.operations.data_files.batch_limits import BATCH_ROWS
+from paimon.operations.data_files.read_data_file import BATCH_ROWS
 from paimon.ports.engine import MemoryBudget
 
 BUDGET = 16 << 20

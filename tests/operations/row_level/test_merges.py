@@ -27,7 +27,7 @@ from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
 from paimon.domain.predicate.build import col
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.arrow import fields_from_arrow
-from paimon.operations.data_files.batch_limits import BATCH_ROWS
+from paimon.operations.data_files.read_data_file import BATCH_ROWS
 from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level import merge_match, merge_source
 from paimon.operations.row_level.merge import bind_merge
