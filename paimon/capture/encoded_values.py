@@ -12,7 +12,7 @@ offset from UTC. A timestamp without an offset is UTC. Digits that the type cann
 #     3 bytes for four    01 02 00              ff 00 00
 #     without padding     01 02                 ff              lengths 2 and 1, offsets 0, 2, 3
 #
-# Latin-1: JSON is UTF-8, in which U+0080 to U+00FF are two bytes. C2 xx stands for the byte xx, and C3 xx for xx + 40.
+# Latin-1: JSON is UTF-8, in which U+0080 to U+00FF are two bytes. C2 xx means the byte xx, and C3 xx means xx + 40.
 #
 # Decimals are whole numbers in two's complement, the highest byte first, of any length. They are extended by their sign
 # to 16 bytes and reversed, which is the memory of a decimal128.

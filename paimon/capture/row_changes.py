@@ -28,9 +28,9 @@ class Operation(IntEnum):
 
 
 IGNORED = 3
-"""Stands for an event that changes no row."""
+"""Represents an event that changes no row."""
 REFUSED = 4
-"""Stands for an event that cannot be applied to a table, such as TRUNCATE."""
+"""Represents an event that cannot be applied to a table, such as TRUNCATE."""
 UNKNOWN = -1
 
 

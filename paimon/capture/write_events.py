@@ -330,7 +330,7 @@ class _WriteEvents:
     identifier: int
 
     def __call__(self, events: Iterator[pa.Table]) -> CdcResult | None:
-        """Write the events and commit them; None, without a commit, if another process changed a schema meanwhile."""
+        """Write the events and commit them; None, without a commit, if another process changed a schema."""
         counts, routes = EventCounts(), self.targets.routes
         checks = self.targets.make_column_checks()
         with ExitStack() as stack:

@@ -4,7 +4,7 @@ Invariant: only metadata is read. What cannot be read, because the statement is 
 or the catalog has an error, leads to fewer words.
 """
 
-# Two questions are answered for the text before the cursor, each by the cheapest means that works on an incomplete
+# Two questions are decided for the text before the cursor, each by the cheapest means that works on an incomplete
 # statement:
 #
 # 1. Which kind of word comes next? Regular expressions look at the end of the text: `FROM sh|` wants a table, `USE |` a

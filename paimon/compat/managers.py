@@ -387,7 +387,7 @@ class ChangelogManager(TableManager):
             yield self.changelog(snapshot_id)
 
     def safely_get_all_changelogs(self) -> list[Changelog]:
-        """Return all changelogs, oldest first, without those that are deleted meanwhile."""
+        """Return all changelogs, oldest first, without those that are deleted concurrently."""
         texts = [self.file_io.read_overwritten_file_utf8(self.long_lived_changelog_path(n)) for n in self._list_ids()]
         return [Changelog.from_json(text) for text in texts if text]
 

@@ -144,7 +144,7 @@ class AsyncStreamingTableScan(PeerClass):
         self._start = value
 
     async def stream(self) -> AsyncIterator[Plan]:
-        """Yield a plan for each snapshot, and wait for new ones; the event loop is free meanwhile.
+        """Yield a plan for each snapshot, and wait for new ones; the event loop stays free.
 
         A plan is recorded as processed when the next one is asked for.
         """

@@ -360,7 +360,7 @@ class DeletionVectorConflict(CommitConflict):
 
 
 class SnapshotExpired(CommitConflict):
-    """Raised when the snapshot that is read, or from which a change is computed, expired or was rolled back meanwhile.
+    """Raised when the snapshot that is read, or from which a change is computed, expired or was rolled back.
 
     Nothing was published, and no file is left behind. Plan the scan again, or compute the change again from the newest
     snapshot.

@@ -19,7 +19,7 @@ Source: `FileStoreCommitImpl.tryCommitOnce`, `StrictModeChecker`.
 #
 #     1. adapt        an overwrite deletes the live files of its partitions; an append drops files that are there
 #     2. types        rows written under an older type of a column must fit the newest one
-#     3. read state   rows computed from a snapshot: nobody else changed rows since
+#     3. read state   rows computed from a snapshot: no other writer changed rows since
 #     4. since        what other users committed after a snapshot that the change knows: strict mode, key index
 #     5. files        files to delete are live, key ranges of a level are disjoint, deletion vectors are current
 #     6. buckets      the partition still has the number of buckets that the writer assumed

@@ -9,8 +9,8 @@ Source: our own protocol (docs/decisions/publishing-snapshots.md).
 
 # A commit puts the file snapshot-N, where N - 1 is its base. Storages can reply wrongly: a put that times out may still
 # succeed, or be repeated by a client, and a put that "failed because the file exists" may have found our own file. And
-# expiry may delete snapshots meanwhile, so that an id is free again although the history is past it. So after each put
-# the file under N is read, and three questions are answered one after the other:
+# expiry may delete snapshots at the same time, so that an id is free again although the history is past it. So after
+# each put the file under N is read, and three questions are decided one after the other:
 #
 # 1. What is there (`Seen`), and what is next (`decide_next_step`)?
 #

@@ -22,7 +22,7 @@ def format_partition_path(
 ) -> str:
     """Build the path of a partition below the table, such as ``"day=19000/region=eu"``; empty without partitions.
 
-    `values` are internal values, parallel to `fields`. `default_name` stands for null and blank values. With
+    `values` are internal values, parallel to `fields`. `default_name` represents null and blank values. With
     `legacy_name`, dates are day numbers, times are milliseconds, and timestamps have a ``T``.
     """
     parts = []

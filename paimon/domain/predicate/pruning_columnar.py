@@ -21,7 +21,7 @@ Source: `LeafPredicate.test(rowCount, …)`.
 #
 # Values are compared as ordinals: integers or byte strings with the order of the type. Decimals are unscaled integers;
 # a literal with more digits than the scale has no ordinal, and prunes nothing. Integers beyond 64 bits are compared as
-# Python objects. A bound can be shorter than the value that it stands for, because long texts are truncated: it still
+# Python objects. A bound can be shorter than the value that it bounds, because long texts are truncated: it still
 # is a bound, and only equality with one value (`_may_differ`) needs both bounds.
 
 from __future__ import annotations

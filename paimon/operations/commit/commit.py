@@ -19,14 +19,14 @@ Source: `FileStoreCommitImpl`, `TableCommitImpl`, `CommitCallback`.
 #     lost        another commit has the id. The manifests of the change are used again, because they do not depend on
 #                 the base; its base manifest list is deleted. Retries end by `commit.max-retries` or `commit.timeout`
 #     refused     the storage says that no file was made (StorageError): all manifests are deleted
-#     unknown     nothing tells whether the file was made, for instance after a broken connection. `publish` looks it
+#     unknown     it is unknown whether the file was made, for instance after a broken connection. `publish` looks it
 #                 up first. If that fails, too, CommitUncertain says so, and no file is deleted, now or by the caller
 #
 # An outcome is never guessed: after CommitUncertain a caller asks `resolve_commit`, which finds the snapshot by user,
 # identifier and uuid. A retry that finds the commit of another process with the same user and identifier, which was
 # taken for dead, takes that snapshot for its own.
 #
-# The table may be dropped or replaced meanwhile. So the schema files are listed before each attempt, and the first
+# The table may be dropped or replaced concurrently. So the schema files are listed before each attempt, and the first
 # one is read after the put. If the table is gone, the snapshot is withdrawn (`publish.py`) and the commit fails.
 #
 # The written files are complete without the compaction. So when they are published, an error of the compacted files
@@ -295,7 +295,7 @@ def _attempt(this: _Attempts, retries: int) -> Published | None:
                 check_own_commit(context, latest)
             # 3. Adapt the change to the base; conflicts raise.
             change = plan_change(this.intent, base)
-            # 4. Take the snapshot of another process that published the same commit meanwhile.
+            # 4. Take the snapshot of another process that published the same commit concurrently.
             same_commit = _find_same_commit(this, latest, change)
             if same_commit is not None:
                 files.discard_all()

@@ -3,7 +3,7 @@
 Source: `TableCommitImpl.abort`.
 """
 
-# Between the end of a writer and the commit, the files of a message belong to nobody: no snapshot names them.
+# Between the end of a writer and the commit, the files of a message belong to no snapshot: none names them.
 #
 #     written   prepared (named by a message)        committed (named by a snapshot)
 #        |------------------|------------------------------|

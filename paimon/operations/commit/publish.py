@@ -324,7 +324,7 @@ def _take_back(context: TableContext, snapshot_id: int, identity: str | None) ->
             write_hint(context, context.paths.latest_hint, before.id)
         if find_snapshot(context, snapshot_id + 1) is None:
             return _Left.NOTHING
-        # Without a lock, another commit was built on it meanwhile; its history must not have a gap.
+        # Without a lock, another commit was built on it concurrently; its history must not have a gap.
         context.files.put_if_absent(context.paths.snapshot(snapshot_id), snapshot_to_json(stored))
     return _Left.IN_USE
 

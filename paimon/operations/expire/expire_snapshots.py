@@ -24,9 +24,9 @@ Source: `ExpireSnapshotsImpl`, which deletes data first and has no such check.
 #     6. delete      the files of step 3 that no reference of step 5 needs
 #     7. hint        EARLIEST names 8
 #
-# The order of 4, 5 and 6 makes it safe against others. A reader that opens snapshot 5 after step 4 is told that it has
-# expired; one that opened it before can lose its files in step 6. A tag on 6 that is created before step 5 is read
-# there. One that is created later finds no snapshot 6. After a crash between 4 and 6, the files are orphans.
+# The order of 4, 5 and 6 makes it safe against others. A reader that opens snapshot 5 after step 4 gets
+# SnapshotExpired; one that opened it before can lose its files in step 6. A tag on 6 that is created before step 5 is
+# read there. One that is created later finds no snapshot 6. After a crash between 4 and 6, the files are orphans.
 #
 # If the disk is full, the record of step 2 can fail for a later snapshot. Then the batch is shortened to the snapshots
 # before it, whose deletion frees space for the next attempt.

@@ -19,7 +19,7 @@ Source: `SnapshotDeletion`, `ChangelogDeletion`, `TagDeletion`.
 # the expired snapshots are candidates as they are.
 #
 # Second, references (`references.py`): names that a tag, a branch, a remaining snapshot or a changelog needs are struck
-# off. The references are read after the expired objects are gone. A tag that is created meanwhile is either seen here,
+# off. The references are read after the expired objects are gone. A tag that is created later is either seen here,
 # or fails, because it reads its snapshot again after it was written. If a reference disappears during the check, all
 # are read again.
 #

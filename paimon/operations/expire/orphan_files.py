@@ -22,10 +22,10 @@ Source: `OrphanFilesClean`, `LocalOrphanFilesClean`.
 #     orphans:                     lists data-9, reads 1..11                           reads 12: data-9 is needed
 #
 # A file that a writer has written and not committed yet looks like an orphan. The age protects it: a commit must follow
-# its files within a day. Step 5 protects old files that a reference needs again meanwhile, such as a new tag or branch.
+# its files within a day. Step 5 protects old files that a reference needs again, such as a new tag or branch.
 #
 # A detached snapshot was published by a process that had stopped so long that its id was used and expired before. It is
-# not a reference; it is an orphan, together with its files. Only known directories are listed, so a file that somebody
+# not a reference; it is an orphan, together with its files. Only known directories are listed, so a file that a user
 # put elsewhere into the directory of the table is never deleted.
 
 from __future__ import annotations

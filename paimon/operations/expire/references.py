@@ -6,7 +6,7 @@ disappeared needs no files.
 Source: `OrphanFilesClean.safelyGetAllSnapshots`, `ExpireSnapshotsImpl.findSkippingTags`, `TagManager.doClean`.
 """
 
-# No file has a counter of its users. Whoever deletes files reads the references that may need them, and each reference
+# No file has a counter of its users. Who deletes files reads the references that may need them, and each reference
 # says what it needs of its snapshot:
 #
 #                                state (base + delta lists,    changelog files   delta as changes, if there
@@ -23,10 +23,10 @@ Source: `OrphanFilesClean.safelyGetAllSnapshots`, `ExpireSnapshotsImpl.findSkipp
 #   the tags in between, the newest snapshot and all other branches are enough, however long the history is.
 # - The removal of orphan files looks at any file, so it reads all references (`read_all_references`).
 #
-# Writers and expiry run meanwhile. Two orders make it safe without a lock: an object is deleted before the references
-# are read that decide about its files (so a tag that is created at the same time either is seen, or does not find its
-# snapshot); and snapshots are read before changelogs, because expiry makes the one into the other. If a reference
-# disappears while its metadata is read, all references are read again (`find_referenced_files`).
+# Writers and expiry run concurrently. Two orders make this safe without a lock: an object is deleted before the
+# references are read that decide about its files (so a tag that is created at the same time either is seen, or does not
+# find its snapshot); and snapshots are read before changelogs, because expiry makes the one into the other. If a
+# reference disappears while its metadata is read, all references are read again (`find_referenced_files`).
 
 from __future__ import annotations
 

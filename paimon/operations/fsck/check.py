@@ -25,7 +25,7 @@ Concurrent commits and expiry cause no faults.
 #    a level do not overlap. With `deep`, it reads the data files as well (`file_checks.py`), each once. If each file
 #    has its keys in order and within bounds, and levels do not overlap, a merge returns each key once.
 #
-# Writers and expiry go on meanwhile. A file that expiry deletes after `find_states` looks like a missing one, but then
+# Writers and expiry go on. A file that expiry deletes after `find_states` looks like a missing one, but then
 # the file that names its state is gone, too. So a report with a fault whose state has disappeared is not believed, and
 # the check runs again, at most `_ATTEMPTS` times.
 

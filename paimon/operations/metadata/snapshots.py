@@ -247,7 +247,7 @@ def read_hint(engine: Engine, path: str) -> int | None:
 
 @contextmanager
 def report_expired(context: TableContext, snapshot_id: int) -> Iterator[None]:
-    """Raise SnapshotExpired, not CorruptTable, where the block misses a file because its snapshot expired meanwhile."""
+    """Raise SnapshotExpired, not CorruptTable, where the block misses a file because its snapshot expired."""
     try:
         yield
     except CorruptTable as error:

@@ -178,7 +178,7 @@ def find_progressed_start(context: TableContext, start: Start, progress: Progres
 def protect_start(context: TableContext, found: StreamStart, progress: Progress) -> None:
     """Protect the files that are needed from a start on, if the stream has a consumer.
 
-    Raises `NotFound` if the start expired meanwhile.
+    Raises `NotFound` if the start expired concurrently.
     """
     if found.state is not None:
         progress.protect_state(found.state.id)

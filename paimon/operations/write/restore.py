@@ -6,7 +6,7 @@ other process writes).
 """
 
 # A writer must know the files of its buckets: new sequence numbers follow theirs, and inline compaction picks among
-# them. Other processes commit meanwhile, so what a writer knows is a snapshot plus its own changes:
+# them. Other processes commit concurrently, so what a writer knows is a snapshot plus its own changes:
 #
 #     known        files in snapshot 7                        read once for each bucket, then followed
 #     + prepared   messages that were returned, uncommitted   until a snapshot contains them or shows that they are lost

@@ -71,7 +71,7 @@ class SnapshotPut:
 class TableTimes:
     """Which table was at its place at which logical time. A state machine.
 
-    A table is identified by the hash of its first schema file, and None stands for no table.
+    A table is identified by the hash of its first schema file, and None means no table.
     """
 
     presences: list[tuple[int, bytes | None]] = field(factory=list)

@@ -13,7 +13,7 @@ Source: `UniversalCompaction`, `EarlyFullCompaction`, `ForceUpLevel0Compaction`,
 #     run       L0  L0  L0  L0  L3   L5          num-sorted-run.compaction-trigger 5
 #     size       1   1   1   2  10  100          size ratio 1 %, max size amplification 200 %
 #
-# Universal compaction takes the newest runs without a gap, because a merged run stands in the order between what is
+# Universal compaction takes the newest runs without a gap, because a merged run is, in the order, between what is
 # newer and what is older. It takes (`_count_universal_runs`, if there are at least 5 runs):
 #
 # 1. all, if the newer runs are large against the oldest one: 15 of 100 is 15 %, not more than 200 %;

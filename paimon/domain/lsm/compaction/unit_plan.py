@@ -22,7 +22,7 @@ Source: `MergeTreeCompactTask`, `MergeTreeCompactManager`, `LookupMergeTreeCompa
 # An upgrade is not always right (`_must_rewrite`):
 #
 # - on the top level, -D records would stay for ever, so a file with retracts is rewritten there;
-# - where lookups are needed, nobody has compared the records of a level-0 file with older ones. Only a file whose
+# - where lookups are needed, no merge has compared the records of a level-0 file with older ones. Only a file whose
 #   records win anyhow (deduplicate), or below which nothing remains (top level), may stay unmerged;
 # - the file format of its level, or an expired record, can also require it.
 #

@@ -16,7 +16,7 @@ equal 0.0.
 #
 # Ids and dates are mostly that dense. If they are not, or a key needs several words, rows are sorted by key to find the
 # numbers (`mark_key_starts`), but still not moved. `GroupsByAge` and `Groups` (which is ordered by key) have the same
-# members, so that an engine takes either; `to_key_order` turns the first into the second.
+# members, so that an engine takes either; `to_key_order` converts the first to the second.
 
 from __future__ import annotations
 

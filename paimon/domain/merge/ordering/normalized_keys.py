@@ -16,7 +16,7 @@ and bytes by unsigned bytes, floats in the total order. Equal words mean equal v
 #     bits         2             1                 2
 #     word         10 0 00       00 1 10           one word of 5 bits for the whole key
 #
-# 1. `_numbers` turns a column into integers that sort as its values do: floats by their bits in Java's total order, a
+# 1. `_numbers` converts a column to integers that sort as its values do: floats by their bits in Java's total order, a
 #    wide decimal as two integers, text as big-endian words of 8 bytes; text of equal length, and of digits, is cheaper
 #    (`fixed_width_text`). Long or other values become ranks among their distinct values.
 # 2. `_narrow_range` subtracts the smallest one. Null needs one bit in front. Descending columns count from the largest.
@@ -245,6 +245,6 @@ def _pack_blocks(columns: Sequence[Sequence[Numbers]], lows: Sequence[int], bits
         start += len(words)
         for numbers, low, width in zip(blocks, lows, bits, strict=True):
             wide = numbers.astype(np.int64, copy=False).view(np.uint64)  # differences are exact modulo 2 to the 64
-            words <<= np.uint64(width % 64)  # nothing stands left of 64 bits
+            words <<= np.uint64(width % 64)  # there is nothing left of 64 bits
             words |= wide - np.uint64(low % _WRAP)
     return packed
