@@ -20,8 +20,9 @@ from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.expire.expire_changelogs import expire_changelogs, find_expirable_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
-from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
+from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
+from paimon.operations.expire.retention_reasons import expire_and_explain
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.metadata.schemas import on_same_table
@@ -73,7 +74,8 @@ class Maintain:
         Returns
         -------
         Expired
-            The snapshots that are gone, and how many files were deleted.
+            The snapshots that are gone, and how many files were deleted. `retained_by` lists what retains the others:
+            each consumer, tag or branch that holds back a snapshot or its files, then the option.
 
         Raises
         ------
@@ -90,9 +92,7 @@ class Maintain:
             older_than,
             max_deletes,
         )
-        if dry_run:
-            return on_same_table(find_expirable_snapshots)(self._context, retention)
-        return on_same_table(expire_snapshots)(self._context, retention, everything=True)
+        return on_same_table(expire_and_explain)(self._context, retention, dry_run)
 
     def expire_changelogs(
         self,

@@ -1,4 +1,4 @@
-"""The command `paimon show`: schema, options and the files of each bucket.
+"""The command `paimon show`: schema, options, consumers, tags, branches, and the files of each bucket.
 
 Invariant: all live files of the latest snapshot are counted, also those that batch reads skip.
 """
@@ -16,11 +16,13 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.markup import format_count
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.type_text import format_type
+from paimon.operations.expire.retention_reasons import read_references
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.plan import count_rows_from_metadata
 from paimon.operations.read.system.groups import format_partition_name
 from paimon.table import Table
+from paimon.verbs.reference_verbs import format_utc
 
 _SHOWN_BUCKETS = 40
 
@@ -53,6 +55,9 @@ def show_table(table: Table, output: str) -> None:
     print_records(_describe_columns(table), "table", "columns")
     if table.options:
         print_records([{"option": k, "value": v} for k, v in sorted(table.options.items())], "table", "options")
+    references = _describe_references(table)
+    if references:
+        print_records(references, "table", "consumers, tags and branches")
     snapshot = table.snapshot()
     screen.print(_describe_snapshot(table, snapshot, shapes), highlight=False)
     if shapes:
@@ -121,6 +126,20 @@ def _describe_columns(table: Table) -> list[dict[str, object]]:
     ]
 
 
+def _describe_references(table: Table) -> list[dict[str, object]]:
+    """Describe what retains snapshots or their files; one that cannot be read is described by its error."""
+    found: list[dict[str, object]] = []
+    try:
+        for reason in read_references(table.context):
+            since = None if reason.since_millis is None else format_utc(reason.since_millis)
+            found.append(
+                {"reference": reason.kind, "name": reason.name, "snapshot": reason.snapshot_id, "since": since}
+            )
+    except PaimonError as error:
+        found.append({"reference": "unreadable", "name": error.message, "snapshot": None, "since": None})
+    return found
+
+
 def _format_shape(shape: BucketShape) -> dict[str, object]:
     levels = "  ".join(f"L{level} {_format_blocks(count)}" for level, count in sorted(shape.files.items()))
     return {
@@ -156,6 +175,7 @@ def _to_record(table: Table, shapes: list[BucketShape]) -> dict[str, object]:
         "snapshot": None if snapshot is None else snapshot.id,
         "records": None if snapshot is None else snapshot.total_record_count,
         "rows": count_known_rows(table, snapshot),
+        "references": _describe_references(table),
         "buckets": [
             {
                 "partition": s.partition,

@@ -131,6 +131,10 @@ def _to_expired_rows(done: Expired) -> Rows:
     return [{"expired": done.snapshots, "first": ids[0], "last": ids[1], "files": done.files}]
 
 
+def _to_expired_snapshot_rows(done: Expired) -> Rows:
+    return [{**row, "retained_by": [str(reason) for reason in done.retained_by]} for row in _to_expired_rows(done)]
+
+
 def _to_partition_rows(dropped: Sequence[Mapping[str, str | None]]) -> Rows:
     return [{"partition": "/".join(f"{key}={value}" for key, value in spec.items())} for spec in dropped]
 
@@ -170,14 +174,15 @@ _LIMITS = (
 )  # fmt: skip
 
 EXPIRE_SNAPSHOTS = Verb(
-    "expire_snapshots", "delete the oldest snapshots and their files", expire_snapshots, _to_expired_rows,
+    "expire_snapshots", "delete the oldest snapshots and their files", expire_snapshots,
+    _to_expired_snapshot_rows,
     (
         *_LIMITS,
         Parameter(
             "dry_run", Type.BOOLEAN, "show which snapshots would go; remove nothing", in_call=False, flag=Flag(),
         ),
     ),
-    _expired_columns("snapshots"),
+    (*_expired_columns("snapshots"), Column("retained_by", pa.list_(pa.string()), in_call=False)),
     Command(
         "expire snapshots", "lake/default.db/orders --retain-max 20",
         "remove the oldest snapshots, and the files that only they reference", confirmation=Confirmation.ON_TERMINAL,

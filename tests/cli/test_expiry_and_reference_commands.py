@@ -94,12 +94,38 @@ def test_expiry(run: Run, orders: paimon.Table) -> None:
     assert orders.scan().count() == 1
     limits = ("--retain-min", "1", "--older-than", "0 ms", "--max-deletes", "2")
     (due,) = run("expire snapshots", *limits, "--dry-run")
+    (reason,) = due.pop("retained_by")
+    assert reason.startswith("option 'snapshot.expire.limit' at snapshot 3 since ")
     assert due == {"snapshots": 2, "first": 1, "last": 2, "files": 0}
     (done,) = run("expire snapshots", *limits)
     assert (done["snapshots"], done["first"], done["last"]) == (2, 1, 2)
     run("tag create", "short", "--retain", "1 ms")
     assert run("expire tags") == [{"tag": "short", "deleted": True}]
     assert run("expire changelogs", "--all") == [{"changelogs": 0, "first": None, "last": None, "files": 0}]
+
+
+def test_what_holds_snapshots_back_is_named(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    orders.consumers.reset("forgotten", 2)
+    orders.tags.create("old", 1)
+    orders.branches.create("test", "old")
+    limits = ("--retain-max", "1", "--dry-run")
+    (due,) = run("expire snapshots", *limits)
+    assert (due["snapshots"], due["last"]) == (1, 1)
+    kinds = ["tag 'old' at snapshot 1", "branch 'test' at snapshot 1", "consumer 'forgotten' at snapshot 2"]
+    expected = [*kinds, "option 'snapshot.num-retained.min' at snapshot 3"]
+    assert [text.partition(" since ")[0] for text in due["retained_by"]] == expected
+    assert main(["expire", "snapshots", orders.location, *limits]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" since ")[0] for line in lines[-4:]] == [f"retained by {text}" for text in expected]
+    found = orders.maintain.expire_snapshots(retain_max=1).retained_by
+    assert [(reason.kind, reason.snapshot_id) for reason in found][2] == ("consumer", 2)
+    assert [(r["reference"], r["name"], r["snapshot"]) for r in run("show")[0]["references"]] == [
+        ("consumer", "forgotten", 2),
+        ("tag", "old", 1),
+        ("branch", "test", 1),
+    ]
+    assert main(["show", orders.location]) == 0
+    assert "consumers, tags and branches" in capsys.readouterr().out
 
 
 def test_orphans(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:

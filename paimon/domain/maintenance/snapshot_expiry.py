@@ -28,6 +28,8 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.partition.partition_text import format_plain_text
+from paimon.domain.types.data_types import TimestampType
 
 NOT_REFERENCED = 2**63 - 1
 """The next snapshot of the slowest consumer, if there is no consumer."""
@@ -133,3 +135,47 @@ def find_first_retained(
         if since >= before:
             return max(expiring, expirable.first)
     return max(expirable.last, expirable.first)
+
+
+@frozen
+class RetentionReason:
+    """A consumer, tag, branch or option that retains snapshots or their files."""
+
+    # 'consumer', 'tag', 'branch' or 'option'
+    kind: str
+    # the name of the consumer, tag or branch, or the option, such as 'snapshot.num-retained.min'
+    name: str
+    # the smallest snapshot that it retains
+    snapshot_id: int
+    # last progress of a consumer, time of a tag's file, else the commit time of the snapshot; None if unknown
+    since_millis: int | None = None
+
+    def __str__(self) -> str:
+        since = "" if self.since_millis is None else f" since {_format_utc(self.since_millis)}"
+        return f"{self.kind} {self.name!r} at snapshot {self.snapshot_id}{since}"
+
+
+def _format_utc(millis: int) -> str:
+    return format_plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"
+
+
+def find_retention_reasons(
+    retention: Retention,
+    earliest: int,
+    latest: int,
+    first_retained: int,
+    since_millis: int | None,
+    references: Iterable[RetentionReason],
+) -> list[RetentionReason]:
+    """Return what retains snapshots, and the files of expired ones: references by snapshot, then the option.
+
+    `first_retained` is the first id that would stay without consumers, and `since_millis` its commit time.
+    """
+    found = sorted((r for r in references if r.snapshot_id < first_retained), key=lambda r: (r.snapshot_id, r.name))
+    if latest - first_retained < retention.num_min:
+        option = "snapshot.num-retained.min"
+    elif first_retained == earliest + retention.limit:
+        option = "snapshot.expire.limit"
+    else:
+        option = "snapshot.time-retained"
+    return [*found, RetentionReason("option", option, first_retained, since_millis)]

@@ -36,11 +36,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.domain.maintenance.snapshot_expiry import (
     ExpiryRange,
     Retention,
+    RetentionReason,
     find_expirable,
     find_first_retained,
     has_decoupled_changelogs,
@@ -77,6 +78,8 @@ class Expired:
     snapshots: int = 0
     # how many of their files were deleted
     files: int = 0
+    # what retains the other snapshots, or files of expired ones; empty for changelogs
+    retained_by: tuple[RetentionReason, ...] = field(default=(), repr=False, eq=False)
 
 
 def expire_snapshots(
@@ -145,14 +148,15 @@ def _find_end(context: TableContext, rules: Retention, earliest: int, latest: in
     reach = find_expirable(rules, earliest, latest)
     if reach.last <= earliest:
         return earliest
-    until = find_first_retained(reach, rules, _read_ages(context, reach), context.engine.clock.now_millis())
+    until = find_first_retained(reach, rules, read_ages(context, reach), context.engine.clock.now_millis())
     if until <= earliest or context.options.consumer_changelog_only:
         return until
     limited = find_expirable(rules, earliest, latest, earliest_consumer_snapshot(context))
     return min(until, max(limited.last, earliest))
 
 
-def _read_ages(context: TableContext, reach: ExpiryRange) -> Iterator[tuple[int, int]]:
+def read_ages(context: TableContext, reach: ExpiryRange) -> Iterator[tuple[int, int]]:
+    """Yield (id, commit time of the next snapshot) for the ids whose expiry depends on their age."""
     for snapshot_id in range(reach.aged, reach.last):
         successor = find_snapshot(context, snapshot_id + 1)
         if successor is not None:

@@ -25,8 +25,10 @@ from paimon.domain.maintenance.referenced_files_reference import ever_live
 from paimon.domain.maintenance.snapshot_expiry import (
     ExpiryRange,
     Retention,
+    RetentionReason,
     find_expirable,
     find_first_retained,
+    find_retention_reasons,
     has_decoupled_changelogs,
 )
 from paimon.domain.maintenance.tag_expiry import AutoTags, expired_tags, format_local_time, parse_local_time
@@ -74,6 +76,23 @@ def test_inconsistent_retention_limits_are_refused() -> None:
         with pytest.raises(InvalidRequest):
             find_expirable(retention, 1, 9)
     assert find_first_retained(ExpiryRange(4, 4, 2), Retention(1, 9, 1, 1), [], 0) == 4
+
+
+@pytest.mark.parametrize(
+    ("retention", "first_retained", "option"),
+    [
+        (Retention(2, 6, DAY, 50), 9, "snapshot.num-retained.min"),
+        (Retention(2, 6, DAY, 4), 5, "snapshot.expire.limit"),
+        (Retention(2, 6, DAY, 50), 7, "snapshot.time-retained"),
+    ],
+)
+def test_what_retains_snapshots_is_named(retention: Retention, first_retained: int, option: str) -> None:
+    slow = RetentionReason("consumer", "slow", 4, HOUR)
+    references = [RetentionReason("consumer", "fast", 9), slow, RetentionReason("tag", "old", 1)]
+    found = find_retention_reasons(retention, 1, 10, first_retained, DAY, references)
+    assert found == [references[2], slow, RetentionReason("option", option, first_retained, DAY)]
+    assert str(found[1]) == "consumer 'slow' at snapshot 4 since 1970-01-01 01:00:00.000Z"
+    assert str(found[0]) == "tag 'old' at snapshot 1"
 
 
 def test_changelogs_are_decoupled_if_their_retention_is_longer() -> None:
