@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,7 +29,7 @@ from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
 from paimon.changes import Changes, Follow
 from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.domain.commit.request import CommitResult
-from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, did_you_mean
+from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, PaimonError, did_you_mean
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.setting import option_text
 from paimon.domain.options.table_options import TableOptions
@@ -800,6 +801,34 @@ class Table(NotebookDisplay):
         return to_column_path(self.context.schema, name)
 
 
+def _suggest_location(engine: Engine, location: str) -> str:
+    """Return the hint for a path without a table: what the directory contains, or the nearest existing path."""
+    inside = _list_directories(engine, location)
+    if location.endswith(".db") or any(name.endswith(".db") for name in inside):
+        names = [name for name in inside if location.endswith(".db") or name.endswith(".db")]
+        return f"the directory contains {', '.join(names[:20]) or 'no table'}: give the path of a table"
+    parent, _, name = location.rpartition("/")
+    siblings = _list_directories(engine, parent)
+    if name in siblings:
+        return "a table directory contains schema/schema-0"
+    above, _, database = parent.rpartition("/")
+    near = get_close_matches(name, siblings, n=1)
+    if near:
+        return f"did you mean '{parent}/{near[0]}'?"
+    if siblings and parent.endswith(".db"):
+        return f"tables in {parent!r} are: {', '.join(siblings[:20])}"
+    near = [] if siblings else get_close_matches(database, _list_directories(engine, above), n=1)
+    return f"did you mean '{above}/{near[0]}/{name}'?" if near else "check the path; 'paimon ls' lists the tables"
+
+
+def _list_directories(engine: Engine, parent: str) -> list[str]:
+    try:
+        found = [status.path for status in engine.files.list(parent) if status.is_directory]
+    except PaimonError:
+        return []
+    return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+
+
 def open_at(
     engine: Engine,
     location: str,
@@ -820,7 +849,7 @@ def open_at(
         if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
             known = did_you_mean(branch, list_branch_names(engine, TablePaths(location)))
             raise NotFound("branch", branch, hint=known or f"table {location!r} has only the branch 'main'")
-        raise NotFound("table", location, hint="a table directory contains schema/schema-0")
+        raise NotFound("table", location, hint=_suggest_location(engine, location))
     schema, origin = opened
     combined = TableOptions.of(schema.options).with_values(options)
     check_table_type(combined, identifier.full_name)

@@ -47,6 +47,7 @@ from paimon.domain.errors import (
     Unsupported,
 )
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import explain_double_quotes
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
@@ -266,7 +267,7 @@ def delete_where(
         found = condition_of(compute_late_input(condition))
         return _run_maintenance(context, delete_rows(context, found, user, properties, write, state))
 
-    with explain_missing_table(context):
+    with explain_missing_table(context), explain_double_quotes(where):
         return retry_assignment(delete_once)
 
 
@@ -301,7 +302,7 @@ def update_where(
         found = condition_of(compute_late_input(condition))
         return _run_maintenance(context, update_rows(context, values, found, user, properties, write, state))
 
-    with explain_missing_table(context):
+    with explain_missing_table(context), explain_double_quotes(where):
         return retry_assignment(update_once)
 
 

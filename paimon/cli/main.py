@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from paimon import __version__
 from paimon.cli import alter, changes, groups, history, maintenance, rows, sql, tables
 from paimon.cli.arguments import add_config, complete_arguments
-from paimon.domain.errors import PaimonError, PaimonWarning
+from paimon.domain.errors import PaimonError, PaimonWarning, suggest_or
 
 _EPILOG = """
 a first tour:
@@ -34,6 +35,21 @@ a first tour:
 A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE, or
 --config FILE before the command).
 """
+
+
+_INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$", re.DOTALL)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose error about an unknown command or value names the nearest one."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the error, and end the process with code 2."""
+        found = _INVALID_CHOICE.search(message)
+        if found is not None:
+            near = suggest_or(found[1], [choice.strip("'") for choice in found[2].split(", ")], None)
+            message = message if near is None else f"{message[: found.start()]}{found[1]!r} is unknown; {near}"
+        super().error(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +102,7 @@ def _print_warning(
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="paimon",
         description="Create, write, read, change and maintain tables of the Apache Paimon format.",
         epilog=_EPILOG,

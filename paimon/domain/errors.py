@@ -12,6 +12,9 @@ from difflib import get_close_matches
 _RESTORE = "restore the file from a backup, or roll back to a snapshot that does not reference it"
 _TRY_AGAIN = "check the path, its permissions and the free space, then try again"
 
+FUNCTION_LIST = "https://duckdb.org/docs/stable/sql/functions/overview lists the functions"
+"""The hint for a function that does not exist, where no name is similar: queries have the functions of DuckDB."""
+
 _MAX_CHARACTERS = 4_000
 """Characters of a message: enough for the difference of two wide schemas."""
 
@@ -528,3 +531,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     if near:
         return f"did you mean {near[0]!r}?"
     return f"known are: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}" if names else None
+
+
+def suggest_or(name: str, known: Iterable[str], otherwise: str | None) -> str | None:
+    """Return a hint that names the nearest known name if one is similar, or else another hint.
+
+    >>> suggest_or("prise", ["id", "price"], "see the list"), suggest_or("x", ["id", "price"], "see the list")
+    ("did you mean 'price'?", 'see the list')
+    """
+    hint = did_you_mean(name, known) or ""
+    return hint if hint.startswith("did") else otherwise

@@ -16,6 +16,7 @@ from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
 from paimon.ports.queries import QueryEngine, QuerySource
+from paimon.sql.missing_tables import refuse_file, suggest_table
 from paimon.sql.parse.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
@@ -227,10 +228,17 @@ class Session:
         options = {**self.table_options(), **read_function_options(name), **name.options}
         try:
             return place.catalog.table(place.name, options)
-        except NotFound as error:
-            if error.kind == "table":
-                self.refuse_view(name.parts)
-            raise
+        except (NotFound, InvalidRequest) as error:
+            if isinstance(error, InvalidRequest):
+                refuse_file(name.parts)
+                raise
+            if error.kind not in ("table", "database"):
+                raise
+            self.refuse_view(name.parts)
+            if error.kind == "table" and (error.hint or "").startswith("did"):
+                raise
+            hint = suggest_table(name.parts, place.catalog, error, self.workers is not None)
+            raise NotFound(error.kind, error.name, hint=hint) from error
 
     def find_view(self, parts: ObjectName) -> View | None:
         """Return the view of a name; None if it is not the name of a view."""

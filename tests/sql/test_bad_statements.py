@@ -137,7 +137,7 @@ NAMES = [
 """A statement, its error, what the message says, and the nearest name."""
 
 OTHERS = [
-    ("OPTIMIZE orders", Unsupported, "statement OPTIMIZE. Statements begin with ALTER"),
+    ("OPTIMIZE orders", Unsupported, "statement OPTIMIZE. CALL sys.compact("),
     ("COPY orders TO 'x.csv'", Unsupported, "statement COPY"),
     ("GRANT SELECT ON orders TO bob", Unsupported, "statement GRANT"),
     ("CREATE INDEX i ON orders (id)", Unsupported, "statement CREATE INDEX"),

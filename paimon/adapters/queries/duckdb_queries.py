@@ -24,7 +24,15 @@ import pyarrow as pa
 from attrs import field, frozen
 from fsspec import AbstractFileSystem
 
-from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
+from paimon.domain.errors import (
+    FUNCTION_LIST,
+    CorruptTable,
+    InvalidRequest,
+    PaimonError,
+    StorageError,
+    did_you_mean,
+    suggest_or,
+)
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.queries import TYPE_NAMES, QuerySource, SharedFile, SourceFiles
@@ -189,6 +197,8 @@ def _find_hint(name: str, text: str) -> str | None:
     known = _QUOTED.findall(near[1]) if near else []
     if "Type with name" in text:
         return did_you_mean(name.upper(), [*TYPE_NAMES, *known])
+    if "Function with name" in text:
+        return suggest_or(name, known, FUNCTION_LIST)
     return suggest_column(name, known) if known or name.upper() == DEFAULT else None
 
 

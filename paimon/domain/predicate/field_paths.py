@@ -7,6 +7,7 @@ is chosen. The rest of the name is resolved among the fields of its ROW.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.types.data_types import DataField, DataType, RowType
@@ -38,6 +39,26 @@ def suggest_column(name: str, known: Iterable[str]) -> str | None:
     if name.upper() == DEFAULT:
         return "DEFAULT is a value only alone: in VALUES of INSERT, or after SET column ="
     return did_you_mean(name, known)
+
+
+@contextmanager
+def explain_double_quotes(condition: object) -> Iterator[None]:
+    """Add to the error about an unknown column in double quotes that a text of SQL is in single quotes."""
+    try:
+        yield
+    except InvalidRequest as error:
+        name = error.subject
+        if not isinstance(condition, str) or not error.message.startswith(f"Column {name!r} does not exist"):
+            raise
+        hint = hint_single_quotes(str(name), condition, error.hint)
+        raise InvalidRequest(error.message, subject=name, hint=hint) from error
+
+
+def hint_single_quotes(name: str, sql: str, hint: str | None) -> str | None:
+    """Return the hint about an unknown column of SQL; if its name is quoted and nothing is near, a text is meant."""
+    if f'"{name}"' not in sql or (hint or "").startswith(("did", DEFAULT)):
+        return hint
+    return f"double quotes are for names; a text is in single quotes: '{name}'"
 
 
 def _find_type(name: str, fields: Sequence[DataField]) -> DataType | None:

@@ -47,6 +47,8 @@ _DATE_TEXT = re.compile(r"(\d{4,9})-(\d{1,2})-(\d{1,2})")
 _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2})(?::?(\d{2}))?)$")
 
+_TIMESTAMP_SHAPE = "'2026-01-31 12:30:00'"
+
 
 class _Misfit(Exception):
     """Why a value does not fit, as a hint for the person who wrote it."""
@@ -107,6 +109,8 @@ def _describe_expected(data_type: DataType) -> str:
             return "give a day such as '2026-01-31'"
         case TimeType():
             return "give a time of day such as 12:30:00.123"
+        case TimestampType() | LocalZonedTimestampType():
+            return f"give a time such as {_TIMESTAMP_SHAPE}"
         case ArrayType():
             return "give a list"
         case MapType():
@@ -223,7 +227,7 @@ def _timestamp(value: Any, zoned: bool) -> int:
         return (value.toordinal() - _EPOCH_DAY) * _NANOS_PER_DAY
     if isinstance(value, str):
         return _timestamp_text(value.strip(), zoned)
-    raise _Misfit("give a datetime or text such as '2026-01-31 12:30:00'")
+    raise _Misfit(f"give a datetime or text such as {_TIMESTAMP_SHAPE}")
 
 
 def _timestamp_text(text: str, zoned: bool) -> int:
@@ -237,7 +241,7 @@ def _timestamp_text(text: str, zoned: bool) -> int:
         text = text[: zone.start()]
     day, _, clock = text.replace("T", " ").strip().partition(" ")
     if not _DATE_TEXT.fullmatch(day):
-        raise _Misfit("give text such as '2026-01-31 12:30:00'")
+        raise _Misfit(f"give text such as {_TIMESTAMP_SHAPE}")
     return _date(day) * _NANOS_PER_DAY + (_time_text(clock.strip()) if clock else 0) + shift
 
 

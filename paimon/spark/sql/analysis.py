@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean
+from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean, suggest_or
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.engines import translate_spark_error
 from paimon.ports.queries import TYPE_NAMES
@@ -126,7 +126,7 @@ def to_query_error(error: BaseException, list_functions: Callable[[], Iterable[s
         return _to_column_error(parameters, message)
     if condition in ("UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
         name = _last_name(parameters.get("routineName", message)).lower()
-        hint = did_you_mean(name, list(list_functions()))
+        hint = suggest_or(name, list(list_functions()), "spark.sql('SHOW FUNCTIONS') lists the functions of Spark")
         return InvalidRequest(f"Function {name!r} does not exist.", subject=name, hint=hint)
     if condition == "UNSUPPORTED_DATATYPE":
         kind = parameters.get("typeName", message).strip('"').lower()

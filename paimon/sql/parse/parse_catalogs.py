@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from paimon.domain.errors import Unsupported
 from paimon.domain.types.sql_tokens import StatementReader
 from paimon.sql.parse.parse_query import parse_query, read_dotted_key, read_option_value, read_options
 from paimon.sql.parse.parse_tables import read_partition_values, read_table_name
@@ -67,7 +68,17 @@ def _use(kind: str) -> Callable[[StatementReader], Statement]:
     return lambda reader: Use(reader.object_name(), kind)
 
 
+_DESCRIPTIONS = {
+    "HISTORY": "SELECT * FROM table$snapshots lists the snapshots",
+    "DETAIL": "DESCRIBE EXTENDED table describes a table; table$files lists its files",
+}
+"""What describes the parts of a table, by the word that Delta Lake has for it."""
+
+
 def _describe(reader: StatementReader) -> Statement:
+    word, following = reader.current.text.upper(), reader.tokens[reader.position + 1 :][:1]
+    if word in _DESCRIPTIONS and following and following[0].kind in ("word", "quoted"):
+        raise Unsupported(f"statement DESCRIBE {word}", hint=_DESCRIPTIONS[word])
     reader.read_if_next("TABLE")
     extended = reader.read_if_next("EXTENDED") or reader.read_if_next("FORMATTED")
     return Describe(read_table_name(reader), extended)

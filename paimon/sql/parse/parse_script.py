@@ -66,7 +66,7 @@ def _refuse(reader: StatementReader) -> Statement:
     if words[0] in known:
         raise _refuse_second_word(reader, words)
     if words[0] in _OTHER_STATEMENTS:
-        raise Unsupported(f"statement {words[0]}", hint=_list_statements())
+        raise Unsupported(f"statement {words[0]}", hint=_WAYS.get(words[0]) or _list_statements())
     near = did_you_mean(words[0], known) or ""
     hint = near if near.startswith("did") else _list_statements()
     raise reader.error(f"expected a statement, not {first.text!r}", hint=hint)
@@ -123,6 +123,17 @@ _OTHER_STATEMENTS = frozenset(
     )
 )
 """First words of statements that other systems have."""
+
+
+_WAYS: Mapping[str, str] = {
+    **dict.fromkeys(("OPTIMIZE", "COMPACT"), "CALL sys.compact('database.table') compacts a table"),
+    "VACUUM": (
+        "CALL sys.expire_snapshots('database.table') removes old snapshots, CALL sys.remove_orphan_files the rest"
+    ),
+    "ROLLBACK": "CALL sys.rollback('database.table', 'snapshot or tag') restores a state",
+    "COPY": "'paimon write TABLE FILE' loads a file; 'paimon sql --output csv' prints a result as CSV",
+}
+"""What does the work of the statements of other systems."""
 
 
 def list_statement_words() -> list[str]:

@@ -16,12 +16,12 @@ from sqlglot import exp
 
 from paimon.domain.columns.decimal_overflow import widen_decimals
 from paimon.domain.commit.message import ReadState
-from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
+from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, suggest_or
 from paimon.domain.extras import MissingExtra
 from paimon.domain.markup import format_count
 from paimon.domain.merge.merge_spec import find_summed_decimals
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.field_paths import suggest_column
+from paimon.domain.predicate.field_paths import hint_single_quotes, suggest_column
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
@@ -233,6 +233,7 @@ def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
             raise
         # Columns that the query does not read are not known to the engine.
         hint = suggest_column(error.subject, planned.names) or error.hint
+        hint = hint_single_quotes(error.subject, planned.sql, hint)
         raise InvalidRequest(error.message, subject=error.subject, hint=hint) from error
 
 
@@ -314,7 +315,7 @@ class _Resolver:
         if error.kind != "table" or len(name.parts) > 1:
             return error
         known = [*self.frames, *self.session.views, *self._table_names()]
-        return NotFound("table", name.text, hint=did_you_mean(name.text, known) or error.hint)
+        return NotFound("table", name.text, hint=suggest_or(name.text, known, error.hint))
 
     def _table_names(self) -> list[str]:
         return self.session.catalog().tables(self.session.database)

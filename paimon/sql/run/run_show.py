@@ -12,6 +12,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.secrets import redact_option
 from paimon.domain.types.sql_tokens import StatementReader
 from paimon.domain.types.type_text import format_field, format_type, quote_identifier, quote_name, quote_text
+from paimon.sql.missing_tables import suggest_database
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Call, Describe, Show, TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
@@ -51,7 +52,11 @@ def _show_databases(run: StatementRun, statement: Show) -> SqlResult:
 
 def _show_tables(run: StatementRun, statement: Show) -> SqlResult:
     catalog, database = run.session.locate_database(statement.parts or (run.session.database,))
-    return run.to_result({"table": list_names(catalog.tables(database), statement.pattern)})
+    try:
+        names = catalog.tables(database)
+    except NotFound as error:
+        raise error if statement.parts else suggest_database(error, catalog) from error
+    return run.to_result({"table": list_names(names, statement.pattern)})
 
 
 def _show_views(run: StatementRun, statement: Show) -> SqlResult:
