@@ -12,7 +12,7 @@ import sys
 import pyarrow as pa
 
 from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table, parse_names
-from paimon.cli.output import print_records, print_rows
+from paimon.cli.output import TERMINAL_ROWS, print_records, print_rows
 from paimon.cli.table_overview import count_known_rows
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.read.plan import get_recorded_row_count
@@ -135,4 +135,4 @@ def _snapshots(arguments: argparse.Namespace) -> None:
         }
         for s in snapshots
     ]
-    print_records(records, arguments.output, f"snapshots of {table.name}")
+    print_records(records, arguments.output, f"snapshots of {table.name}", TERMINAL_ROWS, shows_last=True)

@@ -1,14 +1,15 @@
 """Print rows and records: as a drawn table, as aligned lines, as JSON lines, or as CSV.
 
 Invariant: only a few rows are drawn as a table. Many rows, and all rows for a file or a pipe, stream in pieces of
-bounded size. JSON lines contain every value exactly. A drawn table cuts long values; aligned lines never do.
+bounded size. JSON lines contain every value exactly. A drawn table of rows cuts long values and elides columns in the
+middle; aligned lines, and on a terminal records and reports of statements, never do.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -16,15 +17,16 @@ import pyarrow as pa
 from pyarrow import csv
 
 from paimon.builders.direct_writes import WriteResult
-from paimon.cli.terminal import console, draw_columns, draw_fitted, show_row_count
-from paimon.display.column_texts import NULL_SIGN, to_json_lines
-from paimon.display.text_table import WIDEST_CELL, TextColumn, cut_text, measure_layout, to_text_columns
+from paimon.cli.terminal import console, draw_fitted, draw_records, show_row_count
+from paimon.display.column_texts import NULL_SIGN, to_json_lines, to_plain_texts
+from paimon.display.text_table import ELLIPSIS, WIDEST_CELL, TextColumn, cut_text, measure_layout, to_text_columns
 from paimon.domain.columns.time_text import has_far_times
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.sql.run.result import SqlResult, split_lines
 
 __all__ = [
+    "TERMINAL_ROWS",
     "console",
     "describe_lost_compaction",
     "print_lost_compaction",
@@ -33,6 +35,8 @@ __all__ = [
     "print_with_total",
 ]
 
+TERMINAL_ROWS = 40
+"""How many rows of a query a terminal shows."""
 _MOST_DRAWN_ROWS = 500
 _PIECE_BYTES = 4 * 1024 * 1024
 _MARKUP_BYTES = 32
@@ -50,15 +54,33 @@ def print_lost_compaction(lost: Mapping[str, str]) -> None:
         print(f"the rows are committed, but were not compacted: {reason}")
 
 
-def print_rows(reader: pa.RecordBatchReader, output: str) -> None:
-    """Print all rows of a reader in an output format: `table`, `json` or `csv`."""
+def print_rows(reader: pa.RecordBatchReader, output: str, most_rows: int | None = None) -> None:
+    """Print all rows of a reader in an output format: `table`, `json` or `csv`.
+
+    With `most_rows`, a table on a terminal has only this number of rows, and the number of the others.
+    """
     if output == "json":
         for piece in _split_batches(reader):
             _write_texts(to_json_lines(piece))
     elif output == "csv":
         _print_csv(reader)
+    elif most_rows is not None and sys.stdout.isatty():
+        _print_first_rows(reader, most_rows)
     else:
         _print_table(reader)
+
+
+def _print_first_rows(reader: pa.RecordBatchReader, most_rows: int) -> None:
+    """Draw the first rows, then count the others, which are read and dropped."""
+    batches = show_row_count(reader, "reading")
+    first: list[pa.RecordBatch] = []
+    total = 0
+    for batch in batches:
+        if total < most_rows:
+            first.append(batch.slice(0, most_rows - total))
+        total += batch.num_rows
+    more = f"{ELLIPSIS} {format_count(total - most_rows, 'more row')}, {total:,} in total"
+    _draw_rows(pa.Table.from_batches(first, reader.schema), more if total > most_rows else format_count(total, "row"))
 
 
 def print_with_total(reader: pa.RecordBatchReader, limit: int, describe_total: Callable[[], str]) -> None:
@@ -74,11 +96,18 @@ def print_with_total(reader: pa.RecordBatchReader, limit: int, describe_total: C
         _draw_rows(rows.slice(0, limit), f"{limit:,} of {describe_total()}: see more with --limit N or --all")
 
 
-def print_records(records: Iterable[Mapping[str, object]], output: str, title: str | None = None) -> None:
+def print_records(
+    records: Iterable[Mapping[str, object]],
+    output: str,
+    title: str | None = None,
+    most_rows: int | None = None,
+    shows_last: bool = False,
+) -> None:
     """Print a few records, which all have the same column names, as a table or as JSON.
 
     In JSON, blanks in names become underscores. `title` is the heading of the table; without records it is printed with
-    ``none``.
+    ``none``. On a terminal, a table has at most `most_rows`, the last ones if `shows_last`, and the number of the
+    others.
     """
     listed = list(records)
     if output == "json":
@@ -88,15 +117,27 @@ def print_records(records: Iterable[Mapping[str, object]], output: str, title: s
     elif not listed:
         print(f"{title or 'rows'}: none")
     else:
-        columns = [
-            TextColumn(
-                name,
-                all(isinstance(record[name], int | float | None) for record in listed),
-                tuple(_format_cell(record[name]) for record in listed),
-            )
-            for name in listed[0]
-        ]
-        draw_columns(columns, title)
+        hidden = 0
+        if most_rows is not None and sys.stdout.isatty():
+            hidden = max(len(listed) - most_rows, 0)
+            listed = listed[hidden:] if shows_last else listed[: len(listed) - hidden]
+        draw_records(_to_record_columns(listed), title)
+        if hidden:
+            more = format_count(hidden, "earlier row" if shows_last else "more row")
+            print(f"{ELLIPSIS} {more}, {hidden + len(listed):,} in total: see all with --output json")
+
+
+def _to_record_columns(records: Sequence[Mapping[str, object]]) -> list[TextColumn]:
+    """Render records as text; a terminal shows whole texts, a pipe gets lines of limited width."""
+    most = None if sys.stdout.isatty() else WIDEST_CELL
+    return [
+        TextColumn(
+            name,
+            all(isinstance(record[name], int | float | None) for record in records),
+            tuple(_format_cell(record[name], most) for record in records),
+        )
+        for name in records[0]
+    ]
 
 
 def _to_json_value(value: object) -> object:
@@ -106,12 +147,14 @@ def _to_json_value(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime | date | time) else str(value)
 
 
-def _format_cell(value: object) -> str:
+def _format_cell(value: object, most: int | None) -> str:
     if value is None:
         return NULL_SIGN
     nested = isinstance(value, dict | list)
     text = json.dumps(value, ensure_ascii=False, default=_to_json_value) if nested else str(_to_json_value(value))
-    return cut_text(text, WIDEST_CELL)
+    if most is not None:
+        return cut_text(text, most)
+    return text if text.isprintable() else str(to_plain_texts(pa.array([text]))[0].as_py())
 
 
 def _split_batches(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -213,7 +256,11 @@ def print_result(result: SqlResult, output: str) -> None:
     if output == "table" and result.arrow_schema.names == ["result"] and not result.is_query:
         print(result.to_arrow()["result"][0].as_py())
     elif result.is_query:
-        print_rows(result.to_batches(), output)
+        print_rows(result.to_batches(), output, TERMINAL_ROWS)
+    elif output == "table" and sys.stdout.isatty():
+        rows = result.to_arrow()
+        draw_records(to_text_columns(split_lines(rows)))
+        console().print(format_count(rows.num_rows, "row"), style="dim", highlight=False)
     else:
         rows = result.to_arrow()
         print_rows((split_lines(rows) if output == "table" else rows).to_reader(), output)

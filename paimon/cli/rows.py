@@ -22,6 +22,7 @@ from paimon.cli.arguments import (
 )
 from paimon.cli.inputs import FILE_HELP, FORMATS, STANDARD_INPUT, read_file
 from paimon.cli.output import (
+    TERMINAL_ROWS,
     describe_lost_compaction,
     print_lost_compaction,
     print_records,
@@ -34,7 +35,6 @@ from paimon.domain.markup import format_count
 from paimon.scan import Scan
 from paimon.system_table import SystemScan
 
-_TERMINAL_ROWS = 40
 _MOST_COUNTED_RECORDS = 5_000_000
 """Up to this number of stored records, rows are counted by merging; above it, the number of records is printed."""
 
@@ -54,7 +54,7 @@ def add_commands(commands: Commands) -> None:
         "--limit",
         type=int,
         metavar="N",
-        help=f"largest number of rows (default: {_TERMINAL_ROWS} on a terminal, all in a pipe)",
+        help=f"largest number of rows (default: {TERMINAL_ROWS} on a terminal, all in a pipe)",
     )
     amount.add_argument("--all", action="store_true", help="print all rows, also on a terminal")
     cat.set_defaults(run=_cat)
@@ -134,8 +134,8 @@ def _cat(arguments: argparse.Namespace) -> None:
             )
         print(planned.explain())
     elif arguments.output == "table" and arguments.limit is None and not arguments.all and sys.stdout.isatty():
-        first = _create_scan(_TERMINAL_ROWS + 1).to_batches()
-        print_with_total(first, _TERMINAL_ROWS, lambda: _describe_total(_create_scan(None)))
+        first = _create_scan(TERMINAL_ROWS + 1).to_batches()
+        print_with_total(first, TERMINAL_ROWS, lambda: _describe_total(_create_scan(None)))
     else:
         print_rows(_create_scan(arguments.limit).to_batches(), arguments.output)
 

@@ -33,7 +33,7 @@ from paimon.cli.arguments import (
     parse_options,
 )
 from paimon.cli.inputs import FILE_HELP, FORMATS, read_schema
-from paimon.cli.output import print_records
+from paimon.cli.output import TERMINAL_ROWS, print_records
 from paimon.cli.table_overview import count_known_rows, show_table
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError
 from paimon.domain.types.arrow import arrow_schema
@@ -213,7 +213,7 @@ def _list_tables(arguments: argparse.Namespace) -> None:
             records.append(_summarize_table(name, catalog.table(name)))
         except PaimonError as error:  # the other tables are listed before the first error is raised
             errors.append(error)
-    print_records(records, arguments.output, f"tables of {catalog.warehouse}")
+    print_records(records, arguments.output, f"tables of {catalog.warehouse}", TERMINAL_ROWS)
     empty = [database for database in databases if not catalog.tables(database)]
     if empty and arguments.output == "table":
         print(f"databases without tables: {', '.join(empty)}")
@@ -275,4 +275,4 @@ def _list_partitions(arguments: argparse.Namespace) -> None:
     table = open_data_table(arguments)
     columns = ["partition", "record_count", "file_count", "file_size_in_bytes", "last_update_time"]
     rows = table.system_table("partitions").scan(columns=columns).to_arrow().sort_by("partition").to_pylist()
-    print_records(rows, arguments.output, f"partitions of {table.name}")
+    print_records(rows, arguments.output, f"partitions of {table.name}", TERMINAL_ROWS)

@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import pyarrow as pa
 
-from paimon.display.text_table import GAP, TextColumn, fit_to_screen, to_text_lines
+from paimon.display.text_table import GAP, TextColumn, fit_to_screen, fits_records, to_blocks, to_text_lines
 
 _PIPE_WIDTH = 1_000
 """Width in characters of a drawn table for a file or a pipe, which has no screen to fit."""
@@ -58,7 +58,7 @@ def has_rich() -> bool:
 
 
 def draw_columns(columns: Sequence[TextColumn], title: str | None = None) -> None:
-    """Draw a small table; on a terminal rich may wrap long texts."""
+    """Draw a small table; on a terminal rich may fold long texts of the last column."""
     if has_rich():
         _draw_grid(columns, title)
         return
@@ -68,12 +68,39 @@ def draw_columns(columns: Sequence[TextColumn], title: str | None = None) -> Non
         print(line)
 
 
+def draw_records(columns: Sequence[TextColumn], title: str | None = None) -> None:
+    """Draw records of which nothing is cut: as a table, or on a terminal that is too narrow for it, as blocks."""
+    if not sys.stdout.isatty() or fits_records(columns, _get_screen(), *_get_margins(), has_rich()):
+        draw_columns(columns, title)
+        return
+    if title:
+        print(title)
+    for line in to_text_lines(columns) if len(columns) == 1 else to_blocks(columns, _get_screen()):
+        print(line)
+
+
 def draw_fitted(columns: Sequence[TextColumn]) -> int:
-    """Draw a small table no wider than the terminal, and return how many columns in the middle were left out."""
-    gap, border = (3, 1) if has_rich() else (len(GAP), -len(GAP))
-    fitted, elided = fit_to_screen(columns, shutil.get_terminal_size().columns, gap, border)
+    """Draw a small table no wider than the terminal, and return how many columns in the middle were left out.
+
+    A terminal that is too narrow for two columns gets the rows as blocks.
+    """
+    gap, border = _get_margins()
+    fitted, elided = fit_to_screen(columns, _get_screen(), gap, border)
+    is_narrow = sum(column.width + gap for column in fitted) > _get_screen() - border
+    if len(columns) > 1 and (is_narrow or len(columns) - elided < 2):
+        draw_records(columns)
+        return 0
     draw_columns(fitted)
     return elided
+
+
+def _get_screen() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def _get_margins() -> tuple[int, int]:
+    """Return the cells that a drawn table adds to each column, and to all of them."""
+    return (3, 1) if has_rich() else (len(GAP), -len(GAP))
 
 
 def _draw_grid(columns: Sequence[TextColumn], title: str | None) -> None:
@@ -81,10 +108,11 @@ def _draw_grid(columns: Sequence[TextColumn], title: str | None) -> None:
     from rich.table import Table as Grid
 
     grid = Grid(title=title and escape(title), title_justify="left")
-    for column in columns:
+    for number, column in enumerate(columns):
         side: Literal["left", "right"] = "right" if column.is_numeric else "left"
-        # Fold long texts: a name that is cut cannot be used in the next command.
-        grid.add_column(escape(column.name), justify=side, no_wrap=column.is_numeric, overflow="fold")
+        # Fold long texts: a name that is cut cannot be used in the next command. On a terminal only the last is folded.
+        is_whole = column.is_numeric or (sys.stdout.isatty() and number < len(columns) - 1)
+        grid.add_column(escape(column.name), justify=side, no_wrap=is_whole, overflow="fold")
     for cells in zip(*(column.cells for column in columns), strict=True):
         grid.add_row(*map(escape, cells))
     console().print(grid)

@@ -1,7 +1,7 @@
-"""Lay out plain text: small tables, with the columns that fit on a screen, and streams of rows as aligned lines.
+"""Lay out plain text: small tables that fit on a screen, blocks of names and values, and streams of aligned lines.
 
-Invariant: one row is one line. Widths are in cells of a terminal; an East Asian wide character takes two cells. The
-widths of a stream are measured once, on its first rows. A longer value extends its line and is never cut.
+Invariant: one row of a table is one line. Widths are in cells of a terminal; an East Asian wide character takes two.
+The widths of a stream are measured once, on its first rows. A longer value extends its line and is never cut.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from paimon.display.column_texts import to_plain_texts
 
 GAP = "  "
 ELLIPSIS = "…"
+_PAIR_GAP = "   "
 WIDEST_CELL = 60
 _NARROW_CELL = 24
 _MEASURED_ROWS = 1_000
@@ -61,6 +62,33 @@ def fit_to_screen(columns: Sequence[TextColumn], screen: int, gap: int, border: 
     chosen = [cut[column] for column in kept]
     dots = TextColumn(ELLIPSIS, False, (ELLIPSIS,) * len(cut[0].cells))
     return [*chosen[:middle], dots, *chosen[middle:]], len(cut) - len(kept)
+
+
+def fits_records(columns: Sequence[TextColumn], screen: int, gap: int, border: int, folds_last: bool) -> bool:
+    """Return whether records fit as a table in which nothing is cut; a text in the last column may be folded."""
+    widths = [column.width for column in columns]
+    if folds_last and len(widths) > 1 and not columns[-1].is_numeric:
+        widths[-1] = min(widths[-1], max(_NARROW_CELL, display_width(columns[-1].name)))
+    return sum(widths) + gap * len(widths) <= screen - border
+
+
+def to_blocks(columns: Sequence[TextColumn], screen: int) -> Iterator[str]:
+    """Yield each row as `name: value` pairs, as many on a line as fit, and an empty line between rows.
+
+    Nothing is cut or broken, so a pair that is wider than the screen has a longer line. Empty values are left out.
+    """
+    for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        if number:
+            yield ""
+        line = ""
+        for column, cell in zip(columns, cells, strict=True):
+            pair = f"{column.name}: {cell}" if cell else ""
+            joined = (f"{line}{_PAIR_GAP}{pair}" if pair else line) if line else pair
+            if line and display_width(joined) > screen:
+                yield line
+                joined = f"{GAP}{pair}"
+            line = joined
+        yield line
 
 
 def choose_columns(widths: Sequence[int], room: int, ellipsis: int) -> list[int]:

@@ -22,7 +22,7 @@ from support.terminal_commands import COMMAND, HOME, command_without, in_pipe, o
 
 import paimon
 from paimon.display.column_texts import to_json_lines, to_plain_texts
-from paimon.display.text_table import choose_columns, cut_text, display_width
+from paimon.display.text_table import TextColumn, choose_columns, cut_text, display_width, to_blocks
 
 ROWS = 1_000
 WIDE = 19
@@ -97,10 +97,72 @@ def test_cut_texts_are_no_wider_than_allowed(text: str, width: int) -> None:
     assert display_width(text) > width or cut_text(text, width) == text
 
 
-def test_records_on_a_narrow_terminal_are_folded_and_not_cut(lake: Path) -> None:
-    lines = on_terminal(["ls", str(lake)], 60)
-    assert max(map(display_width, lines)) <= 60
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A warehouse with a table of a long name and 43 snapshots, and the name."""
+    root, name = tmp_path_factory.mktemp("names"), "shop_of_the_world.orders_of_the_year_2026_and_later"
+    catalog = paimon.connect(root)
+    catalog.create_database("shop_of_the_world")
+    columns = "id BIGINT NOT NULL, day STRING COMMENT 'c d'"
+    table = catalog.create_table(name, columns, primary_keys=["id"], options={"write-only": "true"})
+    for number in range(43):
+        table.write([{"id": number, "day": "d"}])
+    return root, name
+
+
+@pytest.mark.parametrize("command", [COMMAND, command_without("rich")], ids=["rich", "plain"])
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_records_are_whole_on_each_screen(long_names: tuple[Path, str], columns: int, command: tuple[str, ...]) -> None:
+    root, name = long_names
+    lines = on_terminal(["ls", str(root)], columns, command)
+    assert max(map(display_width, lines)) <= max(columns, len(f"tables of {root}"))
     assert not any("…" in line for line in lines)
+    assert any(name in line for line in lines)
+    assert any("table: " in line for line in lines) == (columns < 200)
+
+
+@pytest.mark.parametrize(("columns", "lines_of_one"), [(80, 4), (200, 1)])
+def test_the_last_snapshots_are_listed(long_names: tuple[Path, str], columns: int, lines_of_one: int) -> None:
+    root, name = long_names
+    lines = on_terminal(["snapshots", name, "--warehouse", str(root)], columns)
+    assert lines[-1] == "… 3 earlier rows, 43 in total: see all with --output json"
+    assert 40 * lines_of_one <= len(lines) <= 40 * lines_of_one + 8
+    assert max(map(display_width, lines)) <= columns
+    text = "\n".join(lines)
+    assert ("snapshot: 4   kind: APPEND" in text) == (columns == 80)
+    assert "snapshot: 3 " not in text
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_a_terminal_shows_the_first_rows_of_a_query_and_reports_whole(
+    long_names: tuple[Path, str], columns: int
+) -> None:
+    root, name = long_names
+    sql = ["sql", str(root), "-e"]
+    lines = on_terminal([*sql, "SELECT range FROM range(1000000)"], columns)
+    assert len(lines) < 50
+    assert lines[-1] == "… 999,960 more rows, 1,000,000 in total"
+    assert on_terminal([*sql, "SELECT range FROM range(40)"], columns)[-1] == "40 rows"
+    condition = " OR ".join(f"id = {number}" for number in range(30))
+    for statement in (f"EXPLAIN SELECT * FROM {name} WHERE {condition}", "CALL sys.help()", f"DESCRIBE {name}"):
+        assert not any("…" in line for line in on_terminal([*sql, statement], columns))
+    assert "id = 28 OR id = 29" in "".join(on_terminal([*sql, f"EXPLAIN SELECT * FROM {name} WHERE {condition}"]))
+    assert len(in_pipe([*sql, "SELECT range FROM range(1000)"]).splitlines()) > 1000
+
+
+@given(
+    st.lists(st.lists(st.text("ab ", max_size=30), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.integers(5, 60),
+)
+def test_blocks_have_every_value(rows: list[list[str]], screen: int) -> None:
+    columns = [TextColumn(name, False, cells) for name, cells in zip("xyz", zip(*rows, strict=True), strict=True)]
+    lines = list(to_blocks(columns, screen))
+    for line in lines:
+        assert display_width(line) <= screen or line.count(": ") == 1
+    pairs = [f"{name}: {cell}" for row in rows for name, cell in zip("xyz", row, strict=True) if cell]
+    text, position = "\n".join(lines), 0
+    for pair in pairs:
+        position = text.index(pair, position) + len(pair)
 
 
 def test_without_rich_tables_are_plain(lake: Path) -> None:
