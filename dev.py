@@ -54,7 +54,8 @@ def main(arguments: list[str]) -> int:
 
 def run_tests(python: str, arguments: list[str]) -> int:
     """Run a level of the tests, or pytest with other arguments; return the first exit code that is not 0."""
-    parallel = ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", "-q"]
+    workers = (os.cpu_count() or 1) + 1  # one of them often waits for Spark, Java or another process
+    parallel = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", "-q"]
     if arguments == ["--nightly"]:
         return run_pytest(python, [*parallel, "--nightly"])
     if arguments[:1] == ["--changed"]:
