@@ -6,7 +6,7 @@ Invariant: a name is checked before it becomes part of a path, and a table is op
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -472,6 +472,25 @@ class Catalog(NotebookDisplay):
     def load_table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
         """Open a table: another name of `table`."""
         return self.table(name, options)
+
+    def __getitem__(self, name: str) -> Table:
+        """Open a table: ``catalog["shop.orders"]`` is ``catalog.table("shop.orders")``."""
+        return self.table(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a table of this name: ``"shop.orders" in catalog``; False for all other names."""
+        try:
+            identifier = parse_table_name(name) if isinstance(name, str) else None
+        except InvalidRequest:
+            return False
+        if identifier is None or identifier.database not in self.store.databases():
+            return False
+        return self._has_table(identifier)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all tables, as ``"database.table"``, sorted by database and table."""
+        for database in self.databases():
+            yield from (f"{database}.{table}" for table in self.tables(database))
 
     def system_table(self, name: str, options: Mapping[str, object] | None = None) -> SystemTable:
         """Open a system table such as ``"database.table$snapshots"``.

@@ -6,10 +6,11 @@ picklable where its engine is, and safe to share between threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from paimon.builders.direct_writes import (
     update_where,
     write_and_commit,
 )
+from paimon.builders.quick_reads import OtherName, QuickReads
 from paimon.builders.read_builder import ReadBuilder
 from paimon.builders.stream_read_builder import StreamReadBuilder
 from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
 
 
 @frozen(eq=False, repr=False)
-class Table(NotebookDisplay):
+class Table(NotebookDisplay, QuickReads):
     """One table on one branch. Methods that change the schema return another handle; this one keeps its columns."""
 
     context: TableContext
@@ -785,6 +787,9 @@ class Table(NotebookDisplay):
     def maintain(self) -> Maintain:
         """Methods for expiry, orphan files, checks and rollback."""
         return Maintain(self.context)
+
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), OtherName)]
 
     def _with_context(self, context: TableContext) -> Self:
         return evolve(self, context=context)
