@@ -1,7 +1,7 @@
-"""Print rows and records: as a drawn table, as aligned lines, as JSON lines, or as CSV.
+"""Print rows and records: as a drawn table, as aligned lines, or in a format of `row_files`.
 
 Invariant: only a few rows are drawn as a table. Many rows, and all rows for a file or a pipe, stream in pieces of
-bounded size. JSON lines contain every value exactly. A drawn table of rows cuts long values and elides columns in the
+bounded size. A drawn table of rows cuts long values and elides columns in the
 middle; aligned lines, and on a terminal records and reports of statements, never do.
 """
 
@@ -14,13 +14,12 @@ from datetime import date, datetime, time
 from decimal import Decimal
 
 import pyarrow as pa
-from pyarrow import csv
 
 from paimon.builders.direct_writes import WriteResult
+from paimon.cli.row_files import BINARY_FORMATS, split_batches, write_rows, write_texts
 from paimon.cli.terminal import console, draw_fitted, draw_records, show_row_count
-from paimon.display.column_texts import NULL_SIGN, to_json_lines, to_plain_texts
+from paimon.display.column_texts import NULL_SIGN, to_plain_texts
 from paimon.display.text_table import ELLIPSIS, WIDEST_CELL, TextColumn, cut_text, measure_layout, to_text_columns
-from paimon.domain.columns.time_text import has_far_times
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.sql.run.result import SqlResult, split_lines
@@ -38,9 +37,6 @@ __all__ = [
 TERMINAL_ROWS = 40
 """How many rows of a query a terminal shows."""
 _MOST_DRAWN_ROWS = 500
-_PIECE_BYTES = 4 * 1024 * 1024
-_MARKUP_BYTES = 32
-"""Approximate bytes that the name of a column, or its padding, adds to a value."""
 
 
 def describe_lost_compaction(result: WriteResult) -> dict[str, str]:
@@ -55,15 +51,19 @@ def print_lost_compaction(lost: Mapping[str, str]) -> None:
 
 
 def print_rows(reader: pa.RecordBatchReader, output: str, most_rows: int | None = None) -> None:
-    """Print all rows of a reader in an output format: `table`, `json` or `csv`.
+    """Print all rows of a reader in an output format: `table`, `json` or one of `ROW_FORMATS`.
 
     With `most_rows`, a table on a terminal has only this number of rows, and the number of the others.
     """
-    if output == "json":
-        for piece in _split_batches(reader):
-            _write_texts(to_json_lines(piece))
-    elif output == "csv":
-        _print_csv(reader)
+    if output in BINARY_FORMATS and sys.stdout.isatty():
+        raise InvalidRequest(
+            f"Output {output!r} is binary, and the standard output is a terminal.",
+            subject="output",
+            hint=f"redirect it: > rows.{output}",
+        )
+    if output != "table":
+        sys.stdout.flush()
+        write_rows(reader, output, sys.stdout.buffer)
     elif most_rows is not None and sys.stdout.isatty():
         _print_first_rows(reader, most_rows)
     else:
@@ -157,54 +157,6 @@ def _format_cell(value: object, most: int | None) -> str:
     return text if text.isprintable() else str(to_plain_texts(pa.array([text]))[0].as_py())
 
 
-def _split_batches(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches whose text needs little memory."""
-    for batch in reader:
-        row_bytes = batch.nbytes // max(batch.num_rows, 1) + _MARKUP_BYTES * batch.num_columns
-        step = max(1, _PIECE_BYTES // max(row_bytes, 1))
-        for start in range(0, batch.num_rows, step):
-            yield batch.slice(start, step)
-
-
-def _write_texts(texts: pa.StringArray) -> None:
-    """Write the texts one after the other, directly from Arrow's memory."""
-    if not len(texts):
-        return
-    _, ends, data = texts.buffers()
-    offsets = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, ends], offset=texts.offset)
-    sys.stdout.flush()
-    if data is not None:
-        sys.stdout.buffer.write(memoryview(data)[offsets[0].as_py() : offsets[-1].as_py()])
-    sys.stdout.buffer.flush()
-
-
-def _print_csv(reader: pa.RecordBatchReader) -> None:
-    nested = [f.name for f in reader.schema if pa.types.is_nested(f.type) or pa.types.is_binary(f.type)]
-    if nested:
-        raise InvalidRequest(
-            f"Column {nested[0]!r} has a type that CSV cannot represent.",
-            subject=nested[0],
-            hint="leave it out with --columns, or use --output json",
-        )
-    sys.stdout.flush()
-    with csv.CSVWriter(sys.stdout.buffer, reader.schema) as writer:
-        for batch in reader:
-            _check_csv_times(batch)
-            writer.write_batch(batch)
-            sys.stdout.buffer.flush()
-
-
-def _check_csv_times(batch: pa.RecordBatch) -> None:
-    for column, array in zip(batch.schema, batch.columns, strict=True):
-        is_time = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
-        if is_time and has_far_times(array):
-            raise InvalidRequest(
-                f"Column {column.name!r} has a year of more than four digits, which CSV cannot represent.",
-                subject=column.name,
-                hint="leave it out with --columns, or use --output json",
-            )
-
-
 def _print_table(reader: pa.RecordBatchReader) -> None:
     """Draw a few rows on a terminal; print many rows, and rows for a file or a pipe, as lines."""
     if not sys.stdout.isatty():
@@ -230,11 +182,12 @@ def _chain_batches(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) 
 
 def _print_lines(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     layout, rows = None, 0
-    for piece in _split_batches(batches):
+    for piece in split_batches(batches):
         if layout is None:
             layout = measure_layout(piece)
             print(*layout.to_heading(), sep="\n")
-        _write_texts(layout.to_lines(piece))
+        sys.stdout.flush()
+        write_texts(layout.to_lines(piece), sys.stdout.buffer)
         rows += piece.num_rows
     if layout is None:
         print(*measure_layout(pa.RecordBatch.from_pylist([], schema)).to_heading(), sep="\n")
@@ -251,9 +204,14 @@ def _draw_rows(rows: pa.Table, footer: str) -> None:
         screen.print(f"{shown}: choose with --columns A,B, or see all with --output json", style="dim", highlight=False)
 
 
+def has_rows(result: SqlResult) -> bool:
+    """Return whether a statement returns rows, and not one sentence about what it did."""
+    return result.is_query or result.arrow_schema.names != ["result"]
+
+
 def print_result(result: SqlResult, output: str) -> None:
     """Print the rows of a statement; one sentence is printed as it is, unless JSON or CSV is asked for."""
-    if output == "table" and result.arrow_schema.names == ["result"] and not result.is_query:
+    if output == "table" and not has_rows(result):
         print(result.to_arrow()["result"][0].as_py())
     elif result.is_query:
         print_rows(result.to_batches(), output, TERMINAL_ROWS)

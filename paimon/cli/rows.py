@@ -29,6 +29,7 @@ from paimon.cli.output import (
     print_rows,
     print_with_total,
 )
+from paimon.cli.row_files import ROW_FORMATS
 from paimon.cli.terminal import show_row_count
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
@@ -114,7 +115,7 @@ def _add_read_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the plan of the read instead of rows: its files, and what is pruned",
     )
     add_option(parser, "table option for this command only; can be repeated")
-    add_output(parser, "csv")
+    add_output(parser, *ROW_FORMATS)
 
 
 def _cat(arguments: argparse.Namespace) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
-from paimon.cli.output import print_result
+from paimon.cli.output import has_rows, print_result
+from paimon.cli.row_files import BINARY_FORMATS, ROW_FORMATS
 from paimon.cli.terminal import call_on_interrupt
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.extras import missing_extra
@@ -36,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     source.add_argument("-e", "--execute", metavar="TEXT", help="statements, separated by semicolons")
     source.add_argument("-f", "--file", metavar="FILE", help="file of statements; - is the standard input")
     sql.add_argument("-d", "--database", metavar="NAME", help="current database (default: default)")
-    add_output(sql, "csv")
+    add_output(sql, *ROW_FORMATS)
     sql.set_defaults(run=_sql)
 
 
@@ -52,9 +53,24 @@ def _sql(arguments: argparse.Namespace) -> None:
     if script is None:
         _open_shell(session, warehouse)
         return
+    has_printed = False
     with call_on_interrupt(session.interrupt):
         for _, result in session.run_script(script):
+            if arguments.output in BINARY_FORMATS:
+                if not has_rows(result):
+                    continue
+                _check_single(arguments.output, has_printed)
             print_result(result, arguments.output)
+            has_printed = True
+
+
+def _check_single(output: str, has_printed: bool) -> None:
+    if has_printed:
+        raise InvalidRequest(
+            f"Output {output!r} has the rows of one statement only.",
+            subject="output",
+            hint="run the statements one by one, or use --output json",
+        )
 
 
 def _read_script(arguments: argparse.Namespace) -> str | None:

@@ -20,9 +20,11 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from paimon.cli.output import print_result
+from paimon.cli.row_files import find_format, write_row_file
 from paimon.cli.sql_completion import WORD, complete
 from paimon.cli.terminal import call_on_interrupt
 from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.markup import format_count
 from paimon.domain.secrets import mask_statement
 from paimon.domain.types.sql_tokens import tokenize
 from paimon.sql.parse.parse_script import list_statement_words
@@ -34,6 +36,7 @@ _STYLE = Style.from_dict(
 )
 _EXITS = ("exit", "quit", "\\q")
 _HELPS = ("help", "?", "\\h", "\\?")
+_OUTPUT = "\\o"
 _INTRODUCTION = "SQL over {warehouse}. A statement ends with ';'. Type help for the statements, and exit to leave."
 _KEYWORDS = frozenset(word for text in list_statement_words() for word in text.split()) | frozenset(
     [
@@ -84,6 +87,7 @@ def run_shell(session: SqlSession, warehouse: str, prompt: Callable[[str], str] 
     """
     read = prompt or _make_prompt(session.state)
     print(_INTRODUCTION.format(warehouse=warehouse))
+    target: str | None = None
     while True:
         try:
             text = read(f"{session.state.catalog_name}.{session.state.database}> ")
@@ -96,27 +100,58 @@ def run_shell(session: SqlSession, warehouse: str, prompt: Callable[[str], str] 
             return
         if word in _HELPS:
             print_help()
+        elif _is_output_command(text):
+            target = _read_target(text)
         elif word:
-            run_text(session, text)
+            target = run_text(session, text, target)
 
 
-def run_text(session: SqlSession, text: str) -> None:
-    """Run the statements of a text and print their rows, their times, or their error."""
+def _is_output_command(text: str) -> bool:
+    return text.split()[:1] == [_OUTPUT]
+
+
+def _read_target(text: str) -> str | None:
+    """Return the file that an output command names; None without one, or if its extension names no format."""
+    name = text.strip().removeprefix(_OUTPUT).strip().rstrip(";")
+    try:
+        if name:
+            find_format(name)
+            return name
+    except InvalidRequest as error:
+        _print_error(error)
+    return None
+
+
+def run_text(session: SqlSession, text: str, target: str | None = None) -> str | None:
+    """Run the statements of a text and print their rows, their times, or their error.
+
+    The rows of the first query go to the file `target`. Returns the target if no query wrote it.
+    """
     try:
         started = time.perf_counter()
         with call_on_interrupt(session.interrupt):
             for _, result in session.run_script(text):
-                print_result(result, "table")
+                if target is not None and result.is_query:
+                    rows = write_row_file(result.to_batches(), target)
+                    print(f"{format_count(rows, 'row')} written to {target}")
+                    target = None
+                else:
+                    print_result(result, "table")
                 print(f"{time.perf_counter() - started:.3f} s")
                 started = time.perf_counter()
     except PaimonError as error:
-        print(error.message.strip())
-        if error.hint:
-            print(f"hint: {error.hint}")
-        for note in getattr(error, "__notes__", ()):
-            print(note)
+        _print_error(error)
     except KeyboardInterrupt:
         print("interrupted")
+    return target
+
+
+def _print_error(error: PaimonError) -> None:
+    print(error.message.strip())
+    if error.hint:
+        print(f"hint: {error.hint}")
+    for note in getattr(error, "__notes__", ()):
+        print(note)
 
 
 def print_help() -> None:
@@ -125,12 +160,13 @@ def print_help() -> None:
     for words in list_statement_words():
         print(f"  {words}")
     print("CALL sys.help(); lists the procedures. exit leaves the shell.")
+    print("\\o FILE writes the rows of the next query to a .parquet, .arrow, .csv, .json or .md file.")
 
 
 def is_complete(text: str) -> bool:
     """Return whether Enter runs a text: it is a command of the shell, or its last statement ends with a semicolon."""
     stripped = text.strip()
-    if not stripped or stripped.lower() in (*_EXITS, *_HELPS):
+    if not stripped or stripped.lower() in (*_EXITS, *_HELPS) or _is_output_command(text):
         return True
     try:
         tokens = tokenize(text)

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import csv, feather
 from support.terminal_commands import COMMAND, HOME, command_without, in_pipe, on_terminal
 
 import paimon
+from paimon.cli.row_files import ROW_FORMATS, write_row_file
 from paimon.display.column_texts import to_json_lines, to_plain_texts
 from paimon.display.text_table import TextColumn, choose_columns, cut_text, display_width, to_blocks
 
@@ -173,6 +176,44 @@ def test_without_rich_tables_are_plain(lake: Path) -> None:
     assert "BIGINT NOT NULL" in in_pipe(["show", f"{lake}/db.db/t"], plain)
     assert "APPEND" in in_pipe(["snapshots", f"{lake}/db.db/t"], plain)
     assert "0 files, 0 bytes" in in_pipe(["orphans", f"{lake}/db.db/t"], plain)
+
+
+# In other formats.
+
+
+FORMATTED = {"id": [1, 2], "a|b": ["x|y\n", None], "d": [Decimal("0.10"), Decimal("2.00")]}
+
+
+@pytest.mark.parametrize("output", ["json", *ROW_FORMATS])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_rows_are_written_in_each_format(tmp_path: Path, output: str, rows: int) -> None:
+    table, path = pa.table(FORMATTED).slice(0, rows), tmp_path / f"rows.{'md' if output == 'markdown' else output}"
+    path.write_text("an earlier file")
+    assert write_row_file(table.to_reader(), str(path)) == rows
+    assert list(tmp_path.iterdir()) == [path]
+    if output == "markdown":
+        body = ["| 1 | x\\|y\\n | 0.10 |", "| 2 | ∅ | 2.00 |"][:rows]
+        assert path.read_text().splitlines() == ["| id | a\\|b | d |", "| ---: | --- | ---: |", *body]
+    elif output == "json":
+        assert len(path.read_text().splitlines()) == rows
+    else:
+        read = {"csv": csv.read_csv, "arrow": feather.read_table, "parquet": pq.read_table}[output]
+        assert read(path).num_rows == rows
+        assert output == "csv" or read(path).equals(table)
+
+
+def test_binary_output_goes_to_a_pipe_and_not_to_a_terminal(lake: Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([*COMMAND, *words], env=os.environ | {"PYTHONPATH": HOME}, capture_output=True)
+
+    cat = run("cat", f"{lake}/db.db/t", "--output", "parquet")
+    assert pq.read_table(pa.BufferReader(cat.stdout)).num_rows == ROWS
+    one = run("sql", str(lake), "-e", "CREATE VIEW v AS SELECT 1 AS x; SELECT * FROM v", "--output", "arrow")
+    assert feather.read_table(pa.BufferReader(one.stdout)).to_pylist() == [{"x": 1}]
+    two = run("sql", str(lake), "-e", "SELECT 1; SELECT 2", "--output", "parquet")
+    assert two.returncode == 1 and b"one statement only" in two.stderr
+    with pytest.raises(AssertionError, match=r"redirect it: > rows\.parquet"):
+        on_terminal(["cat", f"{lake}/db.db/t", "--output", "parquet"])
 
 
 # In a pipe.

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
@@ -130,6 +131,22 @@ def test_the_shell_runs_statements_and_survives_errors(lake: str, capsys: pytest
     assert "INSERT OVERWRITE" in printed
     assert "(1 row)" in printed
     assert " s\n" in printed
+
+
+def test_the_next_query_of_the_shell_goes_to_a_file(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, query = tmp_path / "rows.parquet", "SELECT * FROM t ORDER BY id;"
+    texts = (f"\\o {file}", "SHOW TABLES;", query, query, "\\o rows.xyz", "\\o", "\\o /nowhere/x.csv", query, "exit")
+    run_shell(paimon.connect(lake).sql_session(), lake, answers(*texts))
+    printed = capsys.readouterr().out
+    assert f"2 rows written to {file}" in printed
+    assert printed.count("(2 rows)") == 1
+    assert "file 'rows.xyz' names no format" in printed
+    assert "/nowhere/x.csv" in printed
+    assert pq.read_table(file).to_pylist() == [{"id": 1, "word": "a"}, {"id": 2, "word": "b"}]
+    assert [path.name for path in tmp_path.iterdir() if path.name != "lake"] == ["rows.parquet"]
+    assert is_complete("\\o rows.csv") and not is_complete("SELECT 1")
 
 
 def test_the_editor_reads_a_statement_of_several_lines(
