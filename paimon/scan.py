@@ -310,8 +310,13 @@ class Scan(NotebookDisplay, Results):
                 return "the table is too large for a preview; head() reads the first rows, explain() plans"
         return self.plan()
 
-    def _read_preview(self) -> tuple[pa.Table, int] | str:
-        """Return the first rows, and the number of columns left out in the middle; a text says why there are none."""
+    def _read_preview(self) -> tuple[pa.Table, int, str] | str:
+        """Return the first rows, the number of columns left out in the middle, and how to get more rows.
+
+        A text says why there are none.
+        """
+        from paimon.display.cards import MORE_ROWS
+
         names = self.read_plan.columns
         half = PREVIEW_COLUMNS // 2
         shown = names if len(names) <= PREVIEW_COLUMNS else (*names[:half], *names[-half:])
@@ -320,13 +325,15 @@ class Scan(NotebookDisplay, Results):
         if read.predicate is not None:
             ends = accumulate(split.file_size for split in splits)
             splits = tuple(s for s, end in zip(splits, ends, strict=True) if end <= PREVIEW_FILTER_BYTES)
-        rows = PREVIEW_ROWS if self._limit is None else min(PREVIEW_ROWS, self._limit)
+        rows = PREVIEW_ROWS + 1 if self._limit is None else min(PREVIEW_ROWS + 1, self._limit)
         table = self.pinned.table
         batches = chain.from_iterable(read_split(self.context, split, read) for split in splits)
         found = pa.Table.from_batches(first_rows(batches, rows), schema=build_output_schema(table, read))
         if rows and not found.num_rows and len(splits) < len(self.plan().splits):
             return "no matching row in the first files; head() reads more files"
-        return found, len(names) - len(shown)
+        more = "head(n) reads more files" if rows and len(splits) < len(self.plan().splits) else ""
+        more = MORE_ROWS if found.num_rows > PREVIEW_ROWS else more
+        return found.slice(0, PREVIEW_ROWS), len(names) - len(shown), more
 
 
 find_reads.register(Scan, Scan._list_reads)

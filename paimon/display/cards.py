@@ -78,13 +78,17 @@ def _format_columns_grid(definition: TableDefinition) -> str:
     return format_details(format_count(len(rows), "column"), grid) if len(rows) > _COLUMNS else grid
 
 
+MORE_ROWS = "head(n) returns more"
+"""The note on a card that shows the first rows of several."""
+
+
 def scan_card(
-    title: str, arguments: Mapping[str, object], plan: Plan | str, preview: tuple[pa.Table, int] | str
+    title: str, arguments: Mapping[str, object], plan: Plan | str, preview: tuple[pa.Table, int, str] | str
 ) -> str:
     """Make the HTML card of a scan: its arguments, what it reads, and its first rows.
 
-    `preview` has the first rows, and how many columns in their middle are left out. A string as `plan` or `preview`
-    says why it is not known.
+    `preview` has the first rows, how many columns in their middle are left out, and how to get more rows. A string as
+    `plan` or `preview` says why it is not known.
     """
     facts = [(name, _format_argument(value)) for name, value in arguments.items()]
     if isinstance(plan, Plan):
@@ -96,19 +100,26 @@ def scan_card(
     return format_card(title, "Scan", facts, _format_rows_grid(*preview))
 
 
-def result_card(title: str, rows: pa.Table | str) -> str:
-    """Make the HTML card of the result of a statement: its first rows, or a string that says why there are none."""
-    body = format_note(rows) if isinstance(rows, str) else _format_rows_grid(rows, 0)
+def result_card(title: str, rows: pa.Table | str, most: int) -> str:
+    """Make the HTML card of the result of a statement: its first rows, or a string that says why there are none.
+
+    `rows` has one row more than the `most` that are shown, if the result has more.
+    """
+    if isinstance(rows, str):
+        body = format_note(rows)
+    else:
+        body = _format_rows_grid(rows.slice(0, most), 0, MORE_ROWS if rows.num_rows > most else "")
     return format_card(redact_secrets(title, {}), "Result", [], body)
 
 
-def _format_rows_grid(rows: pa.Table, left_out: int) -> str:
+def _format_rows_grid(rows: pa.Table, left_out: int, more: str) -> str:
     columns = [Column(f.name, str(f.type), _is_number(f.type)) for f in rows.schema]
     cells = [[_format_cell(value) for value in column] for column in rows.columns]
     if left_out:
         columns.insert(len(columns) // 2, Column("…"))
         cells.insert(len(cells) // 2, ["…"] * rows.num_rows)
-    notes = [f"the first {format_count(rows.num_rows, 'row')}, head(n) returns more" if rows.num_rows else "no rows"]
+    shown = format_count(rows.num_rows, "row") if rows.num_rows else "no rows"
+    notes = [f"the first {shown}, {more}" if more else shown]
     notes += [f"{format_count(left_out, 'column')} in the middle left out"] if left_out else []
     return format_grid(columns, list(zip(*cells, strict=True))) + format_note("; ".join(notes))
 

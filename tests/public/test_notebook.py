@@ -131,6 +131,15 @@ def test_a_scan_previews_its_rows(orders: Table) -> None:
     assert "no rows" in Outline(orders.scan(where="id = 99")._repr_html_()).texts
 
 
+def test_a_card_offers_more_rows_only_where_there_are_more(catalog: paimon.Catalog, orders: Table) -> None:
+    scans = {orders.scan(): True, orders.scan(limit=10): False, orders.scan(limit=11): True}
+    scans |= {orders.scan(where="id < 10"): False, orders.scan(where="id < 12"): True}
+    results = {catalog.sql(f"SELECT id FROM shop.orders LIMIT {rows}"): rows > 20 for rows in (0, 19, 20, 21)}
+    for shown, has_more in [*scans.items(), *results.items()]:
+        texts = Outline(shown._repr_html_()).texts
+        assert any("head(n) returns more" in part for part in texts) == has_more, shown
+
+
 def test_a_preview_leaves_out_columns_in_the_middle(catalog: paimon.Catalog) -> None:
     wide = catalog.create_table("shop.wide", ", ".join(f"c{i} INT" for i in range(30)))
     wide.write([{f"c{i}": 100 + i for i in range(30)}])

@@ -308,3 +308,11 @@ def test_pivot_and_unpivot_are_statements(catalog: paimon.Catalog) -> None:
 def test_frames_and_parameters_may_have_the_name_of_the_argument(catalog: paimon.Catalog) -> None:
     assert catalog.sql("SELECT * FROM text", text=pa.table({"a": [1]})).to_arrow().to_pylist() == [{"a": 1}]
     assert catalog.table("default.t").call("help", procedure="compact").num_rows > 3
+
+
+def test_partitions_are_shown_in_the_order_of_their_type(tmp_path: Path) -> None:
+    session = paimon.connect(tmp_path / "lake").sql_session()
+    session.sql("CREATE TABLE t (id INT, hour INT, `day` STRING) PARTITIONED BY (hour, `day`)")
+    session.sql("INSERT INTO t VALUES (1, 10, 'b'), (2, 9, 'a'), (3, 10, 'a'), (4, -1, 'a'), (5, NULL, 'a')")
+    shown = session.sql("SHOW PARTITIONS t").to_arrow()["partition"].to_pylist()
+    assert shown[:4] == ["hour=-1/day=a", "hour=9/day=a", "hour=10/day=a", "hour=10/day=b"] and len(shown) == 5

@@ -126,7 +126,7 @@ class SqlResult(NotebookDisplay, Results):
     def _repr_html_(self) -> str:
         from paimon.display.cards import result_card
 
-        return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS)))
+        return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS + 1)), SHOWN_ROWS)
 
 
 def _find_result_reads(result: SqlResult) -> SourceReads:
