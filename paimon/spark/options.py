@@ -75,7 +75,8 @@ COMMIT_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER)
 _SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED, READ_MARK}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
 _USAGE_HINT = (
-    "create the table with paimon.connect(warehouse).create_table(…), read it with .load(path), write it with "
+    "create the table with paimon.spark.connect(spark, warehouse).sql('CREATE TABLE …') or "
+    "paimon.connect(warehouse).create_table(…), read it with .load(path), write it with "
     "paimon.spark.write(df, path); in SQL: CREATE TEMPORARY VIEW v USING paimon OPTIONS (path '…')"
 )
 

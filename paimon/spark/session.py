@@ -164,6 +164,8 @@ def register(
     ------
     InvalidRequest
         The Python of the workers cannot import this package, or an option is unknown or a secret.
+    NotFound
+        The warehouse is a local directory that does not exist.
     """
     if warehouse is None and (storage or options):
         name = next(iter(options), "storage")

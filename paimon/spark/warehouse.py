@@ -66,6 +66,8 @@ def open_warehouse(given: object, storage: Mapping[str, object] | None, options:
                 subject=secret[0],
                 hint="set credentials in the environment of the processes, or name a function in the option login",
             )
+    if "://" not in catalog.warehouse:
+        catalog.databases()  # refuses a directory that does not exist
     return Warehouse.of(catalog)
 
 

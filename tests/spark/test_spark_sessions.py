@@ -99,6 +99,13 @@ def test_options_that_cannot_be_sent_are_refused(
         paimon.spark.register(spark, **arguments)  # type: ignore[arg-type]
 
 
+def test_a_warehouse_that_does_not_exist_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    with pytest.raises(paimon.NotFound, match=r"Warehouse .*nowhere' does not exist"):
+        paimon.spark.register(session, tmp_path / "nowhere")
+    assert session.conf.get("spark.paimon.warehouse", None) is None
+
+
 def test_secrets_of_a_catalog_stay_in_this_process(spark: SparkSession, tmp_path: Path) -> None:
     catalog = paimon.connect(f"local://{tmp_path}/lake", storage={"single-writer": True, "secret": "s3cr3t"})
     catalog.create_database("db")
