@@ -50,6 +50,7 @@ from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataType
 from paimon.maintain import Maintain, compact_where, rescale_where
+from paimon.operations.analyze import Analyzed, analyze
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.evolve import change_schema
@@ -729,6 +730,44 @@ class Table(NotebookDisplay, QuickReads):
             Other writers changed the same partitions again and again; nothing was changed.
         """
         return rescale_where(self.context, buckets, where, dry_run)
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Analyzed:
+        """Compute statistics of the newest snapshot, and store them with a new snapshot; no row changes.
+
+        The planners of Spark, Flink and this library read them. They stay until the columns change.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns to summarize; by default all but nested values, VARIANT and BLOB. With ``[]`` only rows and
+            bytes are counted.
+
+        Returns
+        -------
+        Analyzed
+            The snapshot, what was stored, and for which columns the number of distinct values is an estimate: with
+            more values than fit into a part of the memory budget, its standard error is 0.8 %.
+
+        Raises
+        ------
+        InvalidRequest
+            The table has no snapshot, or a column does not exist.
+        Unsupported
+            A column has a type that has no statistics.
+        CommitConflict
+            The schema changed meanwhile; analyze again.
+
+        Examples
+        --------
+        >>> import paimon
+        >>> catalog = paimon.connect("memory://table-analyze")
+        >>> catalog.create_database("shop")
+        >>> orders = catalog.create_table("shop.orders", "id BIGINT, city STRING")
+        >>> snapshot_ids = orders.write([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Oslo"}]).snapshot_ids
+        >>> orders.analyze().statistics.columns["city"].distinct_count
+        1
+        """
+        return analyze(self.context, columns, commit_user_of(self.context, None))
 
     def call(self, procedure: str, /, *arguments: object, **named: object) -> pa.Table:
         """Run a procedure on this table, as ``CALL sys.…`` does; ``CALL sys.help()`` lists the procedures.

@@ -40,6 +40,8 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("ALTER TABLE name DROP [IF EXISTS] PARTITION (column = value, …), …",
          "Some of the partition columns suffice. Without `IF EXISTS`, each partition must exist."),
         ("DROP TABLE [IF EXISTS] name · TRUNCATE TABLE name [PARTITION (…)]", ""),
+        ("ANALYZE TABLE name COMPUTE STATISTICS [FOR COLUMNS a, b | FOR ALL COLUMNS]",
+         "As `Table.analyze`. Without `FOR`, only rows and bytes are counted."),
         ("DESCRIBE [EXTENDED] name · DESC · SHOW COLUMNS FROM name", ""),
         ("SHOW TABLES [IN database] [LIKE 'pattern'] · SHOW CREATE TABLE name", ""),
         ("SHOW PARTITIONS name [PARTITION (…)] · SHOW TBLPROPERTIES name [('key')]", ""),
@@ -131,8 +133,7 @@ def generate_page() -> str:
         table(("Part", "DuckDB", "Spark"), SPARK_DIFFERENCES),
         "## Not supported",
         paragraph(
-            "`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, `ANALYZE`, grants and transactions are "
-            "refused by name."
+            "`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, grants and transactions are refused by name."
         ),
     ]
     return page("SQL statements", _INTRODUCTION, *parts)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.maintenance.fault import HealthReport
+from paimon.domain.stats.table_statistics import ColumnStatistics
+from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.verbs.arguments import Partitions, Time, parse_assignments, to_moment, to_predicate
@@ -79,6 +81,11 @@ def fsck(table: VerbTable, deep: bool) -> HealthReport:
     return table.maintain.check(deep=deep)
 
 
+def analyze(table: VerbTable, columns: Sequence[str] | None) -> Analyzed:
+    """Compute statistics of a table and of its columns."""
+    return table.analyze(columns)
+
+
 def maintain(catalog: VerbCatalog, database: str | None, full: bool, orphans: bool, dry_run: bool) -> pa.Table:
     """Do the maintenance that is due for the tables of a catalog, or of a database."""
     return catalog.maintain(database, full=full, orphans=orphans, dry_run=dry_run)
@@ -115,6 +122,28 @@ def _to_compacted_rows(done: CompactResult) -> Rows:
 def _to_rescaled_rows(done: RescaleResult) -> Rows:
     counts = {"partitions": done.partitions, "files_before": done.files_before, "files_after": done.files_after}
     return [{"snapshot": _first(done.snapshot_ids), **counts, "rows": done.rows}]
+
+
+def _to_statistics_rows(done: Analyzed) -> Rows:
+    """Return a row for each summarized column, or one row if there is none."""
+    total = {"snapshot": done.snapshot_id, "rows": done.statistics.row_count, "bytes": done.statistics.byte_count}
+    summaries: Iterable[tuple[str | None, ColumnStatistics]] = done.statistics.columns.items() or [
+        (None, ColumnStatistics())
+    ]
+    return [
+        {
+            **total,
+            "column": name,
+            "distinct_count": column.distinct_count,
+            "is_estimate": None if name is None else name in done.estimated_columns,
+            "null_count": column.null_count,
+            "min": column.smallest,
+            "max": column.largest,
+            "avg_len": column.average_length,
+            "max_len": column.largest_length,
+        }
+        for name, column in summaries
+    ]
 
 
 _PARTITIONS = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
@@ -237,6 +266,34 @@ REMOVE_ORPHAN_FILES = Verb(
     ),
     method="Maintain.remove_orphans", spark="remove_orphans",
 )  # fmt: skip
+ANALYZE = Verb(
+    "analyze", "compute statistics of a table and of its columns", analyze, _to_statistics_rows,
+    (
+        Parameter(
+            "columns", Type.NAMES, "the columns to summarize, separated by commas (default: all)",
+            flag=Flag(metavar="NAMES"),
+        ),
+    ),
+    (
+        _SNAPSHOT,
+        Column("rows", pa.int64()),
+        Column("bytes", pa.int64()),
+        Column("column", pa.string()),
+        Column("distinct_count", pa.int64(), "distinct"),
+        Column("is_estimate", pa.bool_(), "estimated"),
+        Column("null_count", pa.int64(), "nulls"),
+        Column("min", pa.string()),
+        Column("max", pa.string()),
+        Column("avg_len", pa.int64(), "average length"),
+        Column("max_len", pa.int64(), "largest length"),
+    ),
+    Command(
+        "analyze", "lake/default.db/orders --columns id,amount",
+        "count rows, distinct values and nulls of a table for the planners of queries, and store them with a snapshot",
+        heading="statistics of {table}", has_progress=True,
+    ),
+    method="Table.analyze",
+)  # fmt: skip
 FSCK = Verb(
     "fsck", "check that the table is complete, and report each fault", fsck, HealthReport.to_arrow,
     (
@@ -287,4 +344,4 @@ REPAIR = Verb(
     (Parameter("name", Type.TEXT, "the table, as database.table", required=True, java="table"),),
     (Column("table", pa.string()),), of_catalog=True, method="Catalog.repair_table",
 )  # fmt: skip
-FILE_VERBS = (COMPACT, RESCALE, DROP_PARTITION, REMOVE_ORPHAN_FILES, FSCK, MAINTAIN, REPAIR)
+FILE_VERBS = (COMPACT, RESCALE, DROP_PARTITION, REMOVE_ORPHAN_FILES, ANALYZE, FSCK, MAINTAIN, REPAIR)

@@ -16,6 +16,7 @@ from attrs import Factory, field, frozen
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.maintain import Maintain
+from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.table_context import TableContext
@@ -65,6 +66,9 @@ class VerbTable(Protocol):
 
     def drop_partitions(self, *partitions: Mapping[str, object]) -> tuple[int, ...]:
         """Drop partitions."""
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Analyzed:
+        """Compute statistics."""
 
 
 class VerbCatalog(Protocol):

@@ -13,13 +13,22 @@ import pyarrow as pa
 from paimon.domain.errors import NotFound, Unsupported, did_you_mean
 from paimon.verbs.arguments import bind_arguments, complete_arguments
 from paimon.verbs.expiry_verbs import EXPIRY_VERBS
-from paimon.verbs.file_verbs import COMPACT, DROP_PARTITION, FSCK, MAINTAIN, REMOVE_ORPHAN_FILES, REPAIR, RESCALE
+from paimon.verbs.file_verbs import (
+    ANALYZE,
+    COMPACT,
+    DROP_PARTITION,
+    FSCK,
+    MAINTAIN,
+    REMOVE_ORPHAN_FILES,
+    REPAIR,
+    RESCALE,
+)
 from paimon.verbs.reference_verbs import BRANCH_VERBS, CONSUMER_VERBS, ROLLBACK, ROLLBACK_TO_TIMESTAMP, TAG_VERBS
 from paimon.verbs.verb import CommandGroup, Parameter, Type, Verb, VerbTable
 
 VERBS: Sequence[Verb[Any]] = (
     *(MAINTAIN, COMPACT, RESCALE, *TAG_VERBS, *BRANCH_VERBS, *CONSUMER_VERBS, *EXPIRY_VERBS, REMOVE_ORPHAN_FILES),
-    *(ROLLBACK, ROLLBACK_TO_TIMESTAMP, FSCK, DROP_PARTITION, REPAIR),
+    *(ROLLBACK, ROLLBACK_TO_TIMESTAMP, ANALYZE, FSCK, DROP_PARTITION, REPAIR),
 )
 """The table of verbs, in the order of the terminal."""
 COMMAND_GROUPS = (
@@ -57,7 +66,7 @@ _OTHERS: Mapping[str, tuple[str, tuple[Parameter, ...]]] = {
 """What CALL offers without a table: the help and the parameters."""
 
 _ONLY_JAVA = frozenset({
-    "alter_view_dialect", "analyze", "clone", "compact_database", "compact_manifest", "copy", "create_function",
+    "alter_view_dialect", "clone", "compact_database", "compact_manifest", "copy", "create_function",
     "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
     "create_global_index", "mark_partition_done", "materialize_deletion_vectors", "merge_into", "migrate_database",
     "migrate_file", "migrate_iceberg_table", "migrate_table", "purge_files", "reassign_row_id",

@@ -15,6 +15,7 @@ from support.java_paimon import JavaPaimon, canonical
 from support.tables import create_table
 
 import paimon
+from paimon.domain.json_text import dump_json
 from paimon.domain.row.values import to_array
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
@@ -199,3 +200,19 @@ def test_both_give_nested_fields_the_same_ids(java: JavaPaimon, tmp_path: Path) 
     first, second = (json.loads((path / "schema" / "schema-0").read_text()) for path in (tmp_path / "theirs", ours))
     assert first["fields"] == second["fields"]
     assert first["highestFieldId"] == second["highestFieldId"] == 10
+
+
+def test_java_reads_our_statistics(java: JavaPaimon, tmp_path: Path) -> None:
+    nested = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT", "BLOB")
+    names = [name for name in TYPES if not name.startswith(nested)]
+    table = create_table(tmp_path, ", ".join(f"c{i} {name}" for i, name in enumerate(names)))
+    pairs = zip(names, table.table_schema.fields, strict=True)
+    table.write(pa.table({f.name: to_array(TYPES[name], f.type) for name, f in pairs}))
+    stored = table.analyze().statistics
+
+    assert java.statistics(Path(table.location)).encode() == dump_json(stored.to_json())
+    counts = {(c.null_count, c.distinct_count) for c in stored.columns.values()}
+    assert counts == {(1, 2)}
+    assert java.snapshot(Path(table.location))["commitKind"] == "ANALYZE"
+    java.write(Path(table.location), [])
+    assert len(table.scan().to_arrow()) == 3

@@ -119,6 +119,10 @@ class JavaPaimon:
         """Java's own view of a snapshot (0: the latest), as parsed JSON."""
         return json.loads(self._driver.snapshot(str(directory), self._long(snapshot_id)))
 
+    def statistics(self, directory: Path) -> str:
+        """The statistics file of the latest snapshot, as Java reads it and writes it again."""
+        return str(self._driver.statistics(str(directory)))
+
     def retention(self, directory: Path, verb: str, **request: Any) -> str:
         """One maintenance operation. `RetentionDriver` lists the operations and their results."""
         return str(self._gateway.jvm.interop.RetentionDriver.run(str(directory), verb, json.dumps(request)))

@@ -34,6 +34,14 @@ from paimon.domain.snapshot.snapshot import CommitKind
 
 
 @frozen
+class StatisticsFile:
+    """A statistics file that ANALYZE wrote, and the schema whose columns it summarizes."""
+
+    name: str
+    schema_id: int
+
+
+@frozen
 class Change:
     """The change of one snapshot."""
 
@@ -58,6 +66,8 @@ class Change:
     row_groups: tuple[tuple[bytes, int, RowGroupBase], ...] = ()
     # The oldest snapshot from which rows were computed
     read_state: ReadState | None = None
+    # The statistics of an ANALYZE, which changes no file
+    statistics: StatisticsFile | None = None
 
     @property
     def is_empty(self) -> bool:

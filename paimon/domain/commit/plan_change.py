@@ -202,6 +202,7 @@ def plan_change(intent: Intent, base: Base) -> Change:
     """
     table, request = intent.table, intent.request
     change = _adapt_change(intent, base)
+    _check_statistics(base, change)
     _check_types(base, change)
     _check_reads(intent, base, change)
     intent.safe.check(base, change, request.commit_user, table.options.commit_strict_mode_last_safe_snapshot)
@@ -259,6 +260,15 @@ def _select_partitions(intent: Intent) -> PartitionFilter:
     if request.dynamic_overwrite:
         return partitions_written(intent.change)
     return partitions_of_spec(intent.table, request.overwrite or {})
+
+
+def _check_statistics(base: Base, change: Change) -> None:
+    """Refuse statistics of columns that changed since; the snapshot would have them under its new schema."""
+    if change.statistics is not None and change.statistics.schema_id != base.schema_id:
+        raise CommitConflict(
+            f"The columns changed from schema {change.statistics.schema_id} to {base.schema_id} during ANALYZE",
+            hint="analyze the table again",
+        )
 
 
 def _check_types(base: Base, change: Change) -> None:

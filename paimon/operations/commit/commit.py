@@ -41,7 +41,7 @@ from typing import Protocol
 
 from attrs import define, evolve, field, frozen
 
-from paimon.domain.commit.entries import Change, append_change, check_paths, compact_change
+from paimon.domain.commit.entries import Change, StatisticsFile, append_change, check_paths, compact_change
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.plan_change import Intent, SafeSnapshot, check_intent, plan_change
 from paimon.domain.commit.request import CommitRequest, CommitResult, check_request
@@ -237,6 +237,14 @@ def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None) -> P
     event = CommitEvent(context.table, *names, published.snapshot, published.change)
     this.failed_callbacks += call_callbacks(context.engine, event)
     return published
+
+
+def commit_statistics(context: TableContext, request: CommitRequest, file: StatisticsFile) -> Snapshot:
+    """Publish a statistics file, which is written, as a snapshot that changes no row; errors are those of `commit`."""
+    check_callbacks(context)
+    this = _Commit(context, request, SafeSnapshot(), None)
+    change = Change(CommitKind.ANALYZE, statistics=file)
+    return _publish_and_tell(this, Intent(context.table, request, change, this.safe), None).snapshot
 
 
 def publish_change(

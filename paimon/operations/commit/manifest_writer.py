@@ -303,6 +303,7 @@ class SnapshotFiles:
                 changelog_list=delta.changelog,
                 changelog_rows=sum(e.file.row_count for e in change.changelog),
                 index_manifest=self._write_index_manifest(base, change),
+                statistics=change.statistics.name if change.statistics else None,
                 watermark=request.watermark,
                 properties=request.properties,
                 next_row_id=next_row_id,

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from paimon.domain.errors import CorruptTable, NotFound, SnapshotExpired, StorageError, did_you_mean
-from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
+from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE, STATISTICS_FILE, load_object
 from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
+from paimon.domain.stats.table_statistics import TableStatistics
 from paimon.operations.metadata.schemas import check_table_exists
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
@@ -256,6 +257,19 @@ def report_expired(context: TableContext, snapshot_id: int) -> Iterator[None]:
         if expired is None:
             raise
         raise expired from error
+
+
+def read_statistics(context: TableContext, snapshot: Snapshot | None) -> TableStatistics | None:
+    """Read the statistics that a snapshot has or inherited; None if the table was not analyzed."""
+    if snapshot is None or snapshot.statistics is None:
+        return None
+    path = context.paths.statistics(snapshot.statistics, context.paths.snapshot(snapshot.id))
+    with report_expired(context, snapshot.id):
+        try:
+            data = context.files.read(path, STATISTICS_FILE.max_bytes)
+        except NotFound as error:
+            raise CorruptTable(path, f"does not exist, but snapshot {snapshot.id} references it") from error
+    return TableStatistics.of(load_object(data, path, STATISTICS_FILE))
 
 
 def find_expiry(context: TableContext, snapshot_id: int, path: str) -> SnapshotExpired | None:

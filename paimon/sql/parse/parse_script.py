@@ -116,7 +116,7 @@ _READERS: Mapping[tuple[str, ...], Read] = {
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""
 _OTHER_STATEMENTS = frozenset(
     (
-        *("ANALYZE", "ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
+        *("ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
         *("EXPORT", "GRANT", "IMPORT", "INSTALL", "LIST", "LOAD", "MSCK", "OPTIMIZE", "PRAGMA"),
         *("PREPARE", "REFRESH", "REPAIR", "REPLACE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE", "UNCACHE"),
         *("UPSERT", "VACUUM", "COMPACT", "STOP", "ADD", "REMOVE", "EXECUTE", "TABLE"),

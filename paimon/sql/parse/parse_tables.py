@@ -1,4 +1,4 @@
-"""Parse CREATE, ALTER, DROP and TRUNCATE TABLE, as Flink SQL and Spark SQL write them."""
+"""Parse CREATE, ALTER, DROP, TRUNCATE and ANALYZE TABLE, as Flink SQL and Spark SQL write them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from paimon.domain.types.type_text import read_field
 from paimon.sql.parse.parse_query import parse_query, read_options
 from paimon.sql.parse.statements import (
     AlterTable,
+    Analyze,
     CreateTable,
     DropPartitions,
     DropTable,
@@ -230,6 +231,26 @@ def _truncate(reader: StatementReader) -> Statement:
     return Truncate(name)
 
 
+def _analyze(reader: StatementReader) -> Statement:
+    """Read ``name COMPUTE STATISTICS [FOR COLUMNS a, b | FOR ALL COLUMNS]``."""
+    name = read_table_name(reader)
+    if reader.read_if_next("PARTITION"):
+        raise Unsupported("ANALYZE of one partition", hint="leave out PARTITION: the statistics are of the whole table")
+    reader.expect("COMPUTE", "STATISTICS")
+    if reader.read_if_next("NOSCAN"):
+        raise Unsupported("ANALYZE with NOSCAN", hint="leave out NOSCAN: rows are counted from metadata where possible")
+    if not reader.read_if_next("FOR"):
+        return Analyze(name)
+    if reader.read_if_next("ALL"):
+        reader.expect("COLUMNS")
+        return Analyze(name, None)
+    reader.expect("COLUMNS")
+    columns = [reader.name()]
+    while reader.read_if_next(","):
+        columns.append(reader.name())
+    return Analyze(name, tuple(columns))
+
+
 def _comment_on(reader: StatementReader) -> Statement:
     if not reader.read_if_next("TABLE"):
         hint = "COMMENT ON TABLE, or ALTER TABLE … ALTER COLUMN … COMMENT"
@@ -258,6 +279,7 @@ TABLE_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] 
     ("ALTER", "TABLE"): _alter_table,
     ("DROP", "TABLE"): _drop_table,
     ("TRUNCATE", "TABLE"): _truncate,
+    ("ANALYZE", "TABLE"): _analyze,
     ("COMMENT", "ON"): _comment_on,
 }
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""

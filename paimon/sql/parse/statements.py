@@ -183,6 +183,15 @@ class Truncate:
 
 
 @frozen
+class Analyze:
+    """ANALYZE TABLE name COMPUTE STATISTICS [FOR COLUMNS … | FOR ALL COLUMNS]."""
+
+    name: TableName
+    # None for all columns; empty counts rows and bytes alone
+    columns: tuple[str, ...] | None = ()
+
+
+@frozen
 class Insert:
     """INSERT INTO or INSERT OVERWRITE."""
 
@@ -320,6 +329,7 @@ Statement = (
     | DropTable
     | DropPartitions
     | Truncate
+    | Analyze
     | Insert
     | Update
     | Delete

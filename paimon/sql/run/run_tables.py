@@ -18,6 +18,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.ports.queries import QuerySource
 from paimon.sql.parse.statements import (
     AlterTable,
+    Analyze,
     CreateCatalog,
     CreateDatabase,
     CreateTable,
@@ -39,6 +40,8 @@ from paimon.sql.run.result import SqlResult, StatementRun, report
 from paimon.sql.run.run_rows import insert_rows, report_completed
 from paimon.sql.session import DEFAULT_DATABASE, OPTION_PREFIX, TablePlace
 from paimon.table import Table
+from paimon.verbs.file_verbs import ANALYZE
+from paimon.verbs.verb_table import run_verb
 
 _STORAGE = "storage."
 """The beginning of options of CREATE CATALOG for the file system."""
@@ -330,6 +333,11 @@ def _truncate_table(run: StatementRun, statement: Truncate) -> SqlResult:
     return report(run, f"Table {table.name!r} is empty.")
 
 
+def _analyze_table(run: StatementRun, statement: Analyze) -> SqlResult:
+    table = run.session.distribute(run.session.open_table(statement.name))
+    return run.to_rows(run_verb(ANALYZE, table, {"columns": statement.columns}))
+
+
 TABLE_RUNNERS: Mapping[type, Any] = {
     CreateCatalog: _create_catalog,
     DropCatalog: _drop_catalog,
@@ -345,5 +353,6 @@ TABLE_RUNNERS: Mapping[type, Any] = {
     DropTable: _drop_table,
     DropPartitions: _drop_partitions,
     Truncate: _truncate_table,
+    Analyze: _analyze_table,
 }
 """The function of each kind of statement."""

@@ -5,6 +5,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.stream.Collectors;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.data.BinaryRow;
@@ -18,6 +19,8 @@ import org.apache.paimon.reader.RecordReaderIterator;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaManager;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.paimon.stats.ColStats;
+import org.apache.paimon.stats.Statistics;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
 import org.apache.paimon.table.sink.StreamTableCommit;
@@ -131,6 +134,39 @@ public final class TableDriver {
         FileStoreTable table = table(directory, Rendering.parse("{}"));
         Snapshot snapshot = id == 0 ? table.snapshotManager().latestSnapshot() : table.snapshotManager().snapshot(id);
         return snapshot == null ? "null" : snapshot.toJson();
+    }
+
+    /** The statistics of the latest snapshot as JSON: texts made values, and values made texts again. */
+    public static String statistics(String directory) {
+        FileStoreTable table = table(directory, Rendering.parse("{}"));
+        Statistics stored = table.statistics().get();
+        stored.deserializeFieldsFromString(table.schema());
+        Map<String, ColStats<?>> columns = new LinkedHashMap<>();
+        stored.colStats().forEach((name, column) -> columns.put(name, again(column)));
+        Statistics again =
+                new Statistics(
+                        stored.snapshotId(),
+                        stored.schemaId(),
+                        stored.mergedRecordCount().getAsLong(),
+                        stored.mergedRecordSize().getAsLong(),
+                        columns);
+        again.serializeFieldsToString(table.schema());
+        return again.toJson();
+    }
+
+    private static <T> ColStats<T> again(ColStats<T> column) {
+        return ColStats.newColStats(
+                column.colId(),
+                orNull(column.distinctCount()),
+                column.min().orElse(null),
+                column.max().orElse(null),
+                orNull(column.nullCount()),
+                orNull(column.avgLen()),
+                orNull(column.maxLen()));
+    }
+
+    private static Long orNull(OptionalLong value) {
+        return value.isPresent() ? value.getAsLong() : null;
     }
 
     private static void commit(StreamTableCommit commit, TableWriteImpl<?> write, long identifier) throws Exception {

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from paimon.domain.errors import CorruptTable, NotFound
-from paimon.domain.json_text import STATISTICS_FILE, dump_json, load_object
+from paimon.domain.json_text import dump_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.type_text import format_type
-from paimon.operations.metadata.snapshots import report_expired
+from paimon.operations.metadata.snapshots import read_statistics
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 
@@ -55,21 +54,15 @@ def _select_column_options(table: TableDefinition, column: str) -> dict[str, str
 
 def statistics_table(context: TableContext) -> pa.Table:
     """Return the statistics that ANALYZE stored with the snapshot; no row if there are none."""
-    snapshot = pin_snapshot(context).snapshot
-    if snapshot is None or snapshot.statistics is None:
+    found = read_statistics(context, pin_snapshot(context).snapshot)
+    if found is None:
         return _STATISTICS.empty_table()
-    path = context.paths.statistics(snapshot.statistics, context.paths.snapshot(snapshot.id))
-    with report_expired(context, snapshot.id):
-        try:
-            found = load_object(context.files.read(path, STATISTICS_FILE.max_bytes), path, STATISTICS_FILE)
-        except NotFound as error:
-            raise CorruptTable(path, f"does not exist, but snapshot {snapshot.id} references it") from error
-    columns = found.get("colStats")
+    columns = {name: column.to_json() for name, column in found.columns.items()}
     row = {
-        "snapshot_id": found.integer("snapshotId"),
-        "schema_id": found.integer("schemaId"),
-        "mergedRecordCount": found.optional_integer("mergedRecordCount"),
-        "mergedRecordSize": found.optional_integer("mergedRecordSize"),
-        "colstat": None if columns is None else dump_json(columns).decode("utf-8"),
+        "snapshot_id": found.snapshot_id,
+        "schema_id": found.schema_id,
+        "mergedRecordCount": found.row_count,
+        "mergedRecordSize": found.byte_count,
+        "colstat": dump_json(columns).decode("utf-8"),
     }
     return pa.Table.from_pylist([row], schema=_STATISTICS)
