@@ -132,9 +132,7 @@ def generate_page() -> str:
         _ON_SPARK,
         table(("Part", "DuckDB", "Spark"), SPARK_DIFFERENCES),
         "## Not supported",
-        paragraph(
-            "`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, grants and transactions are refused by name."
-        ),
+        paragraph("`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, grants and transactions are refused by name."),
     ]
     return page("SQL statements", _INTRODUCTION, *parts)
 

@@ -13,6 +13,7 @@ PURE = [PACKAGE / "domain", PACKAGE / "capture", PACKAGE / "ports", PACKAGE / "o
 
 # The few that the domain names as state machines: they live for one parse, or one stream.
 STATE_MACHINES = {
+    "ColumnSummary",
     "DynamicBuckets",
     "HashFilter",
     "KeyHashes",

@@ -25,27 +25,17 @@ _COLUMN_MEMBERS = {
 
 @frozen
 class ColumnStatistics:
-    """The summary of one column over all rows.
+    """The summary of one column over all rows; None where unknown."""
 
-    Parameters
-    ----------
-    column_id : int, optional
-        The id of the field. Java 1.4 stores it, later versions do not.
-    distinct_count : int, optional
-        The number of different values that are not null.
-    smallest, largest : str, optional
-        The smallest and the largest value as text; None for texts, bytes, and columns without a value.
-    null_count : int, optional
-        The number of nulls.
-    average_length, largest_length : int, optional
-        Characters of a text, or bytes of any other value; the average is rounded up.
-    """
-
+    # the id of the field; later versions of Java than 1.4 do not store it
     column_id: int | None = None
+    # different values that are not null
     distinct_count: int | None = None
+    # the smallest value as text; None for texts, bytes, and columns without a value
     smallest: str | None = None
     largest: str | None = None
     null_count: int | None = None
+    # characters of a text, bytes of any other value; rounded up
     average_length: int | None = None
     largest_length: int | None = None
 
@@ -67,24 +57,16 @@ class ColumnStatistics:
 
 @frozen
 class TableStatistics:
-    """The statistics of a table at one snapshot.
+    """The statistics of a table at one snapshot."""
 
-    Parameters
-    ----------
-    snapshot_id, schema_id : int
-        The snapshot whose rows were read, and its schema.
-    row_count : int, optional
-        The rows that a scan returns.
-    byte_count : int, optional
-        Their share of the bytes of the data files: merged rows take the average of all stored rows.
-    columns : mapping of str to ColumnStatistics
-        The summaries by column name; only of the columns that were analyzed.
-    """
-
+    # the snapshot whose rows were read
     snapshot_id: int
     schema_id: int
+    # the rows that a scan returns
     row_count: int | None = None
+    # their share of the bytes of the data files: merged rows take the average of all stored rows
     byte_count: int | None = None
+    # by name; only the columns that were analyzed
     columns: Mapping[str, ColumnStatistics] = field(factory=dict, hash=False)
 
     @classmethod
