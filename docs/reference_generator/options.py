@@ -119,9 +119,9 @@ def generate_page() -> str:
         table(("Function", "Column types", "Result", "Retracts"), map(_describe_function, sorted(AGGREGATE_FUNCTIONS))),
         "## Options of file indexes",
         "Write these keys as `file-index.<type>.<column>.<name>`. The type is one of\n"
-        f"{', '.join(map(code, registry.FILE_INDEX_TYPES))}.\n`file-index.<type>.columns` lists the columns of that "
+        f"{', '.join(map(code, registry.FILE_INDEX_SETTINGS))}.\n`file-index.<type>.columns` lists the columns of that "
         "type.",
-        _list_names(registry.FILE_INDEX_OPTIONS.items()),
+        _list_names((n, k) for settings in registry.FILE_INDEX_SETTINGS.values() for n, k in settings.items()),
         "## Other keys",
         table(("Key", "Meaning"), _list_prefixes()),
         *_describe_families(),

@@ -13,15 +13,20 @@ PURE = [PACKAGE / "domain", PACKAGE / "capture", PACKAGE / "ports", PACKAGE / "o
 
 # The few that the domain names as state machines: they live for one parse, or one stream.
 STATE_MACHINES = {
+    "BloomFilterBuilder",
     "ColumnSummary",
     "DynamicBuckets",
     "HashFilter",
+    "IndexBuilder",
+    "IndexBytes",
     "KeyHashes",
     "KeyIndexCheck",
+    "RowGrouper",
     "RunBuffer",
     "SafeSnapshot",
     "StatementReader",
     "TokenReader",
+    "_JavaMap",
 }
 
 

@@ -86,15 +86,13 @@ FIELD_OPTIONS: Mapping[str, Kind] = {
 }
 """What may follow ``fields.<column>.`` and the form of its value."""
 
-FILE_INDEX_TYPES = ("bloom-filter", "bitmap", "bsi", "range-bitmap")
-FILE_INDEX_OPTIONS: Mapping[str, Kind] = {
-    "items": Kind.INT,
-    "fpp": Kind.DOUBLE,
-    "version": Kind.INT,
-    "index-block-size": Kind.MEMORY,
-    "chunk-size": Kind.MEMORY,
+FILE_INDEX_SETTINGS: Mapping[str, Mapping[str, Kind]] = {
+    "bloom-filter": {"items": Kind.INT, "fpp": Kind.DOUBLE},
+    "bitmap": {"version": Kind.INT, "index-block-size": Kind.MEMORY},
+    "bsi": {},
+    "range-bitmap": {"chunk-size": Kind.MEMORY},
 }
-"""What may follow ``file-index.<type>.<column>.`` and the form of its value."""
+"""What may follow ``file-index.<type>.<column>.`` and the form of its value, by type."""
 FUNCTION_ALIASES = {"nested-update": "nested_update", "first_not_null_value": "first_non_null_value"}
 """The names under which tables store aggregate functions, by their other spellings."""
 

@@ -15,8 +15,7 @@ from paimon.domain.options.known_options import (
     CALLBACK_PREFIXES,
     FEATURES,
     FIELD_OPTIONS,
-    FILE_INDEX_OPTIONS,
-    FILE_INDEX_TYPES,
+    FILE_INDEX_SETTINGS,
     FILE_INDEXES,
     FORMAT_PREFIXES,
     OPTIONS,
@@ -158,9 +157,9 @@ def _check_field_option(key: str, value: str, allow_unknown: bool) -> None:
 def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
     kind, _, rest = key.removeprefix("file-index.").partition(".")
     column, _, name = rest.rpartition(".")
-    if kind in FILE_INDEX_TYPES and (rest == "columns" or (column and name in FILE_INDEX_OPTIONS)):
+    if kind in FILE_INDEX_SETTINGS and (rest == "columns" or (column and name in FILE_INDEX_SETTINGS[kind])):
         _refuse(key, value, FILE_INDEXES)
     elif not allow_unknown:
-        known = [f"file-index.{t}.columns" for t in FILE_INDEX_TYPES]
-        known += [f"file-index.{t}.{column or '<column>'}.{n}" for t in FILE_INDEX_TYPES for n in FILE_INDEX_OPTIONS]
+        known = [f"file-index.{t}.columns" for t in FILE_INDEX_SETTINGS]
+        known += [f"file-index.{t}.{column or '<column>'}.{n}" for t, ns in FILE_INDEX_SETTINGS.items() for n in ns]
         raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))

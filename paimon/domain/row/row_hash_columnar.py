@@ -38,7 +38,7 @@ from paimon.domain.row.binary_row_columns import (
 )
 from paimon.domain.row.row_hash import hash_bytes
 from paimon.domain.row.values import to_values
-from paimon.domain.types.data_types import DataType
+from paimon.domain.types.data_types import DataType, VarBinaryType
 
 _BLOCK_ROWS = 1 << 16
 """Rows hashed together; their state fits into the processor's cache."""
@@ -57,6 +57,22 @@ def hash_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Array:
         block = [column.slice(start, _BLOCK_ROWS) for column in columns]
         out[start : start + _BLOCK_ROWS] = _hash_block(block, types)
     return out
+
+
+def hash_texts(column: pa.Array) -> Array:
+    """Return `hash_bytes` of each value of a text or binary column without nulls and chunks."""
+    text = column_words(column, VarBinaryType()).text
+    state = np.full(len(column), 42, np.uint32)
+    if text is None:
+        return state.view(np.int32)
+    words = text.lengths // 4
+    _mix_text(state, text, words)
+    for i in range(3):
+        rows = np.flatnonzero(text.lengths % 4 > i)
+        part = state[rows]
+        _mix(part, text.data[text.starts[rows] + 4 * words[rows] + i].view(np.int8).astype(np.int32).view(np.uint32))
+        state[rows] = part
+    return _finish_hash(state, text.lengths)
 
 
 def serialize_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[bytes]:
@@ -83,7 +99,8 @@ def _hash_block(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Array
         for word in part.spare:
             _mix(state, word)
         if part.text is not None:
-            _mix_text(state, part.text)
+            lengths = part.text.lengths
+            _mix_text(state, part.text, np.where(lengths > 7, (lengths + 7) // 8 * 2, 0))
     return _finish_hash(state, end)
 
 
@@ -136,8 +153,8 @@ def _rotate(values: Array, bits: int) -> None:
     values |= carried
 
 
-def _mix_text(state: Array, text: Text) -> None:
-    counts = np.where(text.lengths > 7, (text.lengths + 7) // 8 * 2, 0)
+def _mix_text(state: Array, text: Text, counts: Array) -> None:
+    """Mix the first words of each text into the state; `counts` says how many."""
     rows = np.flatnonzero(counts)
     step = 0
     while len(rows) > _FEW_ROWS:
@@ -154,7 +171,8 @@ def _mix_text(state: Array, text: Text) -> None:
 
 
 def _mix_long(state: Array, text: Text, row: int, step: int, count: int) -> None:
-    start, end = int(text.starts[row]), int(text.starts[row] + text.lengths[row])
+    start = int(text.starts[row])
+    end = start + min(int(text.lengths[row]), 4 * count)
     data = text.data[start + 4 * step : end].tobytes().ljust(4 * (count - step), b"\0")
     value = int(state[0])
     for word in np.frombuffer(data, "<u4").tolist():

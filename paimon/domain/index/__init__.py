@@ -1,0 +1,1 @@
+"""File indexes: which rows of a data file can match a condition."""

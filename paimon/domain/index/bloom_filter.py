@@ -1,0 +1,143 @@
+"""The file index `bloom-filter`: whether a file can contain a value.
+
+Invariant: a value that was added is always found. The bytes equal those that Java writes for the same values.
+Source: `BloomFilterFileIndex`, `BloomFilter64`, `FastHash`.
+"""
+
+# The bytes are the number of hash functions k (4 bytes), then the bits; bit p is bit p % 8 of byte p // 8, from the
+# lowest. A value has one hash of 64 bits, whose halves h1 and h2 (signed) make k of them:
+#
+#     c(i) = h1 + i * h2         for i = 1 .. k, in 32 bits, inverted if negative
+#     bit(i) = c(i) % bits
+#
+# The size follows from the options `items` and `fpp` and not from the values, so a filter for too few items finds too
+# many values. Numbers have the hash of Thomas Wang, texts and bytes xxHash64. Nulls are not added.
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from pyroaring import BitMap
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.index.index_bytes import IndexBytes, pack_int
+from paimon.domain.index.index_keys import Key, KeyForm, Keys, to_keys, to_stored_integers
+from paimon.domain.index.xx_hash import xx_hash, xx_hash_texts
+from paimon.domain.predicate.expression import Operator
+from paimon.domain.types.arrow_arrays import to_numpy
+
+_MOST_BITS = (1 << 31) - 8
+
+
+@frozen
+class BloomSize:
+    """The size of a filter."""
+
+    bits: int
+    hash_count: int
+
+    @classmethod
+    def of(cls, items: int, false_positive_rate: float) -> BloomSize:
+        """Return the size for so many values, of which a missing one is found at this rate."""
+        if items < 1 or not 0 < false_positive_rate < 1:
+            raise InvalidRequest(
+                f"A bloom filter for {items} items at a rate of {false_positive_rate} is not possible",
+                subject="file-index.bloom-filter",
+                hint="set 'items' to at least 1, and 'fpp' to a number between 0 and 1",
+            )
+        wanted = int(-items * math.log(false_positive_rate) / (math.log(2) * math.log(2)))
+        bits = wanted + (8 - wanted % 8)
+        if bits > _MOST_BITS:
+            raise InvalidRequest(
+                f"A bloom filter for {items} items at a rate of {false_positive_rate} needs {bits} bits",
+                subject="file-index.bloom-filter",
+                hint=f"reduce 'items', or increase 'fpp': a filter has {_MOST_BITS} bits at most",
+            )
+        return cls(bits, max(1, math.floor(bits / items * math.log(2) + 0.5)))
+
+
+class BloomFilterBuilder:
+    """A filter that takes the values of a file column by column; closed once."""
+
+    def __init__(self, form: KeyForm, size: BloomSize) -> None:
+        self._form = form
+        self._size = size
+        self._bits = np.zeros(size.bits // 8, np.uint8)
+
+    def add(self, column: pa.Array) -> None:
+        """Add the values of a canonical Arrow array."""
+        for places in _bit_places(_hash_column(column, self._form), self._size):
+            np.bitwise_or.at(self._bits, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))
+
+    def close(self) -> bytes:
+        """Return the bytes of the index."""
+        return pack_int(self._size.hash_count) + self._bits.tobytes()
+
+
+def _hash_column(column: pa.Array, form: KeyForm) -> Keys:
+    """Return the hashes of the values, each different value once."""
+    keys = pc.unique(to_keys(column.drop_null(), form))
+    if not form.width:
+        return np.asarray(xx_hash_texts(keys).view(np.int64))
+    return _hash_numbers(to_stored_integers(to_numpy(keys), form))
+
+
+def _hash_numbers(numbers: Keys) -> Keys:
+    key = ~numbers + (numbers << 21)
+    key ^= key >> 24
+    key = (key + (key << 3)) + (key << 8)
+    key ^= key >> 14
+    key = (key + (key << 2)) + (key << 4)
+    key ^= key >> 28
+    hashed: Keys = key + (key << 31)
+    return hashed
+
+
+def _bit_places(hashes: Keys, size: BloomSize) -> list[npt.NDArray[np.int64]]:
+    low, high = hashes.astype(np.int32), (hashes >> 32).astype(np.int32)
+    places = []
+    for i in range(1, size.hash_count + 1):
+        combined = low + np.int32(i) * high
+        places.append(np.where(combined < 0, ~combined, combined).astype(np.int64) % size.bits)
+    return places
+
+
+@frozen(eq=False)
+class BloomFilter:
+    """A filter as its bytes."""
+
+    form: KeyForm
+    size: BloomSize
+    bits: bytes
+
+    @classmethod
+    def decode(cls, data: bytes, form: KeyForm) -> BloomFilter:
+        """Decode an index; a `ValueError` if it is damaged."""
+        source = IndexBytes(data)
+        hash_count = source.read_int()
+        bits = 8 * (len(data) - source.position)
+        # A filter with one bit an item, at the smallest rate, has fewer hash functions than bits.
+        if not 1 <= hash_count <= 2_048 or not bits:
+            raise ValueError(f"a bloom filter with {bits} bits and {hash_count} hash functions")
+        return cls(form, BloomSize(bits, hash_count), data[source.position :])
+
+    def select(self, operator: Operator, key: Key) -> BitMap | None:
+        """Return no rows if the file cannot contain an equal value; otherwise None, which is all rows."""
+        return None if operator is not Operator.EQ or self._contains(key) else BitMap()
+
+    def select_nulls(self) -> BitMap | None:
+        """Return None: nulls are not added."""
+        return None
+
+    def _contains(self, key: Key) -> bool:
+        if isinstance(key, bytes):
+            hashes = np.array([xx_hash(key)], np.uint64).view(np.int64)
+        else:
+            hashes = _hash_numbers(to_stored_integers(np.array([key], np.int64), self.form))
+        places = (int(p[0]) for p in _bit_places(hashes, self.size))
+        return all(self.bits[place >> 3] >> (place & 7) & 1 for place in places)

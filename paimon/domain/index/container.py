@@ -1,0 +1,111 @@
+"""The container of the file indexes of one data file: a head that names columns and kinds, then the indexes.
+
+Invariant: the bytes equal those that Java writes for the same indexes. Damage is a `CorruptTable`, an unknown version
+`Unsupported`. Bytes between head and indexes belong to later versions and are ignored.
+Source: `FileIndexFormat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from paimon.domain.errors import CorruptTable, Unsupported
+from paimon.domain.index.index_bytes import IndexBytes, pack_int, pack_long
+from paimon.domain.index.java_map_order import order_computed_names, order_put_names
+
+_MAGIC = 1493475289347502
+_VERSION = 1
+_EMPTY = -1
+PREFIX_BYTES = 16
+"""The bytes that `read_head_length` needs."""
+
+ColumnIndex = tuple[str, str, bytes | None]
+"""The column, the kind and the bytes of an index; None is the empty index of a map key that no row has."""
+
+
+@frozen
+class IndexEntry:
+    """One index of a column: where its bytes are in the container."""
+
+    # the name of the column in the schema of the data file, or `column[key]`
+    column: str
+    kind: str
+    start: int
+    length: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has a value for the key of the map."""
+        return self.start == _EMPTY
+
+    def cut(self, data: bytes, path: str) -> bytes:
+        """Return the bytes of the index from those of the container."""
+        if self.start < 0 or self.length < 0 or self.start + self.length > len(data):
+            raise CorruptTable(path, f"ends inside the index {self.kind!r} of column {self.column!r}")
+        return data[self.start : self.start + self.length]
+
+
+def encode_container(indexes: Sequence[ColumnIndex]) -> bytes:
+    """Encode the indexes of a data file, in the order in which the maps of Java's writer list them."""
+    ordered: list[tuple[str, list[ColumnIndex]]] = []
+    for column in order_computed_names([name for name, _, _ in indexes]):
+        by_kind = {kind: (name, kind, data) for name, kind, data in indexes if name == column}
+        ordered.append((column, [by_kind[kind] for kind in order_put_names(list(by_kind))]))
+    names = [name for column, own in ordered for name in (column, *(kind for _, kind, _ in own))]
+    head_length = PREFIX_BYTES + 4 + sum(len(_encode_name(name)) for name in names)
+    head_length += 4 * len(ordered) + 8 * (len(names) - len(ordered)) + 4
+    head = pack_long(_MAGIC) + pack_int(_VERSION) + pack_int(head_length) + pack_int(len(ordered))
+    body = b""
+    for column, own in ordered:
+        head += _encode_name(column) + pack_int(len(own))
+        for _, kind, data in own:
+            start = _EMPTY if data is None else head_length + len(body)
+            head += _encode_name(kind) + pack_int(start) + pack_int(len(data or b""))
+            body += data or b""
+    return head + pack_int(0) + body
+
+
+def _encode_name(name: str) -> bytes:
+    """Encode a name as Java's modified UTF-8, behind its length: pairs of surrogates, and two bytes for NUL."""
+    units = name.encode("utf-16-le")
+    text = "".join(chr(int.from_bytes(units[i : i + 2], "little")) for i in range(0, len(units), 2))
+    data = text.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    return len(data).to_bytes(2, "big") + data
+
+
+def _read_name(source: IndexBytes) -> str:
+    data = source.read_bytes(int.from_bytes(source.read_bytes(2), "big")).replace(b"\xc0\x80", b"\0")
+    return data.decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def read_head_length(data: bytes, path: str) -> int:
+    """Return the length of the head, by the first `PREFIX_BYTES` of a container."""
+    if len(data) < PREFIX_BYTES or data[:8] != pack_long(_MAGIC):
+        raise CorruptTable(path, "is no file index")
+    source = IndexBytes(data, 8)
+    version = source.read_int()
+    if version != _VERSION:
+        raise Unsupported(
+            f"file indexes of version {version} in {path}",
+            hint="set file-index.read.enabled to false to read the table without its indexes",
+        )
+    return source.read_int()
+
+
+def decode_head(data: bytes, path: str) -> tuple[IndexEntry, ...]:
+    """Return the indexes that the head of a container lists; later bytes are ignored."""
+    length = read_head_length(data, path)
+    if not PREFIX_BYTES <= length <= len(data):
+        raise CorruptTable(path, f"is truncated inside the head of {length} bytes")
+    source = IndexBytes(data[:length], PREFIX_BYTES)
+    entries: list[IndexEntry] = []
+    try:
+        for _ in range(source.read_count()):
+            column = _read_name(source)
+            for _ in range(source.read_count()):
+                entries.append(IndexEntry(column, _read_name(source), source.read_int(), source.read_int()))
+    except ValueError as error:
+        raise CorruptTable(path, f"has a damaged head: {error}") from error
+    return tuple(entries)
