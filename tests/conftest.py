@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from support.example_profiles import is_property, load_profile, reduce_examples
+from support.java_options import prepare_short_runs
 from support.postgres_server import run_postgres
 from support.recorded_durations import DurationRecorder, read_module_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from support.shared_servers import GroupScheduling
+    from xdist.remote import Producer
 
 load_profile()
+prepare_short_runs()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,12 +62,31 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(DurationRecorder())
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    """Return the order of a parallel run: with `--dist loadfile`, modules that share a server stay together."""
+    from support.shared_servers import GroupScheduling  # loaded where tests run in parallel
+
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Exempt what collection creates from the collector: a million objects, which each later collection would visit."""
+    gc.disable()
+    result = yield
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    return result
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seconds = read_module_seconds()
     items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))  # stable: a module stays together
-    selected = [item for item in items if is_selected(config, item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(selected)])
-    items[:] = selected
+    selected = {item: is_selected(config, item) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not selected[item]])
+    items[:] = [item for item in items if selected[item]]
     if not config.getoption("--nightly"):
         reduce_examples(items)
 

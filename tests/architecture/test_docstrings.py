@@ -7,6 +7,7 @@ import doctest
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +23,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MANY_PARAMETERS = 3
 
 
+@cache
 def list_published() -> set[tuple[str, str]]:
     """Return the module and the qualified name of each class and function that a caller outside reads.
 
@@ -37,14 +39,13 @@ def list_published() -> set[tuple[str, str]]:
     return found
 
 
-PUBLISHED = list_published()
 SECTION = re.compile(r"^(Parameters|Returns|Yields|Raises|Attributes)\n-+$", re.MULTILINE)
 
 
 def is_published(path: Path, name: str) -> bool:
     """Return whether a caller outside reads this class or function; the others have no sections."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return parts[1] in ("ports", "testing") or (".".join(parts).removesuffix(".__init__"), name) in PUBLISHED
+    return parts[1] in ("ports", "testing") or (".".join(parts).removesuffix(".__init__"), name) in list_published()
 
 
 def iterate_definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
@@ -86,15 +87,17 @@ def has_section(doc: str, title: str) -> bool:
     return re.search(rf"^(?:{title})\n-+$", doc, re.MULTILINE) is not None
 
 
-DEFINITIONS = [
-    (path, name, node) for path in MODULES for name, node in iterate_definitions(ast.parse(path.read_text("utf8")))
-]
+@cache
+def list_definitions() -> list[tuple[Path, str, ast.FunctionDef | ast.ClassDef]]:
+    """Return the classes and functions of the package; workers that do not run this module do not need them."""
+    trees = ((path, ast.parse(path.read_text("utf8"))) for path in MODULES)
+    return [(path, name, node) for path, tree in trees for name, node in iterate_definitions(tree)]
 
 
 def test_published_functions_have_their_sections() -> None:
     lacking = [
         f"{path.relative_to(PACKAGE)} {name}: {', '.join(found)}"
-        for path, name, node in DEFINITIONS
+        for path, name, node in list_definitions()
         if is_published(path, name) and is_checked(node) and (found := list(lacking_sections(node)))
     ]
     assert lacking == []
@@ -103,7 +106,7 @@ def test_published_functions_have_their_sections() -> None:
 def test_other_docstrings_have_no_sections() -> None:
     given = [
         f"{path.relative_to(PACKAGE)} {name}"
-        for path, name, node in DEFINITIONS
+        for path, name, node in list_definitions()
         if not is_published(path, name) and SECTION.search(ast.get_docstring(node) or "")
     ]
     assert given == []
@@ -141,18 +144,16 @@ def iterate_wrong_parameters(node: ast.FunctionDef | ast.ClassDef) -> Iterator[s
 def test_documented_parameters_exist() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} {node.name}: {name}"
-        for path, _, node in DEFINITIONS
+        for path, _, node in list_definitions()
         for name in iterate_wrong_parameters(node)
     ]
     assert wrong == []
 
 
-EXAMPLES = [p for p in MODULES if ">>>" in p.read_text("utf8")]
-
-
 def test_examples_in_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = []
-    for number, path in enumerate(EXAMPLES):
+    examples = [path for path in MODULES if ">>>" in path.read_text("utf8")]
+    for number, path in enumerate(examples):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
@@ -162,4 +163,4 @@ def test_examples_in_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).failed:
             failed.append(str(path))
     assert failed == []  # doctest prints what differs
-    assert len(EXAMPLES) > 5
+    assert len(examples) > 5

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import changed_tests, recorded_durations, static_checks
+from support import changed_tests, recorded_durations, shared_servers, static_checks
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -131,6 +131,20 @@ def test_slow_cases_state_why() -> None:
 
 def test_recorded_modules_exist() -> None:
     assert [path for path in recorded_durations.read_module_seconds() if not (ROOT / path).exists()] == []
+
+
+def test_modules_that_share_a_server_run_in_one_worker() -> None:
+    modules = sorted(path.relative_to(ROOT).as_posix() for path in TESTS.rglob("test_*.py"))
+    groups = {module: shared_servers.find_group(module) for module in modules}
+    assert groups["tests/domain/scan/test_splits.py"] == "tests/domain/scan/test_splits.py"
+    assert groups["tests/spark/test_spark_cluster.py"] == "tests/spark/test_spark_cluster.py", "it has its own machines"
+    for name, module in (
+        ("spark", "tests/spark/test_spark_merges.py"), ("spark", "tests/sql/test_scripts.py"),
+        ("java", "tests/interop/test_rescale_with_java.py"),
+        ("postgres", "tests/adapters/catalogs/test_jdbc_catalog.py"),
+    ):  # fmt: skip
+        assert groups[module] == name
+        assert list(groups.values()).count(name) > 1
 
 
 def test_durations_of_modules_that_did_not_run_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

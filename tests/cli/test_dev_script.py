@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -74,7 +75,7 @@ class Called:
         self.commands: list[list[str]] = []
         self.failing = failing
 
-    def __call__(self, command: list[str], cwd: Path) -> int:
+    def __call__(self, command: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> int:
         self.commands.append(command[1:])
         return 1 if any(self.failing in word for word in command) else 0
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from support.java_options import SHORT_RUN
 
 import paimon
 from paimon.spark.session import prepare_environment
@@ -26,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address of this machine on Linux only"),
 ]
 SECRET = "s3cr3t-planted-9"
+JAVA_OPTIONS = " ".join(SHORT_RUN)
 HOSTS = ("127.0.0.1", "127.0.0.2")
 """Spark runs no speculative task on the host of the first attempt, so each worker has a host of its own."""
 PROGRAM = f"""
@@ -35,6 +37,7 @@ import paimon, paimon.spark
 master, folder = sys.argv[1], Path(sys.argv[2])
 settings = {{
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "600m",
+    "spark.executor.extraJavaOptions": "{JAVA_OPTIONS}",
     "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"], "spark.sql.shuffle.partitions": "4",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0", "spark.locality.wait": "0s", "spark.cores.max": "4",
     "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.quantile": "0.3",

@@ -10,10 +10,9 @@ from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-_OPEN = [f"--add-opens=java.base/java.{part}=ALL-UNNAMED" for part in ("nio", "lang", "util")]
+from support.java_options import SHORT_RUN
 
-_SHORT_LIVED = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-"""Tests run each path a few times only: the costly compiler and parallel collector would take more than they give."""
+_OPEN = [f"--add-opens=java.base/java.{part}=ALL-UNNAMED" for part in ("nio", "lang", "util")]
 
 
 class JavaPaimon:
@@ -22,7 +21,7 @@ class JavaPaimon:
     def __init__(self, classpath: str) -> None:
         options = [
             "-Xmx1g",
-            *_SHORT_LIVED,
+            *SHORT_RUN,
             "-Duser.timezone=UTC",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
             *_OPEN,
