@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 from attrs import frozen
@@ -32,6 +32,10 @@ from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.results import Results
 from paimon.scan import Scan, check_selection, condition_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 SystemTableSource = Callable[[TableContext], pa.Table]
 
@@ -135,6 +139,31 @@ class SystemTable(NotebookDisplay):
                 f"System table {self.name!r} has no time travel.", subject=given[0], hint=f"leave out {given[0]}"
             )
         return SystemScan(self, columns, where, limit)
+
+    def count(self, where: str | Predicate | None = None) -> int:
+        """Return the number of rows, or of those where `where` is true."""
+        return self.scan(where=where).count()
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """Read at most `rows` rows; see `SystemScan.head`."""
+        return self.scan().head(rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as one Arrow table."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return all rows as a pandas DataFrame; `options` as in `SystemScan.to_pandas`."""
+        return self.scan().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a polars DataFrame."""
+        return self.scan().to_polars()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.arrow_schema.names)
 
     @property
     def arrow_schema(self) -> pa.Schema:

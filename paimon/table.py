@@ -6,12 +6,11 @@ picklable where its engine is, and safe to share between threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
-from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 from attrs import evolve, frozen
@@ -24,7 +23,6 @@ from paimon.builders.direct_writes import (
     update_where,
     write_and_commit,
 )
-from paimon.builders.quick_reads import OtherName, QuickReads
 from paimon.builders.read_builder import ReadBuilder
 from paimon.builders.stream_read_builder import StreamReadBuilder
 from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
@@ -68,11 +66,27 @@ from paimon.scan import Scan
 from paimon.system_table import SystemTable, open_system_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from paimon.builders.merge_builder import MergeBuilder
+
+_OTHER_NAMES = {
+    "filter": "table.scan(where='…')",
+    "where": "table.scan(where='…')",
+    "select": "table.scan(columns=['…'])",
+    "limit": "table.scan(limit=…), or table.head(…)",
+    "append": "table.write(rows)",
+    "insert": "table.write(rows)",
+    "upsert": "table.write(rows)",
+    "optimize": "table.compact()",
+    "vacuum": "table.maintain.expire_snapshots() and table.maintain.remove_orphans()",
+}
+"""What does the same as an attribute that tables of other libraries have, and this one lacks."""
 
 
 @frozen(eq=False, repr=False)
-class Table(NotebookDisplay, QuickReads):
+class Table(NotebookDisplay):
     """One table on one branch. Methods that change the schema return another handle; this one keeps its columns."""
 
     context: TableContext
@@ -111,6 +125,11 @@ class Table(NotebookDisplay, QuickReads):
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema: another name of `arrow_schema`."""
         return self.arrow_schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [field.name for field in self.context.schema.fields]
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
@@ -209,6 +228,45 @@ class Table(NotebookDisplay, QuickReads):
         return Scan(
             self.context, columns=columns, where=where, limit=limit, snapshot=snapshot, tag=tag, timestamp=timestamp
         )
+
+    def count(self, where: str | Predicate | None = None) -> int:
+        """Return the number of rows of the latest snapshot.
+
+        Parameters
+        ----------
+        where : str or Predicate, optional
+            Count only the rows where this is true; as in `scan`.
+
+        Returns
+        -------
+        int
+            The number of rows.
+        """
+        return self.scan(where=where).count()
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """Read at most `rows` rows of the latest snapshot, in no defined order; see `Scan.head`."""
+        return self.scan().head(rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows of the latest snapshot as one Arrow table; `scan` selects rows, columns and snapshots."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return all rows of the latest snapshot as a pandas DataFrame; `options` as in `Scan.to_pandas`."""
+        return self.scan().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows of the latest snapshot as a polars DataFrame; see `Scan.to_polars`."""
+        return self.scan().to_polars()
+
+    def history(self) -> pa.Table:
+        """Return the live snapshots with the columns of ``$snapshots``, newest first; `snapshots` returns values."""
+        return self.system_table("snapshots").to_arrow().sort_by([("snapshot_id", "descending")])
+
+    def partitions(self) -> pa.Table:
+        """Return a row for each partition with the columns of ``$partitions``, such as rows, bytes and files."""
+        return self.system_table("partitions").to_arrow()
 
     def changes(
         self,
@@ -827,8 +885,24 @@ class Table(NotebookDisplay, QuickReads):
         """Methods for expiry, orphan files, checks and rollback."""
         return Maintain(self.context)
 
-    def __dir__(self) -> Iterable[str]:
-        return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), OtherName)]
+    if not TYPE_CHECKING:  # a type checker must not accept these names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in _OTHER_NAMES:
+                message = f"{message}. Write {_OTHER_NAMES[name]}."
+            raise AttributeError(message, name=name, obj=self)
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(f"Table {self.name!r} has no len(). Write table.count(), which reads it.")
+
+        def __getitem__(self, key: object) -> NoReturn:
+            # Iteration calls it too. A method `__iter__` would make every table an `Iterable`.
+            message = f"Table {self.name!r} is not iterable, and has no items."
+            raise TypeError(f"{message} Write 'for batch in table.scan()', or table.scan(columns=['…']).")
+
+        def __bool__(self) -> bool:
+            return True  # without it, `if table` would call len
 
     def _with_context(self, context: TableContext) -> Self:
         return evolve(self, context=context)

@@ -52,6 +52,20 @@ def test_history_and_partitions_are_the_system_tables(orders: paimon.Table, cata
     assert empty.history().num_rows == 0 and empty.count() == 0 and empty.head().num_rows == 0
 
 
+@pytest.mark.parametrize("name", ["snapshots", "audit_log"])
+def test_a_system_table_has_the_same_reads(orders: paimon.Table, name: str) -> None:
+    """Whether it is made from metadata or shows rows of the table."""
+    read = orders.system_table(name)
+    rows = read.to_arrow()
+    assert rows.num_rows > 1 and rows.equals(read.scan().to_arrow()) and read.columns == rows.schema.names
+    assert read.count() == read.head().num_rows == rows.num_rows and read.head(1).num_rows == 1
+    condition = "id > 2" if name == "audit_log" else "snapshot_id > 1"
+    assert read.count(condition) == read.scan(where=condition).count() == 1
+    assert read.to_pandas().columns.to_list() == read.to_polars().columns == read.columns
+    with pytest.raises(paimon.InvalidRequest, match="head"):
+        read.head(-1)
+
+
 @pytest.mark.parametrize("name", OTHER_NAMES)
 def test_a_name_of_another_library_does_not_exist_and_says_what_does(orders: paimon.Table, name: str) -> None:
     assert not hasattr(orders, name)

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paimon
-from paimon.builders.quick_reads import OtherName
 
 LISTING = Path(__file__).resolve().parents[1] / "public" / "public_interface.txt"
 
@@ -36,8 +35,6 @@ def list_members(name: str, kind: type) -> Iterator[str]:
         if not owner.__module__.startswith("paimon"):
             continue
         value = inspect.getattr_static(kind, member)
-        if isinstance(value, OtherName):
-            continue
         if isinstance(value, (classmethod, staticmethod)):
             value = getattr(kind, member)
         signature = to_signature(value) if callable(value) and not isinstance(value, enum.Enum) else ""
