@@ -42,7 +42,7 @@ def test_the_site_builds_without_warnings_and_has_every_page(tmp_path: Path) -> 
 def build_with_page(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     """Build a copy of the documents with one more page."""
     shutil.copytree(DOCS, folder / "docs")
-    for name in ("mkdocs.yml", "pyproject.toml", "ARCHITECTURE.md"):
+    for name in ("mkdocs.yml", "pyproject.toml", "ARCHITECTURE.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, folder)
     for name in ("benchmarks", "examples", "paimon/ports"):  # documents link to files in them
         shutil.copytree(ROOT / name, folder / name)
