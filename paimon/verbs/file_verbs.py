@@ -13,7 +13,14 @@ from paimon.domain.stats.table_statistics import ColumnStatistics
 from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
-from paimon.verbs.arguments import Partitions, Time, parse_assignments, to_moment, to_predicate
+from paimon.verbs.arguments import (
+    Partitions,
+    Time,
+    parse_assignments,
+    parse_partitions,
+    to_moment,
+    to_predicate,
+)
 from paimon.verbs.expiry_verbs import AGE_HELP
 from paimon.verbs.verb import (
     Column,
@@ -32,7 +39,7 @@ from paimon.verbs.verb import (
 
 def compact(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
     table: VerbTable,
-    partitions: Partitions | None,
+    partitions: str | None,
     order_strategy: str,
     where: str | None,
     options: str,
@@ -53,15 +60,14 @@ def compact(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
         raise InvalidRequest("Both 'partitions' and 'where' are given.", subject="where", hint="give one of them")
     given = parse_assignments(options, "options")
     changed = table.with_options(given) if given else table
-    condition = where if partitions is None else to_predicate(partitions)
+    condition = where if partitions is None else to_predicate(parse_partitions(partitions))
     return changed.compact(compact_strategy == "full", condition, dry_run=dry_run)
 
 
-def rescale(
-    table: VerbTable, buckets: int, partitions: Partitions | None, where: str | None, dry_run: bool
-) -> RescaleResult:
+def rescale(table: VerbTable, buckets: int, partitions: str | None, where: str | None, dry_run: bool) -> RescaleResult:
     """Rewrite a table, or partitions, to another number of buckets."""
-    return table.rescale(buckets, where if partitions is None else to_predicate(partitions), dry_run=dry_run)
+    condition = where if partitions is None else to_predicate(parse_partitions(partitions))
+    return table.rescale(buckets, condition, dry_run=dry_run)
 
 
 def drop_partitions(table: VerbTable, partitions: Partitions) -> Rows:
@@ -151,7 +157,7 @@ _SNAPSHOT = Column("snapshot", pa.int64())
 COMPACT = Verb(
     "compact", "merge the files of a table; no row changes", compact, _to_compacted_rows,
     (
-        Parameter("partitions", Type.PARTITIONS, _PARTITIONS, in_method=False),
+        Parameter("partitions", Type.TEXT, _PARTITIONS, in_method=False),
         Parameter("order_strategy", Type.TEXT, "only 'none'", default="none", in_method=False),
         Parameter(
             "where", Type.TEXT, "a condition on partition columns",
@@ -193,7 +199,7 @@ RESCALE = Verb(
             "buckets", Type.INTEGER, "the new number of buckets", required=True, java="bucket_num",
             flag=Flag(metavar="N", help="buckets of each partition afterwards"),
         ),
-        Parameter("partitions", Type.PARTITIONS, _PARTITIONS, java="partition", in_method=False),
+        Parameter("partitions", Type.TEXT, _PARTITIONS, java="partition", in_method=False),
         Parameter(
             "where", Type.TEXT, "SQL condition on partition columns", in_call=False, flag=Flag(metavar="CONDITION"),
         ),
