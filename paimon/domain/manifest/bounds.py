@@ -2,8 +2,8 @@
 
 Fixed-width parts of BinaryRows are gathered as numpy words, and text by its offsets.
 
-Invariant: The result equals `stats_codec.column_stats` for each file. A missing value is unknown. An offset outside its
-row makes the bound unknown, and the adjacent row is never read.
+Invariant: The result equals `stats_codec.from_simple_stats` for each file. A missing value is unknown. An offset
+outside its row makes the bound unknown, and the adjacent row is never read.
 Source: `SimpleStats`, `BinaryRow`.
 """
 

@@ -186,8 +186,7 @@ _DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError,
 class OrcFormat:
     """`paimon.ports.formats.FormatIO` for ORC files.
 
-    Stripes that are larger than `most_bytes`, the memory budget, when decoded are read in batches (see
-    `large_stripes`).
+    Stripes that are larger than `most_bytes`, the memory budget, when decoded are read in batches (see `FileRows`).
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:

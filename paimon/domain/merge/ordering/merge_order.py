@@ -94,7 +94,7 @@ class Groups(NamedTuple):
         return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
 
     def to_key_order(self) -> Groups:
-        """Return these groups; see `Arrival.to_key_order`."""
+        """Return these groups; see `GroupsByAge.to_key_order`."""
         return self
 
     def gather(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
