@@ -6,6 +6,35 @@ A writer does not reconsider a file that it skipped (`Candidates`).
 Source: `AppendCompactCoordinator`, `BucketedAppendCompactManager`.
 """
 
+# Append tables have no keys, so a compaction only joins files. What may be joined depends on the order of the rows.
+# The sizes below are in MiB, with the defaults: files should have 256, files below 179 (70 %) are small, a file counts
+# 4 more than its size, and a pack that is not full needs five files.
+#
+# Rows without an order (`bucket = -1`): the smallest files first, because a rewritten byte then saves most files. A
+# pack is full at twice the target, so that it becomes two files of the target size.
+#
+#     files      90  1  200  70  2  100  120  3  150  160      200 stays
+#     packs      [1 2 3 70 90 100 120 150] = 536 + 8 * 4       full; [160] remains, which is fewer than five files
+#
+# Files with deletion vectors are packed apart, in groups with the same index file. The compaction removes their
+# vectors, so the index file is written again; with the whole group that happens once. Such a pack may have one file.
+#
+# Rows with an order (fixed buckets, `bucket-append-ordered`): only neighbours by sequence number can be joined. A large
+# file ends a pack, and a pack is full at the target:
+#
+#     files      10  20  200  30  40  50  60  90  70           in the order of their rows
+#     packs      [30 40 50 60 90] = 270                        10 and 20 are fewer than five files, and so is 70
+#
+# In all cases a file with many deleted rows (`compaction.delete-ratio-threshold`) is packed whatever its size. A full
+# compaction packs two files already, and each file with a deleted row.
+#
+# A writer that compacts its own bucket while it writes cannot look at all files after each flush. It keeps
+# `Candidates`: the files from which it may still choose. `pick_window` takes the first five neighbours; a window that
+# reaches twice the target before that drops its first file for good.
+#
+#     candidates     300  250  10  20  30  40  50      300 + 250 reach 512: 300 is dropped
+#     window         [250  10  20  30  40]             the next candidates begin with 50
+
 from __future__ import annotations
 
 from collections import deque

@@ -4,6 +4,34 @@ Invariant: the keys are those of all live rows, also of level 0 that batch reads
 splits, or one batch of a large split. Source: `IndexBootstrap`.
 """
 
+# The key index of a writer (`key_index.py`) begins with one full read of the table. Only the columns of the primary key
+# are read, and a place is a property of the split, so each batch of keys has one partition and one bucket:
+#
+#     split of partition a, bucket 0    keys 7, 9     ->  KeysOfBucket(a, 0, [7, 9])
+#     split of partition b, bucket 1    keys 8        ->  KeysOfBucket(b, 1, [8])
+#
+# The same reads serve others: the keys that other writers added since the index was built (`ScanKind.DELTA`), the keys
+# that remain next to an overwritten partition, the check that a key is in one partition only, and the tasks of Spark.
+#
+# Which rows count. A key is in its place as soon as it is committed. Batch reads of tables with deletion vectors skip
+# level 0, because its rows are not compacted yet; here level 0 is read, too. Merging leaves out deleted keys: such a
+# key has no place, and may arrive for any partition.
+#
+# What may be left out. With `cross-partition-upsert.index-ttl` old keys are forgotten, which is faster and allows a key
+# to be in two partitions. A file has only its creation time, and a merge needs all files of its section. So a split is
+# left out if all of its files are too old, and read as a whole if one is young.
+#
+# How many splits at a time. Small splits are read together by the executor, as many as
+# `cross-partition-upsert.bootstrap-parallelism` allows, and at most a quarter of the memory budget, by the size of
+# their files. A quarter of 512 MiB is 128 MiB:
+#
+#     splits (MiB)    40   90   10   300   20   30
+#     groups          [40] [90  10] [300] [20   30]
+#
+# A group of several splits returns whole lists of keys, which are small compared with the files. A group of one split
+# is streamed, batch by batch, so that a split above the limit (300) needs no more memory than a batch. Groups keep the
+# order of the splits, and keys go to the store before the next group is read.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,6 +6,37 @@ headers cannot: Arrow refuses a page that decompresses to another size than its 
 Source: Parquet format, "Data Pages".
 """
 
+# A footer says how many values a column chunk has and how large they are, and whoever wrote the file chose these
+# numbers. Arrow sizes its buffers by the header of each page instead, and refuses a page that decompresses to another
+# size. So a guard that reads the headers knows what Arrow will need before a byte is decompressed. A chunk with a
+# dictionary, at the offsets 4 to 220:
+#
+#     offset               4         23                87        109            169       188            220
+#                          [header]  [dictionary page]  [header]  [data page]    [header]  [data page]
+#     kind                 2                            0                        0
+#     stored bytes         64                           60                       32
+#     decompressed bytes   120                          4 000 000                900
+#     values               10                           500 000                  200
+#
+# Nothing says where a header ends: it is Thrift, which is decoded member by member. The page follows its header, and
+# the next header follows the page, so one pass visits all headers and skips the pages. It ends with the 500 200 values
+# of the footer, as Arrow ends there. Of the pages, `ChunkPages` keeps what limits memory:
+#
+#     largest      4 000 000, because Arrow holds one data page, and the dictionary next to it (`held`)
+#     densest      bytes per value of a plain page; times the rows of a batch, this is the size of the batch
+#     repeating    the largest page with shared prefixes, whose short bytes can repeat one long value
+#     dictionary   where its bytes are: `parquet_batches` measures its longest string, which each row may repeat
+#
+# Decoding Thrift in Python takes longer than Arrow needs for a small page. But nearly all headers have one form, and
+# differ only in numbers of variable length. The regular expression `_USUAL` reads it from the bytes:
+#
+#     15 00    15 80 a4 e8 03    15 78           2c         15 c0 84 3d   15 10      15 06 15 06     00 00
+#     kind 0   4 000 000 bytes   60 are stored   the data   500 000       encoding   two encodings   both end
+#                                                header     values        8          of levels
+#
+# A checksum comes before the data header, which then begins with 1c. All other headers are decoded as Thrift. Of
+# remote files, ranges are fetched ahead: the guard and Arrow read the same bytes, with one request (`PrefetchedFile`).
+
 from __future__ import annotations
 
 import io

@@ -5,6 +5,34 @@ A column is aggregated by the columnar function where possible, and by the foldi
 Invariant: equals `Folding.fold_steps` for each group. A single value that was set is returned unchanged.
 """
 
+# An engine gives one column of a window and its steps (`steps_columnar`): what each record does to the value of its
+# group. The result has one value for each group. Most groups are reduced together, by the columnar function. Some
+# states have no columnar form: a product that is divided again, nested rows, sketches. The folding takes them value by
+# value, as Java does. The `product` of an INT column over three groups:
+#
+#     group   steps                      `needs_folding`   by columns   by folding   result
+#     0       ADD 5, ADD 9               no                45                        45
+#     1       ADD 6, RETRACT 3, ADD 5    yes, a retract    null         10           10
+#     2       SET 3                      no                3                         3
+#
+# The stages of `aggregate_column`, each of which leaves fewer steps to the next one:
+#
+# 1. Steps that change nothing go away. Retracts go away where the column ignores them. A function without a retract
+#    refuses them; the error names the option that ignores them.
+# 2. Steps before the last SET or CLEAR of their group go away, because they cannot matter. There are two exceptions:
+#    a function that `sees_all_steps`, and one that `can_refuse` a value, which is called for these steps alone, so that
+#    an invalid value is an error wherever it is. Its result is dropped.
+# 3. `needs_folding` marks the groups that have no columnar form. A group whose only step is a SET is never folded: its
+#    value is returned unchanged.
+# 4. Both parts are reduced, and put together by position. The columnar part has a place for each group, null for the
+#    folded ones; the folded values follow it:
+#
+#        concatenated   45   null   3   10
+#        take           0    3      2                group 1 is the first one behind the three places
+#
+# `build_merged_table` then makes the rows of an engine: computed columns from here, all others from the last record of
+# each group. A group of one record keeps its row kind; the engine decides the kind of the others.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

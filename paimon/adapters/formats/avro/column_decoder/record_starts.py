@@ -8,6 +8,36 @@ Invariant: the result is a guess. The decoder of the records checks that each re
 the last one at the end of the block. Source: Avro specification, "Binary Encoding".
 """
 
+# Where a record begins is known only after all records before it are read. To find out in columns, each offset of the
+# block is tried as a beginning. Three records (1, "ab"), (2, "c"), (3, "") of an INT and a STRING, in nine bytes:
+#
+#     offset         0    1    2    3    4    5    6    7    8
+#     byte           02   04   61   62   04   02   63   06   00
+#     true records   [---- 1, "ab" ---] [-- 2, "c" -] [3, ""]
+#
+#     the INT ends   1    2    3    4    5    6    7    8    9     a number ends at the first byte below 80
+#     the length     2    -49  49   2    1    -50  3    0    -     the next number, halved; odd bytes are negative
+#     record ends    4    no   no   7    7    no   no   9    no    not beyond the block; no negative length
+#
+# So 0, 3, 4 and 7 are left. Each of their records ends where another one begins, or at the end of the block: 3 looks
+# like a record, but no record leads to it. From offset 0 on, the ends lead to 4, to 7 and to the end 9. Fields that may
+# be null drop many more offsets, because their first byte is 0 or 2.
+#
+# The chain is followed over positions in the list of offsets that are left (`following`), in segments of about the
+# square root of their number (`_follow_chain`). Eight offsets in two segments of four:
+#
+#     position     0  1  2  3 | 4  5  6  7
+#     following    2  3  3  5 | 5  6  8  8     8: the end
+#     exits        5  5  5  5 | 8  8  8  8     filled from right to left, one column of all segments at a time
+#     entries      0          |    5           0 leaves its segment to 5, which leaves it to the end
+#     chain        0  -  2  3 | -  5  6  -     followed from all entries together
+#
+# That needs a step of numpy for each place of a segment, not a step of Python for each record.
+#
+# Trying all offsets pays off where records are short. Blocks with long texts have many offsets for each value, so the
+# work is limited (`_PLACES_PER_VALUE`), also for each window of 256 KiB, and such a block is decoded row by row.
+# The result is a guess: bytes of a text may look like a record that hits the chain. The decoder checks each record.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
