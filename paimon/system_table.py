@@ -15,6 +15,7 @@ from attrs import frozen
 from paimon.display.notebook import NotebookDisplay, given_arguments
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.partition.row_texts import RowTexts
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
@@ -56,6 +57,15 @@ SYSTEM_TABLES: Mapping[str, SystemTableSource] = {
     "tags": tags_table,
 }
 """The system tables that are made from metadata, by name; each can be read."""
+
+
+_WITH_TEXTS: Mapping[str, Callable[[TableContext, RowTexts], pa.Table]] = {
+    "buckets": buckets_table,
+    "file_key_ranges": file_key_ranges_table,
+    "files": files_table,
+    "table_indexes": table_indexes_table,
+}
+"""The system tables that show partitions, keys or statistics, which may be shown in another form than Java's."""
 
 
 @frozen(eq=False, repr=False)
@@ -190,13 +200,19 @@ class SystemTable(NotebookDisplay):
 class SystemScan(NotebookDisplay, Results):
     """The rows of a system table at the time of the first result; made by `SystemTable.scan`.
 
-    `columns` are in the order of the result; None means all.
+    `columns` are in the order of the result; None means all. `source` makes the rows, by default in Java's form.
     """
 
     def __init__(
-        self, table: SystemTable, columns: Sequence[str] | None, where: str | Predicate | None, limit: int | None
+        self,
+        table: SystemTable,
+        columns: Sequence[str] | None,
+        where: str | Predicate | None,
+        limit: int | None,
+        source: SystemTableSource | None = None,
     ) -> None:
         check_selection(columns, limit)
+        self._source = SYSTEM_TABLES[table.system_name] if source is None else source
         self._system_table = table
         self._columns = columns
         self._where = where
@@ -218,8 +234,7 @@ class SystemScan(NotebookDisplay, Results):
 
     def _read_rows(self) -> pa.Table:
         if self._result is None:
-            source = SYSTEM_TABLES[self._system_table.system_name]
-            self._result = self._filter_and_project(source(self._system_table.context))
+            self._result = self._filter_and_project(self._source(self._system_table.context))
         return self._result
 
     def _evaluate_condition(self, where: Predicate, rows: pa.Table) -> pa.BooleanArray:
@@ -242,6 +257,11 @@ class SystemScan(NotebookDisplay, Results):
                 )
             rows = rows.select(list(self._columns))
         return rows if self._limit is None else rows.slice(0, self._limit)
+
+
+def read_with_texts(table: SystemTable, texts: RowTexts) -> pa.Table:
+    """Return all rows of a system table, with partitions, keys and statistics in another form than Java's."""
+    return _WITH_TEXTS[table.system_name](table.context, texts)
 
 
 def refuse_plain_table(name: str) -> NoReturn:

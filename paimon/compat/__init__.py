@@ -21,8 +21,11 @@ from paimon.compat.refused import set_allow_unknown_options
 __all__ = ["install", "is_installed", "uninstall"]
 
 
-def install(*, allow_unknown_options: bool = False) -> None:
-    """Register the names of this package as `pypaimon` in the running process."""
+def install(*, allow_unknown_options: bool = True) -> None:
+    """Register the names of this package as `pypaimon` in the running process.
+
+    Unknown options of tables and catalogs are accepted with a warning, or refused with `allow_unknown_options=False`.
+    """
     add_alias()
     set_allow_unknown_options(allow_unknown_options)
 
@@ -30,4 +33,4 @@ def install(*, allow_unknown_options: bool = False) -> None:
 def uninstall() -> None:
     """Remove the alias from the running process; objects that were made with it continue to work."""
     remove_alias()
-    set_allow_unknown_options(False)
+    set_allow_unknown_options(True)

@@ -1,4 +1,4 @@
-"""Run a program of pypaimon: ``python -m paimon.compat [--allow-unknown-options] program.py [arguments]``."""
+"""Run a program of pypaimon: ``python -m paimon.compat [--no-allow-unknown-options] program.py [arguments]``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m paimon.compat", description="Run a program of pypaimon.")
     parser.add_argument(
         "--allow-unknown-options",
-        action="store_true",
-        help="accept table options that this library does not know (pypaimon ignores them)",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="accept options that this library does not know, with a warning (pypaimon ignores them)",
     )
     parser.add_argument("program", help="the file of the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")

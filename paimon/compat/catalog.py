@@ -15,7 +15,6 @@ from typing import Any, Self
 from attrs import define
 
 import paimon
-from paimon.compat import refused
 from paimon.compat.catalog_values import (
     BranchNotExistException,
     CatalogException,
@@ -35,11 +34,13 @@ from paimon.compat.catalog_values import (
     to_partition,
 )
 from paimon.compat.data_types import to_paimon_field
-from paimon.compat.refused import PeerClass, refuse
-from paimon.compat.schema import Schema, SchemaChange, TableSchema, check_fixed_options, from_paimon_schema
+from paimon.compat.refused import PeerClass, check_known_options, refuse, report_unknown
+from paimon.compat.schema import Schema, SchemaChange, TableSchema, from_paimon_schema
+from paimon.compat.schema_manager import change_schema
 from paimon.compat.snapshot import from_paimon_snapshot, from_paimon_tag
-from paimon.compat.table import FileStoreTable, SystemTable
-from paimon.domain.errors import capitalize, did_you_mean
+from paimon.compat.system_tables import SystemTable, open_system_table
+from paimon.compat.table import FileStoreTable
+from paimon.domain.errors import did_you_mean
 
 _ALTER_ERRORS = (
     *(CatalogException, paimon.PaimonError, ValueError, TypeError, LookupError),
@@ -85,10 +86,9 @@ def to_connect_arguments(options: Mapping[str, Any]) -> tuple[str, dict[str, Any
             arguments[key] = value
         elif key.startswith(_PREFIXES):
             storage[_to_storage_name(key)] = value
-        elif not refused.allows_unknown_options():
+        else:
             hint = did_you_mean(key, ["warehouse", _METASTORE, *_JDBC, *_OWN, "s3.endpoint", "table-default.X"])
-            near = f" {capitalize(hint)}" if hint and hint.startswith("did you mean") else ""
-            raise ValueError(f"Catalog option {key!r} is not known.{near} {refused.HOW_TO_ALLOW}.")
+            report_unknown(f"Catalog option {key!r}", hint)
     return str(options["warehouse"]), arguments | ({"storage": storage} if storage else {})
 
 
@@ -209,14 +209,16 @@ class Catalog(PeerClass):
         self._check_branch(name)
         with catalog_errors(name):
             if name.is_system_table():
-                return SystemTable(self._open_system_table(name), name)
+                return self._open_system_table(name)
             return FileStoreTable(self.inner.table(name.get_full_name()), name)
 
-    def _open_system_table(self, name: Identifier) -> paimon.SystemTable:
+    def _open_system_table(self, name: Identifier) -> SystemTable:
         try:
-            return self.inner.system_table(name.get_full_name())
+            inner = self.inner.system_table(name.get_full_name())
         except paimon.InvalidRequest as error:
             raise TableNotExistException(name) from error
+        base = Identifier.create(name.database, name.get_table_name(), name.get_branch_name())
+        return open_system_table(inner, name, FileStoreTable(paimon.Table(inner.context), base))
 
     def _check_branch(self, name: Identifier) -> None:
         branch = name.get_branch_name()
@@ -233,7 +235,8 @@ class Catalog(PeerClass):
         kind = schema.options.get("type", "table")
         if kind != "table":
             raise ValueError(f"Table Type: {kind} cannot be created; leave out the option 'type'.")
-        with catalog_errors(name), refused.option_errors():
+        check_known_options(schema.options)
+        with catalog_errors(name):
             self.inner.create_table(
                 name.get_full_name(),
                 [to_paimon_field(column) for column in schema.fields],
@@ -242,7 +245,7 @@ class Catalog(PeerClass):
                 options=add_bucket_key(schema),
                 comment=schema.comment,
                 exist_ok=ignore_if_exists,
-                allow_unknown_options=refused.allows_unknown_options(),
+                allow_unknown_options=True,
             )
 
     def drop_table(self, identifier: Name, ignore_if_not_exists: bool = False) -> None:
@@ -270,12 +273,8 @@ class Catalog(PeerClass):
                 return
             raise
         try:
-            wanted = check_fixed_options(changes, table.inner)
-            with catalog_errors(), refused.option_errors():
-                table.inner.alter(
-                    *(change.to_paimon() for change in wanted),
-                    allow_unknown_options=refused.allows_unknown_options(),
-                )
+            with catalog_errors():
+                change_schema(table.inner, changes)
         except _ALTER_ERRORS as error:
             paths = [".".join(names) for change in changes if len(names := getattr(change, "field_names", [])) > 1]
             where = f" (in {', '.join(paths)})" if paths else ""

@@ -18,8 +18,8 @@ import paimon
 from paimon.compat.refused import PeerClass
 from paimon.domain.errors import NotFound
 from paimon.engines import engine_for, location_of
+from paimon.ports.engine import Engine
 from paimon.ports.files import Directories, OutputFile, PutOutcome
-from paimon.ports.files import FileIO as PaimonFileIO
 from paimon.ports.files import FileStatus as PaimonFileStatus
 
 Range = tuple[str | None, int | None, int | None]
@@ -47,15 +47,16 @@ class FileStatus:
 class FileIO(PeerClass):
     """The storage of a table, made by `FileStoreTable.file_io`."""
 
-    def __init__(self, files: PaimonFileIO) -> None:
-        self._files = files
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._files = engine.files
 
     @staticmethod
     def get(path: str, catalog_options: Any = None) -> FileIO:
         """Return the storage of a path."""
         options: Mapping[str, Any] = getattr(catalog_options, "data", catalog_options) or {}
         storage = {key: value for key, value in options.items() if key not in ("warehouse", "metastore")}
-        return FileIO(engine_for(location_of(path), storage, {}).files)
+        return FileIO(engine_for(location_of(path), storage, {}))
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file or a directory."""

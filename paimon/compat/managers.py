@@ -7,53 +7,89 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Self
+from typing import Any, NoReturn, Self
 
 from attrs import define, evolve
 
 import paimon
-from paimon.compat.catalog_values import TagAlreadyExistException, TagNotExistException, catalog_errors
+from paimon.compat.catalog_values import (
+    DEFAULT_MAIN_BRANCH,
+    TagAlreadyExistException,
+    TagNotExistException,
+    catalog_errors,
+)
 from paimon.compat.file_io import FileIO
 from paimon.compat.refused import PeerClass
 from paimon.compat.snapshot import Changelog, Snapshot, Tag, from_paimon_snapshot, from_paimon_tag
 from paimon.domain.json_text import dump_json, load_json
 from paimon.domain.paths import STATE_SUFFIX
-
-_MAIN = "main"
+from paimon.engines import open_with_engine
 
 
 class TableManager(PeerClass):
-    """The base of all managers; made by methods of `FileStoreTable`."""
+    """The base of all managers: what is stored about a table on one branch."""
 
-    def __init__(self, table: paimon.Table) -> None:
-        self._table = table
+    def __init__(self, file_io: FileIO, table_path: str, branch: str | None = None) -> None:
+        self._file_io = file_io
+        self.table_path = table_path.rstrip("/")
+        self.branch = BranchManager.normalize_branch(branch)
+        self._opened: paimon.Table | None = None
+
+    @classmethod
+    def of(cls, table: paimon.Table) -> Self:
+        """Return the manager of an open table."""
+        made = cls(FileIO(table.engine), table.location, table.context.paths.branch)
+        made._opened = table
+        return made
 
     @property
     def file_io(self) -> FileIO:
         """The storage of the table."""
-        return FileIO(self._table.engine.files)
+        return self._file_io
+
+    @property
+    def table(self) -> paimon.Table:
+        """The table, seen from the branch."""
+        if self._opened is None:
+            main: Any = open_with_engine(self.file_io.engine, self.table_path)
+            self._opened = evolve(main, context=main.context.at_branch(self.branch))
+        assert self._opened is not None
+        return self._opened
 
     @property
     def _root(self) -> str:
         """The directory of the metadata of the branch."""
-        return self._table.context.paths.metadata_root
+        return BranchManager.branch_path(self.table_path, self.branch)
 
     def on_branch(self, branch: str | None) -> Self:
         """Return the manager of another branch; None for the main one."""
-        return type(self)(evolve(self._table, context=self._table.context.at_branch(branch or _MAIN)))
+        made = type(self)(self.file_io, self.table_path, branch)
+        if self._opened is not None:
+            made._opened = evolve(self._opened, context=self._opened.context.at_branch(made.branch))
+        return made
 
 
 class SnapshotManager(TableManager):
     """The snapshots of a table."""
 
+    @property
+    def snapshot_dir(self) -> str:
+        """The directory of the files of snapshots."""
+        return f"{self._root}/snapshot"
+
+    @property
+    def latest_file(self) -> str:
+        """The path of the hint to the latest snapshot."""
+        return f"{self.snapshot_dir}/LATEST"
+
     def get_latest_snapshot(self) -> Snapshot | None:
         """Return the latest snapshot; None for a table without one."""
-        found = self._table.snapshot()
+        found = self.table.snapshot()
         return None if found is None else from_paimon_snapshot(found)
 
     def list_snapshots(self) -> list[Snapshot]:
         """Return all snapshots, oldest first."""
-        return [from_paimon_snapshot(snapshot) for snapshot in self._table.snapshots()]
+        return [from_paimon_snapshot(snapshot) for snapshot in self.table.snapshots()]
 
     def try_get_earliest_snapshot(self, stop_snapshot_id: int | None = None) -> Snapshot | None:
         """Return the oldest snapshot, up to the given id; None if there is none."""
@@ -63,7 +99,7 @@ class SnapshotManager(TableManager):
 
     def get_snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot of an id; None if there is none."""
-        found = next((s for s in self._table.snapshots() if s.id == snapshot_id), None)
+        found = next((s for s in self.table.snapshots() if s.id == snapshot_id), None)
         return None if found is None else from_paimon_snapshot(found)
 
     def get_snapshots_batch(self, snapshot_ids: list[int], max_workers: int = 4) -> dict[int, Snapshot | None]:
@@ -81,11 +117,11 @@ class SnapshotManager(TableManager):
 
     def get_snapshot_path(self, snapshot_id: int) -> str:
         """Return the path of the file of a snapshot."""
-        return f"{self._root}/snapshot/snapshot-{snapshot_id}"
+        return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
 
     def read_latest_file(self, max_retries: int = 5) -> str | None:
         """Return the id of the latest snapshot as a text; None for a table without one."""
-        found = self._table.snapshot()
+        found = self.table.snapshot()
         return None if found is None else str(found.id)
 
     def copy_with_branch(self, branch_name: str) -> SnapshotManager:
@@ -122,13 +158,13 @@ class TagManager(TableManager):
 
     def tag_exists(self, tag_name: str) -> bool:
         """Return whether there is a tag of this name."""
-        return tag_name in self._table.tags
+        return tag_name in self.table.tags
 
     def get(self, tag_name: str) -> Tag | None:
         """Return a tag; None if there is none."""
         if not tag_name or tag_name.isspace():
             raise ValueError("Tag name shouldn't be blank.")
-        found = self._table.tags.get(tag_name)
+        found = self.table.tags.get(tag_name)
         return None if found is None else from_paimon_tag(found)
 
     def get_or_throw(self, tag_name: str) -> Tag:
@@ -140,7 +176,7 @@ class TagManager(TableManager):
 
     def list_tags(self) -> list[str]:
         """Return the names of the tags, sorted."""
-        return sorted(self._table.tags)
+        return sorted(self.table.tags)
 
     def create_tag(
         self, snapshot: Snapshot, tag_name: str, ignore_if_exists: bool = False, time_retained: str | None = None
@@ -154,7 +190,7 @@ class TagManager(TableManager):
         """Create a tag of a snapshot that is given by its id."""
         try:
             with catalog_errors():
-                self._table.tags.create(name, snapshot_id, time_retained=time_retained, exist_ok=ignore_if_exists)
+                self.table.tags.create(name, snapshot_id, time_retained=time_retained, exist_ok=ignore_if_exists)
         except TagAlreadyExistException as error:
             raise ValueError(f"Tag '{name}' already exists.") from error
         except paimon.NotFound as error:
@@ -167,10 +203,10 @@ class TagManager(TableManager):
 
     def replace(self, name: str, snapshot_id: int | None, time_retained: str | None = None) -> None:
         """Make a tag name another snapshot that is given by its id."""
-        if name not in self._table.tags:
+        if name not in self.table.tags:
             raise ValueError(f"Tag '{name}' doesn't exist.")
         try:
-            self._table.tags.replace(name, snapshot_id, time_retained=time_retained)
+            self.table.tags.replace(name, snapshot_id, time_retained=time_retained)
         except paimon.NotFound as error:
             raise ValueError(f"Snapshot with id {snapshot_id} doesn't exist.") from error
 
@@ -178,7 +214,7 @@ class TagManager(TableManager):
         """Give a tag another name."""
         try:
             with catalog_errors():
-                self._table.tags.rename(old_name, new_name)
+                self.table.tags.rename(old_name, new_name)
         except TagNotExistException as error:
             raise ValueError(f"Tag '{old_name}' doesn't exist.") from error
         except TagAlreadyExistException as error:
@@ -186,14 +222,14 @@ class TagManager(TableManager):
 
     def delete_tag(self, tag_name: str) -> bool:
         """Delete a tag; return whether there was one."""
-        if tag_name not in self._table.tags:
+        if tag_name not in self.table.tags:
             return False
-        self._table.tags.delete(tag_name)
+        self.table.tags.delete(tag_name)
         return True
 
 
-class BranchManager(TableManager):
-    """The branches of a table."""
+class BranchManager(PeerClass):
+    """The names and paths of branches; the branches of a table are those of `FileSystemBranchManager`."""
 
     @staticmethod
     def branch_path(table_path: str, branch: str) -> str:
@@ -201,14 +237,14 @@ class BranchManager(TableManager):
         return table_path if BranchManager.is_main_branch(branch) else f"{table_path}/branch/branch-{branch}"
 
     @staticmethod
-    def normalize_branch(branch: str) -> str:
+    def normalize_branch(branch: str | None) -> str:
         """Return the name of a branch; a blank one means main."""
-        return branch if branch and branch.strip() else _MAIN
+        return branch.strip() if branch and branch.strip() else DEFAULT_MAIN_BRANCH
 
     @staticmethod
     def is_main_branch(branch: str) -> bool:
         """Return whether a name is that of the main branch."""
-        return branch == _MAIN
+        return branch == DEFAULT_MAIN_BRANCH
 
     @staticmethod
     def validate_branch(branch_name: str) -> None:
@@ -232,17 +268,66 @@ class BranchManager(TableManager):
 
     def branches(self) -> list[str]:
         """Return the names of the branches other than main."""
-        return list(self._table.branches)
+        refuse_table()
 
     def branch_exists(self, branch_name: str) -> bool:
         """Return whether there is a branch of this name."""
-        return branch_name in self._table.branches
+        refuse_table()
+
+    def create_branch(self, branch_name: str, tag_name: str | None = None, ignore_if_exists: bool = False) -> None:
+        """Create a branch."""
+        refuse_table()
+
+    def drop_branch(self, branch_name: str) -> None:
+        """Delete a branch."""
+        refuse_table()
+
+    def rename_branch(self, from_branch: str, to_branch: str) -> None:
+        """Give a branch another name."""
+        refuse_table()
+
+    def fast_forward(self, branch_name: str) -> None:
+        """Continue the table with the snapshots of a branch."""
+        refuse_table()
+
+
+def refuse_table() -> NoReturn:
+    """Raise the error of a `BranchManager` that belongs to no table."""
+    raise NotImplementedError("This BranchManager belongs to no table. Call FileStoreTable.branch_manager().")
+
+
+class FileSystemBranchManager(BranchManager, TableManager):
+    """The branches of a table; the managers and the current branch that pypaimon takes are those of the path."""
+
+    def __init__(
+        self,
+        file_io: FileIO,
+        table_path: str,
+        snapshot_manager: SnapshotManager | None = None,
+        tag_manager: TagManager | None = None,
+        schema_manager: Any = None,
+        current_branch: str = DEFAULT_MAIN_BRANCH,
+    ) -> None:
+        TableManager.__init__(self, file_io, table_path, current_branch)
+        self.current_branch = self.branch
+
+    def branch_path(self, branch_name: str) -> str:  # type: ignore[override]
+        """Return the directory of the metadata of a branch."""
+        return BranchManager.branch_path(self.table_path, branch_name)
+
+    def branches(self) -> list[str]:
+        """Return the names of the branches other than main."""
+        return list(self.table.branches)
+
+    def branch_exists(self, branch_name: str) -> bool:
+        """Return whether there is a branch of this name."""
+        return branch_name in self.table.branches
 
     def create_branch(self, branch_name: str, tag_name: str | None = None, ignore_if_exists: bool = False) -> None:
         """Create a branch."""
         self.validate_branch(branch_name)
         try:
-            self._table.branches.create(branch_name, tag_name, exist_ok=ignore_if_exists)
+            self.table.branches.create(branch_name, tag_name, exist_ok=ignore_if_exists)
         except paimon.AlreadyExists as error:
             raise ValueError(f"Branch '{branch_name}' already exists.") from error
         except paimon.NotFound as error:
@@ -251,7 +336,7 @@ class BranchManager(TableManager):
     def drop_branch(self, branch_name: str) -> None:
         """Delete a branch."""
         self._check_exists(branch_name)
-        self._table.branches.delete(branch_name)
+        self.table.branches.delete(branch_name)
 
     def rename_branch(self, from_branch: str, to_branch: str) -> None:
         """Give a branch another name."""
@@ -259,17 +344,17 @@ class BranchManager(TableManager):
             raise ValueError("Cannot rename the main branch.")
         self._check_exists(from_branch)
         try:
-            self._table.branches.rename(from_branch, to_branch)
+            self.table.branches.rename(from_branch, to_branch)
         except paimon.AlreadyExists as error:
             raise ValueError(f"Branch '{to_branch}' already exists.") from error
 
     def fast_forward(self, branch_name: str) -> None:
         """Continue the table with the snapshots of a branch."""
         self._check_exists(branch_name)
-        self._table.branches.fast_forward(branch_name)
+        self.table.branches.fast_forward(branch_name)
 
     def _check_exists(self, branch_name: str) -> None:
-        if branch_name not in self._table.branches:
+        if branch_name not in self.table.branches:
             raise ValueError(f"Branch '{branch_name}' doesn't exist.")
 
 
@@ -300,12 +385,12 @@ class ConsumerManager(TableManager):
 
     def consumer(self, consumer_id: str) -> Consumer | None:
         """Return a consumer; None if there is none."""
-        found = self._table.consumers.get(consumer_id)
+        found = self.table.consumers.get(consumer_id)
         return None if found is None else Consumer(found)
 
     def consumers(self) -> dict[str, int]:
         """Return the next snapshot of each consumer; consumers that protect a state for another one are left out."""
-        return {name: at for name, at in self._table.consumers.items() if not name.endswith(STATE_SUFFIX)}
+        return {name: at for name, at in self.table.consumers.items() if not name.endswith(STATE_SUFFIX)}
 
     def list_all_ids(self) -> list[str]:
         """Return the names of the consumers."""
@@ -322,16 +407,16 @@ class ConsumerManager(TableManager):
 
     def delete_consumer(self, consumer_id: str) -> None:
         """Delete a consumer; nothing happens if there is none."""
-        if consumer_id in self._table.consumers:
-            self._table.consumers.delete(consumer_id)
+        if consumer_id in self.table.consumers:
+            self.table.consumers.delete(consumer_id)
 
     def expire(self, expire_datetime: datetime) -> None:
         """Delete the consumers without progress since a time."""
-        self._table.consumers.expire(expire_datetime)
+        self.table.consumers.expire(expire_datetime)
 
     def clear_consumers(self, including_pattern: str, excluding_pattern: str | None = None) -> None:
         """Delete the consumers whose names match the first pattern and not the second."""
-        self._table.consumers.clear(including_pattern, excluding_pattern)
+        self.table.consumers.clear(including_pattern, excluding_pattern)
 
     def with_branch(self, branch: str | None) -> ConsumerManager:
         """Return the consumers of another branch; None for the main one."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -32,13 +33,18 @@ if TYPE_CHECKING:
 ReadSplits = Callable[[Sequence[Any]], Iterator[pa.RecordBatch]]
 
 
-def choose_parallelism(table: StoredTable, given: int | None) -> int:
-    """Return how many splits to read at the same time."""
-    source = "parallelism" if given is not None else "Option 'read.parallelism'"
-    value = int(table.inner.options.get("read.parallelism", 1) if given is None else given)
-    if value < 1:
-        raise ValueError(f"{source} must be >= 1, but is {value}")
-    return value
+def choose_parallelism(table: StoredTable, given: int | None, splits: int, default: int | None = None) -> int:
+    """Return how many splits to read at the same time: at most the catalog option `threads` allows.
+
+    The argument has priority over the option `read.parallelism`; without both it is `default`, or as many as possible.
+    """
+    source, value = "parallelism", given
+    if given is None:
+        source, value = "read.parallelism", table.options.read_parallelism()
+    if value is not None and value < 1:
+        raise ValueError(f"{source} must be >= 1, got {value}")
+    most = table.inner.engine.memory.tasks
+    return max(1, min(splits, most, value or default or most))
 
 
 def read_batches(
@@ -129,14 +135,15 @@ class TableRead(PeerClass):
         self, splits: Sequence[Any], parallelism: int | None = None, blob_parallelism: int | None = None
     ) -> pa.Table:
         """Return the rows of splits as an Arrow table."""
-        batches = list(self._batches(splits, choose_parallelism(self.table, parallelism)))
+        default = None if self._limit is None else 1  # a limit may need a part of the splits
+        batches = list(self._batches(splits, choose_parallelism(self.table, parallelism, len(splits), default)))
         return pa.Table.from_batches(batches, schema=self._schema)
 
     def to_arrow_batch_reader(
         self, splits: Sequence[Any], blob_parallelism: int | None = None, parallelism: int | None = None
     ) -> pa.RecordBatchReader:
-        """Return a reader that reads splits while it is consumed."""
-        batches = self._batches(splits, choose_parallelism(self.table, parallelism))
+        """Return a reader that reads splits while it is consumed: one by one, to need little memory, by default."""
+        batches = self._batches(splits, choose_parallelism(self.table, parallelism, len(splits), default=1))
         reader = pa.RecordBatchReader.from_batches(self._schema, batches)
         inner = [getattr(split, "inner", split) for split in splits]
         return note_reader(reader, partial(find_split_reads, self._read, inner))
@@ -214,7 +221,14 @@ class TableRead(PeerClass):
         return self._schema
 
     def _batches(self, splits: Sequence[Any], parallelism: int = 1) -> Iterator[pa.RecordBatch]:
-        return read_batches(self._read_splits, splits, parallelism, self._limit)
+        return read_batches(self._share_memory(parallelism)._read_splits, splits, parallelism, self._limit)
+
+    def _share_memory(self, tasks: int) -> Self:
+        """Return the read of each of several tasks, which share the memory budget."""
+        shared = copy(self)
+        shared._read = copy(self._read)
+        shared._read.context = self._read.context.for_tasks(tasks)
+        return shared
 
     @property
     def _limit(self) -> int | None:

@@ -1,14 +1,19 @@
-"""What pypaimon offers and this library refuses, and the setting that lets tables have unknown options."""
+"""What pypaimon offers and this library refuses, and the setting that lets tables have unknown options.
+
+Invariant: an unknown option is stored, and changes no rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from attrs import define
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError, PaimonWarning, capitalize
+from paimon.domain.options.validate import check_options
 
 
 def refuse(feature: str, instead: str) -> NoReturn:
@@ -32,35 +37,53 @@ class PeerClass:
 
 @define
 class _Settings:
-    allow_unknown_options: bool = False
+    allow_unknown_options: bool = True
 
 
 _CURRENT = _Settings()
 
 
 def set_allow_unknown_options(allowed: bool) -> None:
-    """Set whether tables may have options that this library does not know."""
+    """Set whether tables and catalogs may have options that this library does not know."""
     _CURRENT.allow_unknown_options = allowed
 
 
-def allows_unknown_options() -> bool:
-    """Return whether tables may have options that this library does not know."""
-    return _CURRENT.allow_unknown_options
+PEER_OPTIONS = frozenset({"read.parallelism"})
+"""Options of pypaimon that have an effect in this package, and that the package `paimon` does not have."""
 
 
-HOW_TO_ALLOW = (
-    "To ignore unknown options as pypaimon does, run python -m paimon.compat --allow-unknown-options, "
-    "or call paimon.compat.install(allow_unknown_options=True)"
+def check_known_options(options: Mapping[str, Any]) -> None:
+    """Warn of each table option that is unknown, or raise an error, as the setting says."""
+    for key, value in options.items():
+        if value is None or key in PEER_OPTIONS:
+            continue
+        try:
+            check_options({key: str(value)})
+        except InvalidRequest as error:
+            if not error.message.endswith(" is unknown"):
+                continue  # the call that gets the options raises it, as the errors below
+            report_unknown(f"Option {key!r}", error.hint)
+        except PaimonError:
+            continue
+
+
+def report_unknown(option: str, hint: str | None) -> None:
+    """Warn that an option is unknown, with the nearest known one, or raise an error, as the setting says."""
+    near = f"{hint} " if hint and hint.startswith("did you mean") else ""
+    if not _CURRENT.allow_unknown_options:
+        raise InvalidRequest(f"{option} is unknown", hint=f"{near}{_HOW_TO_ALLOW}")
+    text = f"{option} is unknown and has no effect. {capitalize(near)}".strip()
+    warnings.warn(text, PaimonWarning, stacklevel=_find_caller())
+
+
+def _find_caller() -> int:
+    """Return the stack level of the program that called this package, as `warnings.warn` counts it."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("paimon."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+_HOW_TO_ALLOW = (
+    "To ignore unknown options as pypaimon does, leave out --no-allow-unknown-options or allow_unknown_options=False"
 )
-
-
-@contextmanager
-def option_errors() -> Iterator[None]:
-    """Add to the error about an unknown table option how it is allowed."""
-    try:
-        yield
-    except InvalidRequest as error:
-        if not error.message.endswith(" is unknown"):
-            raise
-        near = f"{error.hint} " if (error.hint or "").startswith("did you mean") else ""
-        raise InvalidRequest(error.message, subject=error.subject, hint=f"{near}{HOW_TO_ALLOW}") from error

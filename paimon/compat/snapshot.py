@@ -108,7 +108,12 @@ class Tag(Snapshot):
 
 def _members(snapshot: PaimonSnapshot) -> dict[str, Any]:
     same = {name: getattr(snapshot, name) for name in _SAME}
-    return {**same, "commit_kind": snapshot.commit_kind.value, "properties": dict(snapshot.properties) or None}
+    return {
+        **same,
+        "commit_kind": snapshot.commit_kind.value,
+        "properties": dict(snapshot.properties) or None,
+        "writer_version": snapshot.unknown.get("writerVersion"),
+    }
 
 
 def from_paimon_snapshot(snapshot: PaimonSnapshot) -> Snapshot:

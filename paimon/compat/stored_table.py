@@ -7,18 +7,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from typing import Any, Self
 
+from attrs import evolve
+
 import paimon
-from paimon.compat import refused
 from paimon.compat.catalog_values import Identifier
 from paimon.compat.data_types import DataField
 from paimon.compat.file_io import FileIO
-from paimon.compat.managers import BranchManager, ChangelogManager, ConsumerManager, SnapshotManager, TagManager
+from paimon.compat.managers import (
+    BranchManager,
+    ChangelogManager,
+    ConsumerManager,
+    FileSystemBranchManager,
+    SnapshotManager,
+    TagManager,
+)
 from paimon.compat.options import CoreOptions, Options
-from paimon.compat.refused import PeerClass, refuse
+from paimon.compat.refused import PeerClass, check_known_options, refuse
 from paimon.compat.schema import TableSchema, from_paimon_fields, from_paimon_schema
+from paimon.compat.schema_manager import SchemaManager
+
+_TIME_TRAVEL = frozenset(
+    f"scan.{name}" for name in ("snapshot-id", "tag-name", "timestamp", "timestamp-millis", "version", "watermark")
+)
 
 
 class BucketMode(Enum):
@@ -91,7 +105,7 @@ class StoredTable(Table):
     @property
     def file_io(self) -> FileIO:
         """The storage of the table."""
-        return FileIO(self.inner.engine.files)
+        return FileIO(self.inner.engine)
 
     @property
     def table_path(self) -> str:
@@ -172,16 +186,29 @@ class StoredTable(Table):
         return BucketMode.HASH_DYNAMIC if set(self.partition_keys) <= set(keys) else BucketMode.CROSS_PARTITION
 
     def copy(self, options: Mapping[str, Any]) -> Self:
-        """Return the same table with dynamic options; None removes an option."""
-        if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
-            raise ValueError("Cannot change bucket number")
-        with refused.option_errors():
-            copied = self.inner.with_options(options, allow_unknown_options=refused.allows_unknown_options())
-        return type(self)(copied, self.identifier)
+        """Return the same table with dynamic options; None removes an option.
+
+        Options of time travel give it the schema of their snapshot, which it keeps when further options are set.
+        """
+        copied = self.copy_without_time_travel(options)
+        if not _TIME_TRAVEL.isdisjoint(copied.inner.options):
+            with suppress(paimon.PaimonError):  # the read raises it
+                context = copied.inner.context
+                schema = copied.inner.scan().pinned.table.schema
+                copied.inner = evolve(copied.inner, context=context.at_schema(schema))
+        return copied
 
     def copy_without_time_travel(self, options: Mapping[str, Any]) -> Self:
-        """Return the same table with dynamic options, in the schema of this handle; as `copy`."""
-        return self.copy(options)
+        """Return the same table with dynamic options, in the schema of this handle."""
+        if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
+            raise ValueError("Cannot change bucket number")
+        check_known_options(options)
+        copied, name = self.inner.with_options(options, allow_unknown_options=True), self.identifier
+        if "branch" in options:
+            branch = BranchManager.normalize_branch(options["branch"])
+            copied = evolve(copied, context=copied.context.at_branch(branch))
+            name = Identifier.create(name.get_database_name(), name.get_table_name(), branch)
+        return type(self)(copied, name)
 
     def open_writing(self) -> paimon.Table:
         """Return the table as pypaimon writes it: a commit is one snapshot, and nothing is compacted.
@@ -199,25 +226,30 @@ class StoredTable(Table):
             return self.inner
         return self.inner.with_options({"write-only": "true"})
 
+    @property
+    def schema_manager(self) -> SchemaManager:
+        """The versions of the schema."""
+        return SchemaManager.of(self.inner)
+
     def snapshot_manager(self) -> SnapshotManager:
         """Return the snapshots."""
-        return SnapshotManager(self.inner)
+        return SnapshotManager.of(self.inner)
 
     def tag_manager(self) -> TagManager:
         """Return the tags."""
-        return TagManager(self.inner)
+        return TagManager.of(self.inner)
 
     def branch_manager(self) -> BranchManager:
         """Return the branches."""
-        return BranchManager(self.inner)
+        return FileSystemBranchManager.of(self.inner)
 
     def changelog_manager(self) -> ChangelogManager:
         """Return the decoupled changelogs."""
-        return ChangelogManager(self.inner)
+        return ChangelogManager.of(self.inner)
 
     def consumer_manager(self) -> ConsumerManager:
         """Return the consumers."""
-        return ConsumerManager(self.inner)
+        return ConsumerManager.of(self.inner)
 
     def create_tag(
         self,

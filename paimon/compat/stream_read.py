@@ -6,9 +6,11 @@ Source: `pypaimon.read.stream_read_builder`, `pypaimon.read.streaming_table_scan
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from copy import copy
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+from attrs import evolve
 
 from paimon.builders.stream_read_builder import StreamPlan, StreamTableRead, StreamTableScan
 from paimon.compat.data_types import DataField, arrow_schema_of
@@ -219,6 +221,11 @@ class StreamRead(TableRead):
     @property
     def _limit(self) -> int | None:
         return None
+
+    def _share_memory(self, tasks: int) -> Self:
+        shared = copy(self)
+        shared._stream = evolve(self._stream, context=self._stream.context.for_tasks(tasks))
+        return shared
 
     def _read_splits(self, splits: Sequence[DataSplit]) -> Iterator[pa.RecordBatch]:
         for split in splits:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ import pytest
 import paimon
 import paimon.compat
 from paimon.compat.alias import HOMES
+
+COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
 
 
 @pytest.fixture(autouse=True)
@@ -81,25 +84,46 @@ def create(tmp_path: Path, options: dict[str, str], keys: list[str] | None = Non
 
     catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
     catalog.create_database("shop", True)
-    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
-    schema = Schema.from_pyarrow_schema(columns, primary_keys=keys, options=options)
+    schema = Schema.from_pyarrow_schema(COLUMNS, primary_keys=keys, options=options)
     catalog.create_table("shop.orders", schema, False)
     return catalog.get_table("shop.orders")
 
 
-def test_an_unknown_table_option_is_refused_unless_it_is_allowed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"Option 'bukket' is unknown.*Did you mean 'bucket'.*--allow-unknown"):
-        create(tmp_path, {"bukket": "2"})
-    paimon.compat.install(allow_unknown_options=True)
-    table = create(tmp_path, {"bukket": "2"})
-    assert table.schema().options["bukket"] == "2"  # type: ignore[attr-defined]
+def test_an_unknown_table_option_warns_of_the_nearest_and_changes_no_rows(tmp_path: Path) -> None:
+    with pytest.warns(paimon.PaimonWarning, match=r"Option 'bukket' is unknown.*Did you mean 'bucket'\?") as caught:
+        table: Any = create(tmp_path, {"bukket": "2"}, ["id"])
+    assert caught[0].filename == __file__
+    assert table.schema().options["bukket"] == "2"
+    write(table, [1, 2, 2])
+    with pytest.warns(paimon.PaimonWarning, match=r"Option 'scan\.limits' is unknown"):
+        copied = table.copy({"scan.limits": "0"})
+    assert read(copied) == read(table) == [1, 2]
+    paimon.compat.install(allow_unknown_options=False)
+    with pytest.raises(ValueError, match=r"Option 'bukket' is unknown.*Did you mean 'bucket'.*--no-allow-unknown"):
+        create(tmp_path / "other", {"bukket": "2"})
 
 
-def test_an_unknown_catalog_option_is_refused(tmp_path: Path) -> None:
+def write(table: Any, ids: list[int]) -> None:
+    builder = table.new_batch_write_builder()
+    writer = builder.new_write()
+    writer.write_arrow(pa.table({"id": ids, "name": ["x"] * len(ids)}, schema=COLUMNS))
+    builder.new_commit().commit(writer.prepare_commit())
+
+
+def read(table: Any) -> list[int]:
+    builder = table.new_read_builder()
+    return sorted(builder.new_read().to_arrow(builder.new_scan().plan().splits())["id"].to_pylist())
+
+
+def test_an_unknown_catalog_option_warns_unless_it_is_refused(tmp_path: Path) -> None:
     from pypaimon import CatalogFactory
 
-    with pytest.raises(ValueError, match=r"'metastor' is not known.*Did you mean 'metastore'.*--allow-unknown"):
-        CatalogFactory.create({"warehouse": str(tmp_path), "metastor": "filesystem"})
+    options = {"warehouse": str(tmp_path), "metastor": "filesystem"}
+    with pytest.warns(paimon.PaimonWarning, match=r"'metastor' is unknown.*Did you mean 'metastore'\?"):
+        CatalogFactory.create(options)
+    paimon.compat.install(allow_unknown_options=False)
+    with pytest.raises(ValueError, match=r"'metastor' is unknown.*Did you mean 'metastore'.*--no-allow-unknown"):
+        CatalogFactory.create(options)
     with pytest.raises(NotImplementedError, match="metastore=rest"):
         CatalogFactory.create({"warehouse": str(tmp_path), "metastore": "rest"})
     with pytest.raises(ValueError, match="'warehouse' path must be set"):
@@ -140,10 +164,12 @@ def test_dynamic_options_are_removed_by_none_and_unknown_ones_follow_the_setting
     table = create(tmp_path, {})
     copied = table.copy({"write-only": "true"}).copy({"write-only": None})  # type: ignore[attr-defined]
     assert "write-only" not in copied.table_schema.options
-    with pytest.raises(ValueError, match=r"Option 'new\.option' is unknown.*allow_unknown_options=True"):
+    with pytest.warns(paimon.PaimonWarning, match=r"Option 'new\.option' is unknown"):
+        assert table.copy({"new.option": "1"}).table_schema.options["new.option"] == "1"  # type: ignore[attr-defined]
+    paimon.compat.install(allow_unknown_options=False)
+    with pytest.raises(ValueError, match=r"Option 'new\.option' is unknown.*allow_unknown_options=False"):
         table.copy({"new.option": "1"})  # type: ignore[attr-defined]
-    paimon.compat.install(allow_unknown_options=True)
-    assert table.copy({"new.option": "1"}).table_schema.options["new.option"] == "1"  # type: ignore[attr-defined]
+    assert table.copy({"read.parallelism": "2"}).options.read_parallelism() == 2  # type: ignore[attr-defined]
 
 
 def test_updates_and_deletes_are_made_by_the_commit(tmp_path: Path) -> None:

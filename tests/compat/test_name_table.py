@@ -354,6 +354,18 @@ CASES: dict[str, tuple[str, str]] = {
         "[s.id for s in P.snapshot_manager().list_snapshots()]",
         "[s.id for s in T.snapshots()]",
     ),
+    "table.schema_manager.latest().fields": (
+        "[f.name for f in P.schema_manager.latest().fields]",
+        "[f.name for f in T.table_schema.fields]",
+    ),
+    "table.schema_manager.commit_changes": (
+        "P.schema_manager.commit_changes([SchemaChange.set_option('write-only', 'true')]).options['write-only']",
+        "T.alter(\"SET ('write-only' = 'true')\").options['write-only']",
+    ),
+    "read.parallelism": (
+        "read(P.copy({'read.parallelism': '4'}))",
+        "read(paimon.connect(own_place, threads=4).table('d.t'))",
+    ),
     "table.consumer_manager()": ("P.consumer_manager().consumers()", "dict(T.consumers)"),
     "TableNotExistException": (
         "raised(lambda: peer.get_table('d.no'), TableNotExistException), raised(lambda: peer.create_table('d.t',"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from paimon.domain.columns.cast import cast_column
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
+from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
@@ -26,7 +27,6 @@ from paimon.operations.data_files.read_data_file import file_format
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.metadata.snapshots import report_expired
-from paimon.operations.read.system.text import format_key, format_map, format_partition_row, format_stats
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 
@@ -60,7 +60,7 @@ _FILES = pa.schema(
 )
 
 
-def files_table(context: TableContext) -> pa.Table:
+def files_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its statistics."""
     now, entries = _read_entries(context)
     ids = {e.file.schema_id for e in entries} - {now.schema.id}
@@ -68,20 +68,20 @@ def files_table(context: TableContext) -> pa.Table:
     directories = BucketPaths.of(now)
     rows = [
         {
-            **_to_location(now, directories, e),
+            **_to_location(now, directories, e, texts),
             **_to_content(e.file),
-            **_to_stats(e.file, now.schema, schemas[e.file.schema_id]),
+            **_to_stats(e.file, now.schema, schemas[e.file.schema_id], texts),
         }
         for e in entries
     ]
     return pa.Table.from_pylist(rows, schema=_FILES)
 
 
-def file_key_ranges_table(context: TableContext) -> pa.Table:
+def file_key_ranges_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its smallest and largest key."""
     now, entries = _read_entries(context)
     directories = BucketPaths.of(now)
-    rows = [{**_to_location(now, directories, e), "first_row_id": e.file.first_row_id} for e in entries]
+    rows = [{**_to_location(now, directories, e, texts), "first_row_id": e.file.first_row_id} for e in entries]
     return pa.Table.from_pylist(rows, schema=_KEY_RANGES)
 
 
@@ -94,11 +94,13 @@ def _read_entries(context: TableContext) -> tuple[TableDefinition, list[Manifest
     return pinned.table, [entry for entry in live if entry.bucket >= 0]
 
 
-def _to_location(table: TableDefinition, directories: BucketPaths, entry: ManifestEntry) -> dict[str, object]:
+def _to_location(
+    table: TableDefinition, directories: BucketPaths, entry: ManifestEntry, texts: RowTexts
+) -> dict[str, object]:
     schema, file = table.schema, entry.file
     directory = directories.directory(entry.partition, entry.bucket)
     return {
-        "partition": format_partition_row(entry.partition, schema.partition_fields),
+        "partition": texts.format_partition(entry.partition, schema.partition_fields),
         "bucket": entry.bucket,
         "file_path": file.external_path or f"{directory}/{file.file_name}",
         "file_format": file_format(file.file_name),
@@ -106,8 +108,8 @@ def _to_location(table: TableDefinition, directories: BucketPaths, entry: Manife
         "level": file.level,
         "record_count": file.row_count,
         "file_size_in_bytes": file.file_size,
-        "min_key": format_key(file.min_key, schema.key_fields),
-        "max_key": format_key(file.max_key, schema.key_fields),
+        "min_key": texts.format_key(file.min_key, schema.key_fields),
+        "max_key": texts.format_key(file.max_key, schema.key_fields),
     }
 
 
@@ -123,15 +125,15 @@ def _to_content(file: DataFileMeta) -> dict[str, object]:
     }
 
 
-def _to_stats(file: DataFileMeta, today: TableSchema, written: TableSchema) -> dict[str, object]:
+def _to_stats(file: DataFileMeta, today: TableSchema, written: TableSchema, texts: RowTexts) -> dict[str, object]:
     fields = {f.name: f for f in today.fields}
     if file.value_stats_cols is None and file.write_cols is not None:
         fields = {name: f for name, f in fields.items() if name in file.write_cols}
     stats = _evolve_stats(file, tuple(fields.values()), written)
     return {
-        "null_value_counts": format_map((name, s.null_count) for name, s in stats.items()),
-        "min_value_stats": format_stats({name: (s.minimum, fields[name].type) for name, s in stats.items()}),
-        "max_value_stats": format_stats({name: (s.maximum, fields[name].type) for name, s in stats.items()}),
+        "null_value_counts": texts.format_counts({name: s.null_count for name, s in stats.items()}),
+        "min_value_stats": texts.format_stats({name: (s.minimum, fields[name].type) for name, s in stats.items()}),
+        "max_value_stats": texts.format_stats({name: (s.maximum, fields[name].type) for name, s in stats.items()}),
     }
 
 

@@ -16,12 +16,12 @@ from attrs import define
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.manifest.merge import mark_live
 from paimon.domain.partition.partition_text import format_plain_text
+from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.whitespace import is_blank
 from paimon.operations.metadata.manifests import read_data_manifests, read_entry_columns, to_entries
 from paimon.operations.metadata.snapshots import report_expired
-from paimon.operations.read.system.text import format_partition_row
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 
@@ -49,12 +49,12 @@ def partitions_table(context: TableContext) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_PARTITIONS)
 
 
-def buckets_table(context: TableContext) -> pa.Table:
+def buckets_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per bucket of a partition."""
     fields = context.schema.partition_fields
     grouped = _group_entries(context, lambda e: (e.partition, e.bucket))
     rows = [
-        {"partition": format_partition_row(partition, fields), "bucket": bucket, **_to_columns(found)}
+        {"partition": texts.format_partition(partition, fields), "bucket": bucket, **_to_columns(found)}
         for (partition, bucket), found in grouped.items()
     ]
     return pa.Table.from_pylist(rows, schema=_BUCKETS)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
+from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts, format_partition_row
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import report_expired
-from paimon.operations.read.system.text import format_partition_row
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 
@@ -72,22 +72,22 @@ def _to_manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict
     }
 
 
-def table_indexes_table(context: TableContext) -> pa.Table:
+def table_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per index file: hash indexes and deletion vectors."""
     snapshot = pin_snapshot(context).snapshot
     entries: Sequence[IndexManifestEntry] = ()
     if snapshot is not None and snapshot.index_manifest is not None:
         with report_expired(context, snapshot.id):
             entries = read_index_manifest(context, snapshot.index_manifest)
-    rows = [_to_index_row(context.table, entry) for entry in entries if entry.kind is FileKind.ADD]
+    rows = [_to_index_row(context.table, entry, texts) for entry in entries if entry.kind is FileKind.ADD]
     return pa.Table.from_pylist(rows, schema=_INDEXES)
 
 
-def _to_index_row(table: TableDefinition, entry: IndexManifestEntry) -> dict[str, object]:
+def _to_index_row(table: TableDefinition, entry: IndexManifestEntry, texts: RowTexts) -> dict[str, object]:
     vectors = entry.deletion_vectors
     names = _RANGE.names
     return {
-        "partition": format_partition_row(entry.partition, table.schema.partition_fields),
+        "partition": texts.format_partition(entry.partition, table.schema.partition_fields),
         "bucket": entry.bucket,
         "index_type": entry.index_type,
         "file_name": entry.file_name,
