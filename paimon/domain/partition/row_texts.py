@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from attrs import frozen
+
 from paimon.domain.partition.partition_text import format_legacy_text, format_plain_text
 from paimon.domain.row.binary_row import deserialize, read_arity
 from paimon.domain.types.data_types import BYTES_TYPES, DataField, DataType
 
 
+@frozen
 class RowTexts:
     """The texts of system tables as Java writes them; another form overrides its methods."""
 
