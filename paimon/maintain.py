@@ -18,6 +18,7 @@ from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
+from paimon.operations.compact.compact_manifests import ManifestsCompacted, compact_manifests
 from paimon.operations.expire.expire_changelogs import expire_changelogs, find_expirable_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired
@@ -25,8 +26,10 @@ from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remo
 from paimon.operations.expire.retention_reasons import expire_and_explain
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
+from paimon.operations.maintenance.purge import Purged, purge
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
+from paimon.operations.refs.mark_partitions import mark_partitions_done
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
 from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
@@ -268,18 +271,25 @@ class Maintain:
         return compact_table(context, commit_user_of(context, None), full).buckets
 
     def rollback_to(
-        self, snapshot: int | None = None, *, tag: str | None = None, timestamp: object = None
+        self,
+        snapshot: int | None = None,
+        *,
+        tag: str | None = None,
+        timestamp: object = None,
+        watermark: int | None = None,
     ) -> RolledBack:
         """Make an earlier state the latest; all snapshots and tags after it are removed.
 
         Parameters
         ----------
         snapshot : int, optional
-            A snapshot id. Exactly one of the three arguments is given.
+            A snapshot id. Exactly one of the four arguments is given.
         tag : str, optional
             The name of a tag.
         timestamp : int, str or datetime, optional
             A time as in `Table.scan`: the last snapshot at or before it.
+        watermark : int, optional
+            The last snapshot whose watermark is at most this time, in epoch milliseconds.
 
         Returns
         -------
@@ -293,10 +303,64 @@ class Maintain:
         NotFound
             There is no such snapshot or tag.
         """
-        if sum(way is not None for way in (snapshot, tag, timestamp)) != 1:
-            raise InvalidRequest("Rollback needs exactly one of snapshot, tag and timestamp.", subject="snapshot")
+        if sum(way is not None for way in (snapshot, tag, timestamp, watermark)) != 1:
+            raise InvalidRequest(
+                "Rollback needs exactly one of snapshot, tag, timestamp and watermark.", subject="snapshot"
+            )
         millis = None if timestamp is None else to_epoch_millis(self._context.engine, timestamp)
-        return roll_back(self._context, snapshot, tag, millis)
+        return roll_back(self._context, snapshot, tag, millis, watermark)
+
+    def compact_manifests(self, *, dry_run: bool = False) -> ManifestsCompacted:
+        """Merge the manifests, whatever the limits of the options `manifest.*`; no row and no data file changes.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Only count the manifests.
+
+        Returns
+        -------
+        ManifestsCompacted
+            The snapshot, if there was anything to merge, and the number of manifests before and after.
+
+        Raises
+        ------
+        CommitConflict
+            Other commits were first again and again; nothing was changed.
+        """
+        return compact_manifests(self._context, commit_user_of(self._context, None), dry_run)
+
+    def mark_partitions_done(self, *partitions: Mapping[str, object]) -> list[str]:
+        """Write the file ``_SUCCESS`` into the directory of each partition that matches, for readers of directories.
+
+        Parameters
+        ----------
+        *partitions : mapping
+            Values of some or all partition columns.
+
+        Returns
+        -------
+        list of str
+            The paths of the files.
+
+        Raises
+        ------
+        NotFound
+            No partition matches; nothing was written.
+        Unsupported
+            The option `partition.mark-done-action` asks for another action.
+        """
+        return on_same_table(mark_partitions_done)(self._context, partitions)
+
+    def purge(self) -> Purged:
+        """Delete all rows and all history: branches, tags, consumers, changelogs, and all snapshots but an empty one.
+
+        Returns
+        -------
+        Purged
+            The snapshot without rows, and how much was deleted.
+        """
+        return purge(self._context, commit_user_of(self._context, None))
 
     def __repr__(self) -> str:
         return f"Maintain({self._context.table.table_name!r})"

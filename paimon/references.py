@@ -72,6 +72,15 @@ class Tags(Mapping[str, Tag]):
     def __len__(self) -> int:
         return len(tag_names(self._context))
 
+    def create_due(self) -> list[str]:
+        """Create the tags that are due by the options `tag.automatic-creation` and `tag.creation-*`; return the names.
+
+        Writers do so after each commit. Call it for a table without writers, or a `write-only` one.
+        """
+        before = set(self)
+        on_same_table(tags.create_due_tags)(self._context)
+        return [name for name in self if name not in before]
+
     def create(
         self,
         name: str,

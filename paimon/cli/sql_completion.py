@@ -37,8 +37,7 @@ from paimon.sql.parse.statements import TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.session import OPTION_PREFIX, Session
 from paimon.system_table import SYSTEM_TABLES
-from paimon.verbs.file_verbs import REPAIR
-from paimon.verbs.verb_table import HELP, PROCEDURES, TABLE
+from paimon.verbs.verb_table import CATALOG_PROCEDURES, HELP, PROCEDURES, TABLE
 
 _BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE", "DESCRIBE", "DESC", "USING", "PARTITIONS")
 _BEFORE_TRAVEL = ("VERSION", "TIMESTAMP", "FOR")
@@ -87,7 +86,7 @@ def _list_candidates(session: Session, before: str, after: str, begun: str) -> I
     if before.count("'") % 2 and _IN_TEXT.search(before):
         return _list_texts(session, before, begun)
     if _PROCEDURE.search(before):
-        return [f"sys.{name}" for name in (*PROCEDURES, HELP, REPAIR.name)]
+        return [f"sys.{name}" for name in (*PROCEDURES, HELP, *CATALOG_PROCEDURES)]
     call = _ARGUMENT.search(before)
     if call:
         procedure = PROCEDURES.get(call["name"].lower())

@@ -9,6 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from paimon.domain.errors import InvalidRequest, capitalize
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -63,6 +66,19 @@ def check_names(values: object, what: str) -> tuple[str, ...]:
             f"{capitalize(what)} {values!r} is not a list of names", subject=what, hint="pass a list of str"
         )
     return tuple(check_text(value, what) for value in values)
+
+
+def match_whole(names: pa.Array, pattern: str, argument: str) -> pa.Array:
+    """Return which names match a regular expression as a whole; the time is linear in the length of a name."""
+    try:
+        pc.match_substring_regex(names, pattern)  # a pattern must be valid without the group around it
+        return pc.match_substring_regex(names, rf"\A(?:{pattern})\z")
+    except pa.ArrowInvalid as error:
+        raise InvalidRequest(
+            f"Pattern {pattern!r} is not a regular expression: {error}",
+            subject=argument,
+            hint="look-around and back-references are not supported",
+        ) from error
 
 
 def check_mapping(value: object, what: str) -> Mapping[Any, Any]:

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.stats.table_statistics import ColumnStatistics
+from paimon.domain.text_checks import match_whole
 from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
+from paimon.operations.compact.compact_manifests import ManifestsCompacted
+from paimon.operations.maintenance.purge import Purged
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.verbs.arguments import (
     Partitions,
@@ -82,6 +86,51 @@ def remove_orphan_files(table: VerbTable, older_than: Time, dry_run: bool, allow
     return table.maintain.remove_orphans(to_moment(older_than), dry_run=dry_run, allow_young=allow_young)
 
 
+def compact_database(
+    catalog: VerbCatalog,
+    including_databases: str,
+    including_tables: str,
+    excluding_tables: str | None,
+    options: str,
+    where: str | None,
+    compact_strategy: str,
+) -> Rows:
+    """Compact the tables of a catalog whose names match regular expressions; a failure does not stop the others."""
+    names = pa.array(list(catalog), pa.string())
+    databases = pa.array([name.partition(".")[0] for name in names.to_pylist()], pa.string())
+    wanted = pc.and_(
+        match_whole(databases, including_databases, "including_databases"),
+        match_whole(names, including_tables, "including_tables"),
+    )
+    if excluding_tables is not None:
+        wanted = pc.and_not(wanted, match_whole(names, excluding_tables, "excluding_tables"))
+    rows: list[dict[str, object]] = []
+    for name in names.filter(wanted).to_pylist():
+        row: dict[str, object] = dict.fromkeys(("snapshot", "buckets", "files_before", "files_after", "error"))
+        try:
+            done = compact(catalog.table(name), None, "none", where, options, compact_strategy, None, False)
+            row |= _to_compacted_rows(done)[0]
+        except PaimonError as error:
+            row["error"] = str(error)
+        rows.append({"table": name, **row})
+    return rows
+
+
+def compact_manifests(table: VerbTable, dry_run: bool) -> ManifestsCompacted:
+    """Merge the manifests of a table."""
+    return table.maintain.compact_manifests(dry_run=dry_run)
+
+
+def mark_partitions_done(table: VerbTable, partitions: Partitions) -> Rows:
+    """Write the success files of partitions."""
+    return [{"file": path} for path in table.maintain.mark_partitions_done(*partitions)]
+
+
+def purge(table: VerbTable) -> Purged:
+    """Delete all rows and all history."""
+    return table.maintain.purge()
+
+
 def fsck(table: VerbTable, deep: bool) -> HealthReport:
     """Check that the table is complete."""
     return table.maintain.check(deep=deep)
@@ -105,6 +154,10 @@ def repair(catalog: VerbCatalog, name: str) -> Rows:
 def _ask_partitions(table: VerbTable, given: Mapping[str, Any]) -> str | None:
     named = "; ".join(",".join(f"{key}={value}" for key, value in spec.items()) for spec in given["partitions"])
     return f"Delete all rows of {table.name} with {named}?"
+
+
+def _ask_purge(table: VerbTable, _: Mapping[str, Any]) -> str | None:
+    return f"Delete all rows of {table.name}, and its branches, tags, consumers and earlier snapshots for good?"
 
 
 def _ask_young_orphans(table: VerbTable, given: Mapping[str, Any]) -> str | None:
@@ -152,6 +205,16 @@ def _to_statistics_rows(done: Analyzed) -> Rows:
     ]
 
 
+def _to_manifest_rows(done: ManifestsCompacted) -> Rows:
+    counts = {"manifests_before": done.manifests_before, "manifests_after": done.manifests_after}
+    return [{"snapshot": done.snapshot_id, **counts}]
+
+
+def _to_purged_rows(done: Purged) -> Rows:
+    counts = {"branches": done.branches, "tags": done.tags, "consumers": done.consumers}
+    return [{"snapshot": done.snapshot_id, **counts, "snapshots": done.snapshots, "changelogs": done.changelogs}]
+
+
 _PARTITIONS = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
 _SNAPSHOT = Column("snapshot", pa.int64())
 COMPACT = Verb(
@@ -191,6 +254,77 @@ COMPACT = Verb(
         has_progress=True,
     ),
     method="Table.compact", spark="compact",
+)  # fmt: skip
+COMPACT_DATABASE = Verb(
+    "compact_database", "compact the tables of a catalog whose names match", compact_database, keep_rows,
+    (
+        Parameter("including_databases", Type.TEXT, "a regular expression of database names", default=".*"),
+        Parameter("including_tables", Type.TEXT, "a regular expression of names as database.table", default=".*"),
+        Parameter("excluding_tables", Type.TEXT, "a regular expression of names as database.table"),
+        Parameter(
+            "options", Type.TEXT, "table options for this call, such as 'num-levels=4'", default="",
+            java="table_options",
+        ),
+        Parameter("where", Type.TEXT, "a condition on partition columns"),
+        Parameter("compact_strategy", Type.TEXT, "'full' (the default) or 'minor'", default="full"),
+    ),
+    (
+        Column("table", pa.string()),
+        _SNAPSHOT,
+        Column("buckets", pa.int64()),
+        Column("files_before", pa.int64()),
+        Column("files_after", pa.int64()),
+        Column("error", pa.string()),
+    ),
+    of_catalog=True,
+)  # fmt: skip
+COMPACT_MANIFEST = Verb(
+    "compact_manifest", "merge the manifests of a table; no row changes", compact_manifests, _to_manifest_rows,
+    (
+        Parameter(
+            "dry_run", Type.BOOLEAN, "write nothing, and count the manifests", flag=Flag(),
+        ),
+    ),
+    (_SNAPSHOT, Column("manifests_before", pa.int64()), Column("manifests_after", pa.int64())),
+    Command(
+        "compact-manifest", "lake/default.db/orders",
+        "merge the manifests of a table, so that scans plan faster", heading="manifests of {table}",
+    ),
+    method="Maintain.compact_manifests",
+)  # fmt: skip
+MARK_PARTITION_DONE = Verb(
+    "mark_partition_done", "write the file _SUCCESS into the directories of partitions", mark_partitions_done,
+    keep_rows,
+    (
+        Parameter(
+            "partitions", Type.PARTITIONS, _PARTITIONS, required=True,
+            flag=Flag("-p --partition", "A=1,B=2", "values of partition columns; can be repeated"),
+        ),
+    ),
+    (Column("file", pa.string()),),
+    Command(
+        "table mark-done", "lake/d.db/orders -p day=2026-01-01",
+        "mark partitions as done: write the file _SUCCESS into their directories", takes_options=False,
+    ),
+    method="Maintain.mark_partitions_done",
+)  # fmt: skip
+PURGE_FILES = Verb(
+    "purge_files", "delete all rows and all history of a table, but not the table", purge, _to_purged_rows,
+    (),
+    (
+        _SNAPSHOT,
+        Column("branches", pa.int64()),
+        Column("tags", pa.int64()),
+        Column("consumers", pa.int64()),
+        Column("snapshots", pa.int64()),
+        Column("changelogs", pa.int64()),
+    ),
+    Command(
+        "table purge", "lake/d.db/orders --yes",
+        "delete all rows, branches, tags, consumers and earlier snapshots of a table, but not the table",
+        confirmation=Confirmation.ALWAYS, question=_ask_purge, takes_options=False,
+    ),
+    method="Maintain.purge",
 )  # fmt: skip
 RESCALE = Verb(
     "rescale", "rewrite partitions to another number of buckets", rescale, _to_rescaled_rows,
@@ -350,4 +484,7 @@ REPAIR = Verb(
     (Parameter("name", Type.TEXT, "the table, as database.table", required=True, java="table"),),
     (Column("table", pa.string()),), of_catalog=True, method="Catalog.repair_table",
 )  # fmt: skip
-FILE_VERBS = (COMPACT, RESCALE, DROP_PARTITION, REMOVE_ORPHAN_FILES, ANALYZE, FSCK, MAINTAIN, REPAIR)
+FILE_VERBS = (
+    *(MAINTAIN, COMPACT, COMPACT_DATABASE, COMPACT_MANIFEST, RESCALE, ANALYZE, FSCK, REMOVE_ORPHAN_FILES),
+    *(DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES, REPAIR),
+)

@@ -130,18 +130,33 @@ def clear_consumers(table: VerbTable, including: str, excluding: str | None) -> 
 
 
 def rollback(
-    table: VerbTable, version: str | None, snapshot: int | None, tag: str | None, timestamp: Time
+    table: VerbTable,
+    version: str | None,
+    snapshot: int | None,
+    tag: str | None,
+    timestamp: Time,
+    watermark: int | None,
 ) -> RolledBack:
     """Roll back to a snapshot id, a tag or a time; a version of digits is a snapshot unless a tag has this name."""
     if version is not None:
         is_tag = version in table.tags or not version.isdecimal()
         snapshot, tag = (snapshot, version) if is_tag else (int(version), tag)
-    return table.maintain.rollback_to(snapshot, tag=tag, timestamp=timestamp)
+    return table.maintain.rollback_to(snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
 
 
 def rollback_to_timestamp(table: VerbTable, timestamp: Time) -> RolledBack:
     """Roll back to the last snapshot at or before a time."""
     return table.maintain.rollback_to(timestamp=timestamp)
+
+
+def rollback_to_watermark(table: VerbTable, watermark: int) -> RolledBack:
+    """Roll back to the last snapshot whose watermark is at most a time."""
+    return table.maintain.rollback_to(watermark=watermark)
+
+
+def create_due_tags(table: VerbTable) -> Rows:
+    """Create the tags that are due."""
+    return [{"tag": name} for name in table.tags.create_due()]
 
 
 def _ask_fast_forward(table: VerbTable, given: Mapping[str, Any]) -> str | None:
@@ -159,7 +174,11 @@ def _ask_rollback(table: VerbTable, given: Mapping[str, Any]) -> str | None:
     if latest is None:
         return None
     is_snapshot = given["snapshot"] is not None
-    target = f"snapshot {given['snapshot']}" if is_snapshot else given["tag"] or given["timestamp"]
+    target = (
+        f"snapshot {given['snapshot']}"
+        if is_snapshot
+        else given["tag"] or given["timestamp"] or f"watermark {given['watermark']}"
+    )
     return (
         f"{table.name} is at snapshot {latest.id}. Roll back to {target}? Later snapshots, changelogs and tags are "
         "deleted, and this cannot be undone."
@@ -284,6 +303,15 @@ TAG_VERBS = (
         "rename_tag", "give a tag another name", rename_tag, _to_tag_rows,
         (_TAG, _new_name_of("tag")), _TAG_COLUMNS,
         Command("tag rename", "lake/default.db/orders year-end 2026", "rename a tag"), method="Tags.rename",
+    ),
+    Verb(
+        "trigger_tag_automatic_creation", "create the tags that are due by the options of the table", create_due_tags,
+        keep_rows, (), (Column("tag", pa.string()),),
+        Command(
+            "tag create-due", "lake/default.db/orders",
+            "create the tags that are due by the options tag.automatic-creation and tag.creation-*",
+        ),
+        method="Tags.create_due",
     ),
     Verb(
         "delete_tag", "delete tags, separated by commas, and the files that only they need", delete_tags, keep_rows,
@@ -420,6 +448,10 @@ ROLLBACK = Verb(
             "timestamp", Type.TIME, "the latest snapshot at or before this time", in_call=False,
             flag=Flag(metavar="TIME"),
         ),
+        Parameter(
+            "watermark", Type.INTEGER, "the latest snapshot with at most this watermark", in_call=False,
+            flag=Flag(metavar="MILLIS"),
+        ),
     ),
     (
         Column("snapshot", pa.int64()),
@@ -430,7 +462,8 @@ ROLLBACK = Verb(
     Command(
         "rollback", "lake/default.db/orders --tag year-end",
         "make an earlier snapshot the latest, and delete all later snapshots, changelogs and tags",
-        exactly_one=("snapshot", "tag", "timestamp"), confirmation=Confirmation.ALWAYS, question=_ask_rollback,
+        exactly_one=("snapshot", "tag", "timestamp", "watermark"), confirmation=Confirmation.ALWAYS,
+        question=_ask_rollback,
     ),
     method="Maintain.rollback_to",
 )  # fmt: skip
@@ -439,4 +472,12 @@ ROLLBACK_TO_TIMESTAMP = Verb(
     _to_rollback_rows,
     (Parameter("timestamp", Type.TIME, "the time", required=True),), ROLLBACK.columns,
 )  # fmt: skip
-REFERENCE_VERBS = (*TAG_VERBS, *BRANCH_VERBS, *CONSUMER_VERBS, ROLLBACK, ROLLBACK_TO_TIMESTAMP)
+ROLLBACK_TO_WATERMARK = Verb(
+    "rollback_to_watermark", "make the last snapshot with at most a watermark the latest", rollback_to_watermark,
+    _to_rollback_rows,
+    (Parameter("watermark", Type.INTEGER, "epoch milliseconds", required=True),), ROLLBACK.columns,
+)  # fmt: skip
+REFERENCE_VERBS = (
+    *(*TAG_VERBS, *BRANCH_VERBS, *CONSUMER_VERBS),
+    *(ROLLBACK, ROLLBACK_TO_TIMESTAMP, ROLLBACK_TO_WATERMARK),
+)

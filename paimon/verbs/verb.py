@@ -6,7 +6,7 @@ of the verb with one argument for each parameter, in the order of the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -78,6 +78,12 @@ class VerbCatalog(Protocol):
         self, database: str | None = None, *, full: bool = False, orphans: bool = False, dry_run: bool = False
     ) -> pa.Table:
         """Do the maintenance that is due."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all tables."""
+
+    def table(self, name: str) -> VerbTable:
+        """Open a table."""
 
     def repair_table(self, name: str) -> VerbTable:
         """Register a table whose files exist."""

@@ -13,28 +13,16 @@ import pyarrow as pa
 from paimon.domain.errors import NotFound, Unsupported, did_you_mean
 from paimon.verbs.arguments import bind_arguments, complete_arguments
 from paimon.verbs.expiry_verbs import EXPIRY_VERBS
-from paimon.verbs.file_verbs import (
-    ANALYZE,
-    COMPACT,
-    DROP_PARTITION,
-    FSCK,
-    MAINTAIN,
-    REMOVE_ORPHAN_FILES,
-    REPAIR,
-    RESCALE,
-)
-from paimon.verbs.reference_verbs import BRANCH_VERBS, CONSUMER_VERBS, ROLLBACK, ROLLBACK_TO_TIMESTAMP, TAG_VERBS
+from paimon.verbs.file_verbs import FILE_VERBS
+from paimon.verbs.reference_verbs import REFERENCE_VERBS
 from paimon.verbs.verb import CommandGroup, Parameter, Type, Verb, VerbTable
 
-VERBS: Sequence[Verb[Any]] = (
-    *(MAINTAIN, COMPACT, RESCALE, *TAG_VERBS, *BRANCH_VERBS, *CONSUMER_VERBS, *EXPIRY_VERBS, REMOVE_ORPHAN_FILES),
-    *(ROLLBACK, ROLLBACK_TO_TIMESTAMP, ANALYZE, FSCK, DROP_PARTITION, REPAIR),
-)
+VERBS: Sequence[Verb[Any]] = (*FILE_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
 """The table of verbs, in the order of the terminal."""
 COMMAND_GROUPS = (
     CommandGroup(
         "tag",
-        "manage tags, which protect snapshots from expiry: list, get, create, replace, rename, delete",
+        "manage tags, which protect snapshots from expiry: list, get, create, replace, rename, create-due, delete",
         "paimon tag create lake/default.db/orders year-end --retain '730 d'",
     ),
     CommandGroup(
@@ -55,23 +43,25 @@ COMMAND_GROUPS = (
 )
 PROCEDURES: Mapping[str, Verb[Any]] = {verb.name: verb for verb in VERBS if verb.in_call and not verb.of_catalog}
 """The verbs of tables that CALL offers, by name."""
+CATALOG_PROCEDURES: Mapping[str, Verb[Any]] = {verb.name: verb for verb in VERBS if verb.in_call and verb.of_catalog}
+"""The verbs of catalogs that CALL offers, by name."""
 TABLE = Parameter("table", Type.TEXT, "the table, as database.table", required=True)
 """The first parameter of each verb of a table in CALL."""
 HELP = "help"
 _PROCEDURE = Parameter("procedure", Type.TEXT, "the name of a procedure")
 _OTHERS: Mapping[str, tuple[str, tuple[Parameter, ...]]] = {
     HELP: ("list the procedures", (_PROCEDURE,)),
-    REPAIR.name: (REPAIR.help, REPAIR.parameters),
+    **{name: (verb.help, verb.parameters) for name, verb in CATALOG_PROCEDURES.items()},
 }
 """What CALL offers without a table: the help and the parameters."""
 
 _ONLY_JAVA = frozenset({
-    "alter_view_dialect", "clone", "compact_database", "compact_manifest", "copy", "create_function",
+    "alter_view_dialect", "clone", "copy", "create_function",
     "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
-    "create_global_index", "mark_partition_done", "materialize_deletion_vectors", "merge_into", "migrate_database",
-    "migrate_file", "migrate_iceberg_table", "migrate_table", "purge_files", "reassign_row_id",
+    "create_global_index", "materialize_deletion_vectors", "merge_into", "migrate_database",
+    "migrate_file", "migrate_iceberg_table", "migrate_table", "reassign_row_id",
     "remove_unexisting_files", "remove_unexisting_manifests", "repair_earliest_snapshot", "rewrite_file_index",
-    "trigger_tag_automatic_creation", "update",
+    "update",
 })  # fmt: skip
 """Procedures of Java that this library lacks."""
 

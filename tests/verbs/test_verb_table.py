@@ -53,7 +53,10 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "analyze": {"columns": "id"},
     "rollback": {"snapshot": 5},
     "rollback_to_timestamp": {"timestamp": "2999-01-01"},
+    "rollback_to_watermark": {"watermark": 5},
     "drop_partition": {"partitions": "day=20200101"},
+    "mark_partition_done": {"partitions": "day=20200101"},
+    "compact_database": {"including_tables": "shop.t", "compact_strategy": "minor"},
     "repair": {"name": "shop.t"},
 }
 """Arguments with which a verb does something; a verb without a line takes its defaults."""

@@ -76,7 +76,7 @@ RETENTION = (
         "success-file",
         "what marks a partition as done",
         effect=REFUSED,
-        reason="Partitions are not marked as done. Write the marker after the commit.",
+        reason="Partitions are marked by a success file.",
     ),
     Option("consumer-id", Kind.TEXT, None, "name under which a stream reader records its progress"),
     choice_option(

@@ -70,14 +70,22 @@ def drop_partitions(
     """
     if not specs or not all(specs):
         raise InvalidRequest("No partition is given.", subject="partitions", hint="to replace all rows, use overwrite")
+    missing_hint = None if missing_ok else "SHOW PARTITIONS lists all; DROP IF EXISTS takes any"
+    found = find_partitions(context, specs, missing_hint)
+    return _commit_drop(context, commit_user, found) if found else ()
+
+
+def find_partitions(
+    context: TableContext, specs: Sequence[Mapping[str, object]], missing_hint: str | None = None
+) -> list[bytes]:
+    """Return the live partitions that match one of the specs; with a hint, a spec without a match is `NotFound`."""
     filters = [partitions_of_spec(context.table, spec) for spec in specs]
     rows = [p.row for p in _read_ages(context)]
     for spec, matches in zip(specs, filters, strict=True):
-        if not missing_ok and not any(map(matches, rows)):
+        if missing_hint is not None and not any(map(matches, rows)):
             name = "/".join(f"{column}={value}" for column, value in spec.items())
-            raise NotFound("partition", name, hint="SHOW PARTITIONS lists all; DROP IF EXISTS takes any")
-    found = [row for row in rows if any(matches(row) for matches in filters)]
-    return _commit_drop(context, commit_user, found) if found else ()
+            raise NotFound("partition", name, hint=missing_hint)
+    return [row for row in rows if any(matches(row) for matches in filters)]
 
 
 def expire_partitions_if_due(context: TableContext, snapshot_id: int) -> None:

@@ -159,6 +159,15 @@ def snapshot_of_watermark(context: TableContext, watermark: int) -> Snapshot | N
     return find_first_snapshot(context, lambda snapshot: _watermark_of(snapshot) >= watermark)
 
 
+def snapshot_before_watermark(context: TableContext, watermark: int) -> Snapshot | None:
+    """Return the last snapshot whose watermark is at most `watermark` (epoch milliseconds), or None.
+
+    A snapshot without a watermark is before all others.
+    """
+    found = _find_last(context, lambda snapshot: _watermark_of(snapshot) <= watermark)
+    return None if found is None or _watermark_of(found) == NO_WATERMARK else found
+
+
 def find_first_snapshot(context: TableContext, reaches: Callable[[Snapshot], bool]) -> Snapshot | None:
     """Return the first snapshot that fulfills a condition, which must stay true for all later ones."""
     below = _find_last(context, lambda snapshot: not reaches(snapshot))

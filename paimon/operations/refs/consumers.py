@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.json_text import dump_json
 from paimon.domain.paths import STATE_SUFFIX
+from paimon.domain.text_checks import match_whole
 from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
@@ -73,25 +74,12 @@ def clear_consumers(context: TableContext, including: str = ".*", excluding: str
     """Delete the consumers whose whole name matches the regular expression `including` and not `excluding`."""
     found = consumer_statuses(context)
     names = pa.array([consumer_name(status) for status in found], pa.string())
-    wanted = _match_whole(names, including, "including")
+    wanted = match_whole(names, including, "including")
     if excluding is not None:
-        wanted = pc.and_not(wanted, _match_whole(names, excluding, "excluding"))
+        wanted = pc.and_not(wanted, match_whole(names, excluding, "excluding"))
     matching = [status for status, is_wanted in zip(found, wanted.to_pylist(), strict=True) if is_wanted]
     context.files.delete([s.path for s in matching])
     return [consumer_name(s) for s in matching]
-
-
-def _match_whole(names: pa.Array, pattern: str, argument: str) -> pa.Array:
-    """Match whole names with Arrow's expressions, whose time is linear in the length of a name."""
-    try:
-        pc.match_substring_regex(names, pattern)  # a pattern must be valid without the group around it
-        return pc.match_substring_regex(names, rf"\A(?:{pattern})\z")
-    except pa.ArrowInvalid as error:
-        raise InvalidRequest(
-            f"Pattern {pattern!r} is not a regular expression: {error}",
-            subject=argument,
-            hint="look-around and back-references are not supported",
-        ) from error
 
 
 def expire_consumers(context: TableContext, older_than: OlderThan) -> list[str]:

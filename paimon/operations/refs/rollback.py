@@ -23,6 +23,7 @@ from paimon.operations.metadata.snapshots import (
     load_snapshot,
     load_tag,
     snapshot_before,
+    snapshot_before_watermark,
     snapshot_ids,
     tags,
     write_hint,
@@ -53,14 +54,19 @@ class RolledBack:
 
 @on_same_table
 def roll_back(
-    context: TableContext, snapshot_id: int | None = None, tag: str | None = None, timestamp_millis: int | None = None
+    context: TableContext,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_millis: int | None = None,
+    watermark: int | None = None,
 ) -> RolledBack:
-    """Make one state the latest; exactly one of the three parameters selects it.
+    """Make one state the latest; exactly one of the four parameters selects it.
 
-    `snapshot_id` may be of an expired snapshot that a tag protects; `timestamp_millis` selects the last snapshot at or
-    before it. Raises `InvalidRequest` if the state has values that the current type of their column does not hold.
+    `snapshot_id` may be of an expired snapshot that a tag protects; `timestamp_millis` and `watermark` select the last
+    snapshot at or before them. Raises `InvalidRequest` if the state has values that the current type of their column
+    does not hold.
     """
-    target = _find_target(context, snapshot_id, tag, timestamp_millis)
+    target = _find_target(context, snapshot_id, tag, timestamp_millis, watermark)
     check_restored_values(context, target)
     _restore_snapshot(context, target)
     return delete_after(context, target.id)
@@ -115,15 +121,22 @@ def delete_changelogs(context: TableContext, first: int) -> int:
 
 
 def _find_target(
-    context: TableContext, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
+    context: TableContext, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None, watermark: int | None
 ) -> Snapshot:
-    """Return the snapshot that the three parameters of `roll_back` select."""
+    """Return the snapshot that the parameters of `roll_back` select."""
     if tag is not None:
         return load_tag(context, tag).snapshot
     if timestamp_millis is not None:
         found = snapshot_before(context, timestamp_millis)
         if found is None:
             raise NotFound("snapshot at or before", str(timestamp_millis), hint="list them with table.snapshots()")
+        return found
+    if watermark is not None:
+        found = snapshot_before_watermark(context, watermark)
+        if found is None:
+            raise NotFound(
+                "snapshot with a watermark of at most", str(watermark), hint="list them with table.snapshots()"
+            )
         return found
     assert snapshot_id is not None
     found = find_snapshot(context, snapshot_id)

@@ -276,12 +276,17 @@ def _write_success_file(context: TableContext, name: str) -> None:
     if not context.options.tag_create_success_file:
         return
     (path,) = _success_file_paths(context.paths, name)
-    now = context.engine.clock.now_millis()
+    write_success_file(context.engine, path)
+
+
+def write_success_file(engine: Engine, path: str) -> None:
+    """Write the marker of a finished tag or partition; a second call keeps the time of the first one."""
+    now = engine.clock.now_millis()
     try:
-        created = load_object(context.files.read(path, DETAIL_FILE.max_bytes), path).integer("creationTime")
+        created = load_object(engine.files.read(path, DETAIL_FILE.max_bytes), path).integer("creationTime")
     except NotFound:
         created = now
-    _overwrite(context.engine, path, dump_json({"creationTime": created, "modificationTime": now}))
+    _overwrite(engine, path, dump_json({"creationTime": created, "modificationTime": now}))
 
 
 _BATCH_PREFIX = "batch-write-"

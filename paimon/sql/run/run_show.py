@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.row.literals import parse_literal
@@ -21,9 +22,12 @@ from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.run.result import SqlResult, StatementRun
 from paimon.sql.session import Session, list_names
 from paimon.system_table import SystemTable
-from paimon.verbs.arguments import bind_arguments
+from paimon.table import Table
+from paimon.verbs.arguments import bind_arguments, complete_arguments
 from paimon.verbs.file_verbs import REPAIR
+from paimon.verbs.verb import Verb
 from paimon.verbs.verb_table import (
+    CATALOG_PROCEDURES,
     HELP,
     PROCEDURES,
     call_help,
@@ -188,14 +192,37 @@ def _call_procedure(session: Session, statement: Call) -> pa.Table:
     """Find the table that the first argument names, and run the verb on it."""
     if statement.procedure == HELP:
         return call_help(statement.positional, statement.named)
-    if statement.procedure == REPAIR.name:
-        bound = bind_arguments(REPAIR.name, REPAIR.parameters, statement.positional, statement.named)
-        place = session.locate(tuple(str(bound["name"]).split(".")))
-        return REPAIR.to_arrow(REPAIR.run(place.catalog, place.name))
+    if statement.procedure in CATALOG_PROCEDURES:
+        return _call_catalog_procedure(session, CATALOG_PROCEDURES[statement.procedure], statement)
     verb = find_procedure(statement.procedure)
     name, given = split_table_argument(verb, statement.positional, statement.named)
     table = session.distribute(session.open_table(TableName(tuple(name.split(".")))))
     return run_verb(verb, table, given)
+
+
+def _call_catalog_procedure(session: Session, verb: Verb[Any], statement: Call) -> pa.Table:
+    """Run a verb on the current catalog, or on that of the table which it names."""
+    bound = bind_arguments(verb.name, verb.call_parameters, statement.positional, statement.named)
+    if verb is REPAIR:
+        place = session.locate(tuple(str(bound["name"]).split(".")))
+        return REPAIR.to_arrow(REPAIR.run(place.catalog, place.name))
+    return verb.to_arrow(verb.run(_SessionTables(session), *complete_arguments(verb, bound)))
+
+
+@frozen
+class _SessionTables:
+    """The tables of the current catalog, whose work runs where that of the session runs."""
+
+    _session: Session
+
+    def __iter__(self) -> Iterator[str]:
+        catalog = self._session.catalog()
+        for database in catalog.databases():
+            yield from (f"{database}.{table}" for table in catalog.tables(database))
+
+    def table(self, name: str) -> Table:
+        """Open a table."""
+        return self._session.distribute(self._session.catalog().table(name))
 
 
 _KINDS: Mapping[str, Callable[[StatementRun, Show], SqlResult]] = {
