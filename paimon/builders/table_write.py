@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -45,6 +45,8 @@ class TableWrite(BuilderDisplay):
         Several commits follow each other, each with its own commit identifier.
     replaced : mapping of str to object, optional
         For overwrites: the partition values to replace (``{}`` the whole table); None for the partitions written.
+    planned_buckets : mapping of bytes to int
+        The numbers of buckets of serialized partitions of a postponed table.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class TableWrite(BuilderDisplay):
         ignore_previous: bool = False,
         streaming: bool = False,
         replaced: Mapping[str, object] | None = None,
+        planned_buckets: Mapping[bytes, int] = MappingProxyType({}),
     ) -> None:
         self._context = context
         self._table = context.table
@@ -65,6 +68,7 @@ class TableWrite(BuilderDisplay):
             ignore_previous=ignore_previous,
             replaced=replaced,
             streaming=streaming,
+            planned_buckets=planned_buckets,
         )
         self._writer = self._open(context)
         self._has_torn_call = False

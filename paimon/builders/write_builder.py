@@ -9,16 +9,21 @@ Source: the names follow the program APIs of Java and of pypaimon.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import evolve, field, frozen
 
 from paimon.builders.row_updates import TableUpdate
 from paimon.builders.table_write import TableWrite
 from paimon.display.notebook import BuilderDisplay, given_arguments
+from paimon.domain.bucket.postponed import MAX_BUCKETS
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.plan_change import SafeSnapshot
 from paimon.domain.commit.request import CommitRequest, CommitResult, check_long
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.row.binary_row import serialize
+from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
 from paimon.operations.commit.history import is_committed
@@ -147,12 +152,15 @@ class BatchWriteBuilder(BuilderDisplay):
         The partition values to replace; None for the partitions that are written.
     overwrites : bool
         The commit replaces rows.
+    planned_buckets : mapping of bytes to int
+        The numbers of buckets of serialized partitions; see `with_bucket_plan`.
     """
 
     context: TableContext
     commit_user: str
     overwrite_spec: Mapping[str, object] | None = None
     overwrites: bool = False
+    planned_buckets: Mapping[bytes, int] = field(factory=dict, kw_only=True)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         overwrite = (self.overwrite_spec or {}) if self.overwrites else None
@@ -162,10 +170,54 @@ class BatchWriteBuilder(BuilderDisplay):
         """Return a builder whose commit replaces partitions: those given, or (None) those that are written."""
         return evolve(self, overwrite_spec=static_partition, overwrites=True)
 
+    def with_bucket_plan(self, plan: Mapping[tuple[Any, ...], int]) -> BatchWriteBuilder:
+        """Return a builder whose writers use these numbers of buckets, so that writers of several processes agree.
+
+        Parameters
+        ----------
+        plan : mapping of tuple to int
+            The number of buckets by the values of the partition columns, in their order. A partition that is missing
+            keeps its number, or gets one by the options `postpone.*`.
+
+        Returns
+        -------
+        BatchWriteBuilder
+            The new builder.
+
+        Raises
+        ------
+        InvalidRequest
+            The table has no postponed buckets or its writes are postponed, or a partition or number is not possible.
+        """
+        table = self.context.table
+        if table.bucket_mode is not BucketMode.POSTPONED or not table.options.postpone_batch_write_fixed_bucket:
+            raise InvalidRequest(
+                f"Table {table.table_name!r} takes no bucket plan.",
+                subject="plan",
+                hint="set 'bucket' to -2 and 'postpone.batch-write-fixed-bucket' to true",
+            )
+        fields = table.schema.partition_fields
+        planned: dict[bytes, int] = {}
+        for values, buckets in plan.items():
+            if len(values) != len(fields) or not isinstance(buckets, int) or not 0 < buckets <= MAX_BUCKETS:
+                raise InvalidRequest(
+                    f"The plan of {buckets!r} buckets for partition {values!r} is not possible.",
+                    subject="plan",
+                    hint=f"give {len(fields)} values, and a number from 1 to {MAX_BUCKETS}",
+                )
+            spec = {column.name: value for column, value in zip(fields, values, strict=True)}
+            parsed = parse_partition_spec(spec, fields, table.options.partition_default_name)
+            planned[serialize(tuple(parsed.values()), [column.type for column in fields])] = buckets
+        return evolve(self, planned_buckets=planned)
+
     def new_write(self) -> TableWrite:
         """Return a writer, for this or another process."""
         return TableWrite(
-            self.context, self.commit_user, ignore_previous=self.overwrites, replaced=self.replaced_partitions
+            self.context,
+            self.commit_user,
+            ignore_previous=self.overwrites,
+            replaced=self.replaced_partitions,
+            planned_buckets=self.planned_buckets,
         )
 
     def new_update(self) -> TableUpdate:

@@ -102,6 +102,10 @@ _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon.tag.tag_manager": {"managers": "TagManager"},
     "pypaimon.write.commit_callback": {"commit_message": "CommitCallback CommitCallbackContext"},
     "pypaimon.write.commit_message": {"commit_message": "CommitMessage"},
+    "pypaimon.write.postpone_batch_table_write": {
+        "postpone_bucket": "PostponeFixedBucketBatchTableWrite PostponeFixedBucketWriteBuilder",
+    },
+    "pypaimon.write.postpone_bucket": {"postpone_bucket": "PostponeBucketPlan PostponeBucketPlanner"},
     "pypaimon.write.table_commit": {"write": "BatchTableCommit StreamTableCommit TableCommit"},
     "pypaimon.write.table_update": {
         "update": "BatchTableUpdate ShardTableUpdator StreamTableUpdate TableUpdate",

@@ -5,6 +5,7 @@ Source: `pypaimon.table.file_store_table`, `pypaimon.table.system`.
 
 from __future__ import annotations
 
+from paimon.compat.postpone_bucket import PostponeFixedBucketWriteBuilder
 from paimon.compat.read import ReadBuilder
 from paimon.compat.stored_table import BucketMode, StoredTable
 from paimon.compat.stream_read import StreamReadBuilder
@@ -24,11 +25,9 @@ class FileStoreTable(StoredTable):
         """Return the builder of reads that follow new snapshots."""
         return StreamReadBuilder(self)
 
-    def new_postpone_fixed_bucket_write_builder(self) -> BatchWriteBuilder:
+    def new_postpone_fixed_bucket_write_builder(self) -> PostponeFixedBucketWriteBuilder:
         """Return the builder of writes of a postponed table that put rows into their buckets at once."""
-        if self.bucket_mode() is not BucketMode.POSTPONE_MODE:
-            raise ValueError("Only tables with the option 'bucket' = '-2' have postponed buckets.")
-        return BatchWriteBuilder(self.copy({_WRITES_BUCKETS: "true"}))
+        return PostponeFixedBucketWriteBuilder(self)
 
     def new_batch_write_builder(self) -> BatchWriteBuilder:
         """Return the builder of writes with one commit; rows of postponed tables are postponed."""

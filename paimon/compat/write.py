@@ -29,6 +29,7 @@ from paimon.domain.columns.plain import plain_type
 if TYPE_CHECKING:
     import paimon
     from paimon.builders.table_write import TableWrite as PaimonTableWrite
+    from paimon.builders.write_builder import BatchWriteBuilder as PaimonBatchWriteBuilder
 
 _KIND = "__row_kind__"
 _ROWS_OF_BATCH = 8_192
@@ -115,10 +116,11 @@ class TableWrite(PeerClass):
     def _open(self, static_partition: Mapping[str, Any] | None) -> PaimonTableWrite:
         if self._streams:
             return self.table.open_writing().new_stream_write_builder(self.commit_user).new_write()
+        return self._build(static_partition).new_write()
+
+    def _build(self, static_partition: Mapping[str, Any] | None) -> PaimonBatchWriteBuilder:
         builder = self.table.open_writing().new_batch_write_builder(self.commit_user)
-        if static_partition is not None:
-            builder = builder.overwrite(static_partition or None)
-        return builder.new_write()
+        return builder if static_partition is None else builder.overwrite(static_partition or None)
 
     def write_arrow(self, data: pa.Table | pa.RecordBatch, bucket: int | None = None) -> None:
         """Write an Arrow table or batch."""

@@ -43,6 +43,7 @@ from pypaimon.schema.schema_change import Move, SchemaChange
 from pypaimon.table.data_evolution_merge_into import WhenMatched, WhenNotMatched, source_col
 from pypaimon.table.file_store_table import FileStoreTable
 from pypaimon.table.row.generic_row import GenericRow
+from pypaimon.write.postpone_bucket import PostponeBucketPlan
 
 peer = CatalogFactory.create({"warehouse": peer_place})
 own = paimon.connect(own_place)
@@ -195,6 +196,15 @@ CASES: dict[str, tuple[str, str]] = {
         " t.new_postpone_fixed_bucket_write_builder()), read(t)][-1]",
         "[t := own.create_table('d.p', PLAIN, primary_keys=['id'], options={'bucket': -2}),"
         " t.with_options({'postpone.batch-write-fixed-bucket': True}).write({'id': [1], 'item': ['a']}), read(t)][-1]",
+    ),
+    "with_bucket_plan": (
+        "[peer.create_table('d.p', Schema.from_pyarrow_schema(PLAIN, primary_keys=['id'], options={'bucket': '-2'})),"
+        " t := peer.get_table('d.p'), one_commit(t, lambda w: w.write_arrow(pa.table({'id': [1], 'item': ['a']})),"
+        " t.new_postpone_fixed_bucket_write_builder().with_bucket_plan(PostponeBucketPlan({(): 3}))),"
+        " t.new_read_builder().new_scan().plan().splits()[0].total_buckets][-1]",
+        "[t := own.create_table('d.p', PLAIN, primary_keys=['id'], options={'bucket': -2,"
+        " 'postpone.batch-write-fixed-bucket': True}), one_commit(t, lambda w: w.write({'id': [1], 'item': ['a']}),"
+        " t.new_batch_write_builder().with_bucket_plan({(): 3})), t.scan().plan().splits[0].total_buckets][-1]",
     ),
     "with_write_type": (
         "read(one_commit(P, lambda w: w.with_write_type(['id', 'day'])"

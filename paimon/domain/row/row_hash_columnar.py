@@ -80,6 +80,16 @@ def serialize_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> li
     return [serialize(row, types) for row in _rows(columns, types)]
 
 
+def count_row_bytes(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Array:
+    """Return the size in bytes of each row as a BinaryRow, from canonical Arrow arrays without chunks."""
+    if not all(map(is_columnar, types)):
+        return np.array([len(encode(row, types)) for row in _rows(columns, types)], np.int64)
+    sizes = np.full(len(columns[0]) if columns else 0, (len(columns) + 71) // 64 * 8 + 8 * len(columns), np.int64)
+    for column, data_type in zip(columns, types, strict=True):
+        sizes += _variable_bytes(column_words(column, data_type))
+    return sizes
+
+
 def _rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[tuple[object, ...]]:
     return list(zip(*(to_values(c, t) for c, t in zip(columns, types, strict=True)), strict=True))
 

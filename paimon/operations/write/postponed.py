@@ -18,6 +18,7 @@ from paimon.domain.bucket.postponed import (
     compute_written_buckets,
     to_postponed_files_table,
 )
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
 from paimon.operations.data_files.write_data_files import FileLayout
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
@@ -55,11 +56,18 @@ class PostponedWriter:
 
 
 class PartitionBucketCounts:
-    """The number of buckets of partitions: that of their files, or the first one by the options; caches them."""
+    """The number of buckets of partitions: that of their files, or the first one by the options; caches them.
 
-    def __init__(self, context: TableContext, committed: CommittedFiles) -> None:
+    `planned` has priority over the options, and with `replaces`, for overwrites, over the files.
+    """
+
+    def __init__(
+        self, context: TableContext, committed: CommittedFiles, planned: Mapping[bytes, int], replaces: bool
+    ) -> None:
         self._options = context.options
         self._committed = committed
+        self._planned = planned
+        self._replaces = replaces
         self._known: dict[bytes, int] = {}
 
     def read(self, partitions: Collection[bytes]) -> Mapping[bytes, int]:
@@ -74,8 +82,15 @@ class PartitionBucketCounts:
             found = self._committed.restore([Address(partition, 0) for partition in new]).total_buckets
             for partition in new:
                 total = found.get(partition)
-                first = compute_written_buckets(self._options, *sizes[partition])
-                self._known[partition] = first if total is None else total
+                first = self._planned.get(partition) or compute_written_buckets(self._options, *sizes[partition])
+                is_replaced = self._replaces and partition in self._planned
+                if total not in (None, first) and partition in self._planned and not is_replaced:
+                    raise InvalidRequest(
+                        f"A partition has {total} buckets, and the bucket plan says {first}.",
+                        subject="bucket plan",
+                        hint="plan again, or overwrite the partition",
+                    )
+                self._known[partition] = first if total is None or is_replaced else total
 
     def total_of(self, partition: bytes) -> int:
         """Return the number of buckets of one partition."""

@@ -7,6 +7,7 @@ message contains. Source: `TableWriteImpl`, `AbstractFileStoreWrite`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -78,11 +79,11 @@ class TableWriter:
     Overwrites set `ignore_previous`: sequence numbers start at 0, and the number of buckets may differ. Their
     `replaced` is a partition spec ({} is the whole table); None replaces the partitions that are written. A `level`
     above 0 requires that partitions are replaced as a whole and rows are flushed once, because files of a level do not
-    overlap. `streaming` means that more commits follow. `concurrent` encodes columns of append files in the executor; a
-    task must not set it.
+    overlap. `planned_buckets` are the numbers of buckets of postponed partitions. `streaming` means that more commits
+    follow. `concurrent` encodes columns of append files in the executor; a task must not set it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what a job sets once)
         self,
         context: TableContext,
         commit_user: str,
@@ -92,6 +93,7 @@ class TableWriter:
         streaming: bool = False,
         level: int = 0,
         concurrent: bool = False,
+        planned_buckets: Mapping[bytes, int] = MappingProxyType({}),
     ) -> None:
         _check_writable(context.table)
         options = context.options
@@ -115,7 +117,7 @@ class TableWriter:
             layout = evolve(FileLayout.of(context.table, level), is_concurrent=concurrent)
             self._use_table_buckets(context, commit_user, ignore_previous, layout)
         elif options.postpone_batch_write_fixed_bucket and not streaming:
-            self._use_partition_buckets(context, ignore_previous)
+            self._use_partition_buckets(context, ignore_previous, planned_buckets)
         else:
             self._use_postponed_buckets(context, commit_user)
 
@@ -147,10 +149,12 @@ class TableWriter:
             else AppendWriter(self._buckets, self._limit)
         )
 
-    def _use_partition_buckets(self, context: TableContext, ignore_previous: bool) -> None:
+    def _use_partition_buckets(
+        self, context: TableContext, ignore_previous: bool, planned_buckets: Mapping[bytes, int]
+    ) -> None:
         """Write to the real buckets of postponed partitions, and leave compaction to others, as Java does."""
         committed = CommittedFiles(context, keeps_files=False)
-        counts = PartitionBucketCounts(context, committed)
+        counts = PartitionBucketCounts(context, committed, planned_buckets, ignore_previous)
         routing = Routing.of(context.schema, 1, context.options.bucket_function)
         self._router = PartitionRouting(routing, counts.read)
         if depends_on_rows(context.options):

@@ -17,7 +17,7 @@ from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row import binary_row
 from paimon.domain.row import row_hash as murmur
 from paimon.domain.row.literals import parse_literal
-from paimon.domain.row.row_hash_columnar import hash_rows, serialize_rows
+from paimon.domain.row.row_hash_columnar import count_row_bytes, hash_rows, serialize_rows
 from paimon.domain.row.values import to_array
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.type_json import type_from_json
@@ -65,6 +65,7 @@ def test_columnar_hashes_equal_those_of_rows(key):
     encoded = [binary_row.encode(row, types) for row in rows]
     assert hash_rows(columns, types).tolist() == [murmur.hash_bytes(data) for data in encoded]
     assert [data[4:] for data in serialize_rows(columns, types)] == encoded
+    assert count_row_bytes(columns, types).tolist() == [len(data) for data in encoded]
 
 
 @given(keys(), st.integers(1, 1000), st.sampled_from(FUNCTIONS))

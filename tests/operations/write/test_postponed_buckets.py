@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+import pickle
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,34 @@ def test_the_rows_of_a_direct_write_decide_the_first_number_of_buckets(
     assert found == expected
     table.write({"p": ["small"] * 50, "k": range(200, 250), "v": ["x"] * 50})
     assert {e.total_buckets for e in entries(table)} == set(expected.values()), "a partition keeps its number"
+
+
+def test_writers_of_several_processes_follow_a_plan_of_buckets(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table(
+        "d.t", "p DATE NOT NULL, k INT NOT NULL", primary_keys=["p", "k"], partition_keys=["p"],
+        options={"bucket": "-2", DIRECT: "true"},
+    )  # fmt: skip
+    day, other = date(2026, 1, 1), date(2026, 1, 2)
+    messages = []
+    builder = table.new_batch_write_builder().with_bucket_plan({(day,): 3})
+    for part in (builder, pickle.loads(pickle.dumps(builder))):
+        with part.new_write() as writer:
+            writer.write({"p": [day, other], "k": [1, 2]})
+            messages += writer.prepare_commit()
+    assert {message.total_buckets for message in messages} == {1, 3}
+    builder.new_commit().commit(messages)
+    with pytest.raises(InvalidRequest, match="A partition has 3 buckets, and the bucket plan says 5"):
+        table.new_batch_write_builder().with_bucket_plan({(day,): 5}).new_write().write({"p": [day], "k": [1]})
+    replaces = table.new_batch_write_builder().overwrite({"p": day}).with_bucket_plan({("2026-01-01",): 5})
+    with replaces.new_write() as writer:
+        writer.write({"p": [day], "k": [9]})
+        replaces.new_commit().commit(writer.prepare_commit())
+    assert rows(table) == [(day, 9), (other, 2)] and {e.total_buckets for e in entries(table)} == {1, 5}
+    for plan in ({(day, 1): 2}, {(day,): 0}):
+        with pytest.raises(InvalidRequest, match="is not possible"):
+            table.new_batch_write_builder().with_bucket_plan(plan)
+    with pytest.raises(InvalidRequest, match="takes no bucket plan"):
+        table.with_options({DIRECT: False}).new_batch_write_builder().with_bucket_plan({(day,): 2})
 
 
 def test_an_aborted_direct_write_leaves_nothing(catalog: paimon.Catalog) -> None:
