@@ -145,7 +145,7 @@ class PostponeFixedBucketBatchTableWrite(BatchTableWrite):
         self._plan = bucket_plan
         super().__init__(table, commit_user, static_partition)
 
-    def write_arrow(self, table: pa.Table | pa.RecordBatch, bucket: int | None = None) -> None:  # type: ignore[override]
+    def write_arrow(self, table: pa.Table | pa.RecordBatch, bucket: int | None = None) -> None:
         """Write an Arrow table or batch; the name of the parameter is that of pypaimon."""
         super().write_arrow(table, bucket)
 
