@@ -40,6 +40,11 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("ALTER TABLE name DROP [IF EXISTS] PARTITION (column = value, …), …",
          "Some of the partition columns suffice. Without `IF EXISTS`, each partition must exist."),
         ("DROP TABLE [IF EXISTS] name · TRUNCATE TABLE name [PARTITION (…)]", ""),
+        ("ALTER TABLE name CREATE [OR REPLACE] TAG [IF NOT EXISTS] tag [AS OF VERSION n] [RETAIN n DAYS] · "
+         "ALTER TABLE name REPLACE TAG tag … · ALTER TABLE name RENAME TAG tag TO new · "
+         "ALTER TABLE name DROP TAG [IF EXISTS] tag · SHOW TAGS name", "As the methods of `Table.tags`."),
+        ("SHOW TABLE EXTENDED [IN database] LIKE 'pattern' · REFRESH TABLE name",
+         "Statements always read the newest state, so `REFRESH` only checks the name."),
         ("ANALYZE TABLE name COMPUTE STATISTICS [FOR COLUMNS a, b | FOR ALL COLUMNS]",
          "As `Table.analyze`. Without `FOR`, only rows and bytes are counted."),
         ("DESCRIBE [EXTENDED] name · DESC · SHOW COLUMNS FROM name", ""),

@@ -118,6 +118,19 @@ def _show_partitions(reader: StatementReader) -> Statement:
     return Show("partitions", name, partition=values)
 
 
+def _show_tags(reader: StatementReader) -> Statement:
+    return Show("tags", reader.object_name())
+
+
+def _show_table_extended(reader: StatementReader) -> Statement:
+    """Read ``[IN database] LIKE 'pattern'``."""
+    shown = _show_names("table extended")(reader)
+    assert isinstance(shown, Show)
+    if shown.pattern is None:
+        raise reader.error("expected LIKE 'pattern'")
+    return shown
+
+
 def _show_options(reader: StatementReader) -> Statement:
     name, key = reader.object_name(), None
     if reader.read_if_next("("):
@@ -198,6 +211,8 @@ CATALOG_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]
     ("SHOW", "DATABASES"): _show_names("databases"),
     ("SHOW", "SCHEMAS"): _show_names("databases"),
     ("SHOW", "TABLES"): _show_names("tables"),
+    ("SHOW", "TABLE", "EXTENDED"): _show_table_extended,
+    ("SHOW", "TAGS"): _show_tags,
     ("SHOW", "VIEWS"): _show_names("views"),
     ("SHOW", "PROCEDURES"): _show_names("procedures"),
     ("SHOW", "PARTITIONS"): _show_partitions,

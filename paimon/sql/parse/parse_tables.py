@@ -16,11 +16,13 @@ from paimon.sql.parse.parse_query import parse_query, read_options
 from paimon.sql.parse.statements import (
     AlterTable,
     Analyze,
+    ChangeTag,
     CreateTable,
     DropPartitions,
     DropTable,
     PartitionValues,
     Query,
+    Refresh,
     RenameTable,
     Statement,
     TableName,
@@ -174,7 +176,39 @@ def _alter_table(reader: StatementReader) -> Statement:
         return DropPartitions(name, _read_partitions(reader), missing_ok=False)
     if reader.read_if_next("ADD", "PARTITION") or reader.read_if_next("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
         raise Unsupported("ALTER TABLE … ADD PARTITION", hint="a partition begins to exist with its first row")
+    for words, action in _TAG_ACTIONS.items():
+        if reader.read_if_next(*words):
+            return _change_tag(reader, name, action)
     return AlterTable(name, read_schema_changes(reader), missing_ok)
+
+
+_TAG_ACTIONS = {
+    ("CREATE", "TAG"): "create",
+    ("CREATE", "OR", "REPLACE", "TAG"): "create or replace",
+    ("REPLACE", "TAG"): "replace",
+    ("RENAME", "TAG"): "rename",
+    ("DROP", "TAG"): "drop",
+}
+
+
+def _change_tag(reader: StatementReader, name: TableName, action: str) -> Statement:
+    """Read ``[IF [NOT] EXISTS] tag [AS OF VERSION n] [RETAIN n DAYS]``, or ``tag TO new``."""
+    is_lenient = (action == "create" and reader.read_if_next("IF", "NOT", "EXISTS")) or (
+        action == "drop" and reader.read_if_next("IF", "EXISTS")
+    )
+    made = ChangeTag(name, action, _tag_name(reader), is_lenient=is_lenient)
+    if action == "rename":
+        reader.expect("TO")
+        return evolve(made, new_name=_tag_name(reader))
+    if action == "drop":
+        return made
+    snapshot = reader.number() if reader.read_if_next("AS", "OF", "VERSION") else None
+    retained = f"{reader.number()} {reader.name().lower()}" if reader.read_if_next("RETAIN") else None
+    return evolve(made, snapshot=snapshot, time_retained=retained)
+
+
+def _tag_name(reader: StatementReader) -> str:
+    return reader.literal() if reader.current.kind == "literal" else reader.name()
 
 
 def _read_partitions(reader: StatementReader) -> tuple[PartitionValues, ...]:
@@ -280,6 +314,7 @@ TABLE_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] 
     ("DROP", "TABLE"): _drop_table,
     ("TRUNCATE", "TABLE"): _truncate,
     ("ANALYZE", "TABLE"): _analyze,
+    ("REFRESH", "TABLE"): lambda reader: Refresh(read_table_name(reader)),
     ("COMMENT", "ON"): _comment_on,
 }
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""

@@ -183,6 +183,30 @@ class Truncate:
 
 
 @frozen
+class ChangeTag:
+    """ALTER TABLE name CREATE, REPLACE, RENAME or DROP of a tag."""
+
+    name: TableName
+    # 'create', 'replace', 'create or replace', 'rename', 'drop'
+    action: str
+    tag: str
+    # AS OF VERSION; None for the latest snapshot
+    snapshot: int | None = None
+    # RETAIN, such as '5 days'
+    time_retained: str | None = None
+    new_name: str | None = None
+    # CREATE TAG IF NOT EXISTS, or DROP TAG IF EXISTS
+    is_lenient: bool = False
+
+
+@frozen
+class Refresh:
+    """REFRESH TABLE name; statements always see the newest state, so it only checks that the table exists."""
+
+    name: TableName
+
+
+@frozen
 class Analyze:
     """ANALYZE TABLE name COMPUTE STATISTICS [FOR COLUMNS … | FOR ALL COLUMNS]."""
 
@@ -329,6 +353,8 @@ Statement = (
     | DropTable
     | DropPartitions
     | Truncate
+    | ChangeTag
+    | Refresh
     | Analyze
     | Insert
     | Update

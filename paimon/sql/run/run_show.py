@@ -65,6 +65,31 @@ def _show_tables(run: StatementRun, statement: Show) -> SqlResult:
     return run.to_result({"table": list_names(names, statement.pattern)})
 
 
+def _show_table_extended(run: StatementRun, statement: Show) -> SqlResult:
+    """Return a row with a description for each table of a database whose name matches."""
+    names = _show_tables(run, statement).to_arrow()["table"].to_pylist()
+    catalog, database = run.session.locate_database(statement.parts or (run.session.database,))
+    texts = []
+    for name in names:
+        table = catalog.table(f"{database}.{name}")
+        schema = table.table_schema
+        facts = {
+            "Location": table.location,
+            "Comment": schema.comment,
+            "Primary keys": ", ".join(schema.primary_keys),
+            "Partitions": ", ".join(schema.partition_keys),
+            "Options": ", ".join(f"{k}={redact_option(k, v)}" for k, v in sorted(schema.options.items())),
+            "Columns": ", ".join(format_field(column) for column in schema.fields),
+        }
+        texts.append("\n".join(f"{key}: {value}" for key, value in facts.items() if value))
+    return run.to_result({"database": [database] * len(names), "table": names, "information": texts})
+
+
+def _show_tags(run: StatementRun, statement: Show) -> SqlResult:
+    tags = run.session.open_table(TableName(statement.parts)).tags
+    return run.to_result({"tag": list(tags)})
+
+
 def _show_views(run: StatementRun, statement: Show) -> SqlResult:
     return run.to_result({"view": list_names(sorted(run.session.views), statement.pattern)})
 
@@ -231,6 +256,8 @@ _KINDS: Mapping[str, Callable[[StatementRun, Show], SqlResult]] = {
     "current database": _show_current,
     "databases": _show_databases,
     "tables": _show_tables,
+    "table extended": _show_table_extended,
+    "tags": _show_tags,
     "views": _show_views,
     "procedures": _show_procedures,
     "settings": _show_settings,

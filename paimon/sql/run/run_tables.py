@@ -19,6 +19,7 @@ from paimon.ports.queries import QuerySource
 from paimon.sql.parse.statements import (
     AlterTable,
     Analyze,
+    ChangeTag,
     CreateCatalog,
     CreateDatabase,
     CreateTable,
@@ -28,6 +29,7 @@ from paimon.sql.parse.statements import (
     DropTable,
     DropView,
     Insert,
+    Refresh,
     RenameTable,
     ResetOption,
     SetOption,
@@ -333,6 +335,29 @@ def _truncate_table(run: StatementRun, statement: Truncate) -> SqlResult:
     return report(run, f"Table {table.name!r} is empty.")
 
 
+def _change_tag(run: StatementRun, statement: ChangeTag) -> SqlResult:
+    table = run.session.open_table(statement.name)
+    tags, name = table.tags, statement.tag
+    snapshot, time_retained = statement.snapshot, statement.time_retained
+    match statement.action:
+        case "rename":
+            tag = tags.rename(name, str(statement.new_name))
+        case "drop":
+            if not (statement.is_lenient and name not in tags):
+                tags.delete(name)
+            return report(run, f"Tag {name!r} of {table.name!r} is dropped.")
+        case "create or replace" | "replace" if statement.action == "replace" or name in tags:
+            tag = tags.replace(name, snapshot, time_retained=time_retained)
+        case _:
+            tag = tags.create(name, snapshot, time_retained=time_retained, exist_ok=statement.is_lenient)
+    return report(run, f"Tag {tag.name!r} of {table.name!r} names snapshot {tag.snapshot.id}.")
+
+
+def _refresh_table(run: StatementRun, statement: Refresh) -> SqlResult:
+    opened = run.session.open(statement.name)
+    return report(run, f"Table {opened.name!r} is read at its newest state.")
+
+
 def _analyze_table(run: StatementRun, statement: Analyze) -> SqlResult:
     table = run.session.distribute(run.session.open_table(statement.name))
     return run.to_rows(run_verb(ANALYZE, table, {"columns": statement.columns}))
@@ -353,6 +378,8 @@ TABLE_RUNNERS: Mapping[type, Any] = {
     DropTable: _drop_table,
     DropPartitions: _drop_partitions,
     Truncate: _truncate_table,
+    ChangeTag: _change_tag,
+    Refresh: _refresh_table,
     Analyze: _analyze_table,
 }
 """The function of each kind of statement."""
