@@ -49,8 +49,10 @@ KINDS = {mistake: kind for kind, seeds in PINNED.items() for mistake in seeds}
 """The kind of histories that can show each mistake."""
 OTHER_KINDS = [kind for kind in DRAWS if kind != "fixed_buckets"]
 
-REGRESSIONS = (199, 501)
-"""Seeds that showed a fault: an expiry that others overtook did not read the references again before it deleted."""
+REGRESSIONS = [("fixed_buckets", 199), ("fixed_buckets", 501), ("replaced_tables", 3648384322)]
+"""Seeds that showed a fault: an expiry that others overtook did not read the references again before it deleted. A
+table was renamed there and back by copies, which lack the files of a commit in progress, and was taken for the opened.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -99,9 +101,9 @@ def test_many_drawn_histories_of_each_kind(kind: str, part: int) -> None:
         check(DRAWS[kind](seed))
 
 
-@pytest.mark.parametrize("seed", REGRESSIONS)
-def test_seeds_that_showed_a_fault(seed: int) -> None:
-    check(draw_plan(seed))
+@pytest.mark.parametrize(("kind", "seed"), REGRESSIONS)
+def test_seeds_that_showed_a_fault(kind: str, seed: int) -> None:
+    check(DRAWS[kind](seed))
 
 
 @pytest.mark.long

@@ -50,7 +50,9 @@ def drop_directory(files: FileIO, path: str) -> None:
 def move_directory(files: FileIO, source: str, target: str) -> None:
     """Move a directory to a path where nothing exists.
 
-    A storage without directories gets copies of the files, the schema files last. Then the source is deleted.
+    A storage without directories gets copies of the files, the schema files last. Then the source is deleted. A copied
+    schema file ends with one more line break, so that it is the schema of another table for commits in progress: the
+    copy lacks the files that they write meanwhile, also if the table is renamed back before they are published.
     """
     if isinstance(files, Directories):
         files.move_directory(source, target)
@@ -59,6 +61,8 @@ def move_directory(files: FileIO, source: str, target: str) -> None:
         with files.open(path) as original, files.create(join_path(target, path.removeprefix(source))) as copy:
             while piece := original.read(_COPY_BYTES):
                 copy.write(piece)
+            if "/schema/schema-" in path.removeprefix(source):
+                copy.write(b"\n")
     drop_directory(files, source)
 
 

@@ -71,10 +71,12 @@ class SnapshotPut:
 class TableTimes:
     """Which table was at its place at which logical time. A state machine.
 
-    A table is identified by the hash of its first schema file, and None means no table.
+    A table is identified by the hash of its first schema file without the line breaks that a rename by copies adds;
+    None means no table.
     """
 
     presences: list[tuple[int, bytes | None]] = field(factory=list)
+    copies: dict[bytes, bytes] = field(factory=dict)
     opened: list[tuple[str, int, bytes]] = field(factory=list)
 
     def observe(self, time: int, contents: Mapping[str, bytes]) -> None:
@@ -82,6 +84,8 @@ class TableTimes:
         table = identify_table(contents)
         if not self.presences or self.presences[-1][1] != table:
             self.presences.append((time, table))
+        if table is not None:
+            self.copies[sha256(contents[_PATHS.schema(0)]).digest()] = table
 
     def record_opened(self, actor: str, time: int, table: Table) -> None:
         """Note which table an actor opened.
@@ -97,7 +101,7 @@ class TableTimes:
         """
         origin = table.definition.origin
         assert origin is not None
-        self.opened.append((actor, time, origin.digest))
+        self.opened.append((actor, time, self.copies.get(origin.digest, origin.digest)))
 
     def find_opened(self, actor: str, at: int) -> bytes | None:
         """Return the table that an actor had opened at a time; None for an actor that opens none."""
@@ -111,9 +115,9 @@ class TableTimes:
 
 
 def identify_table(contents: Mapping[str, bytes]) -> bytes | None:
-    """Return the hash of the first schema file of the table at the place; None for no table."""
+    """Return what identifies the table at the place; None for no table."""
     data = contents.get(_PATHS.schema(0))
-    return None if data is None else sha256(data).digest()
+    return None if data is None else sha256(data.rstrip(b"\n")).digest()
 
 
 def check_replaced_tables(
