@@ -18,6 +18,7 @@ from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Paimon
 from paimon.domain.identifier import Identifier, check_database_name, parse_identifier, parse_table_name
 from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, check_segment
+from paimon.domain.report import Report
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.secrets import remove_password
 from paimon.domain.text_checks import check_mapping, check_names
@@ -611,14 +612,14 @@ class Catalog(NotebookDisplay):
     def __repr__(self) -> str:
         return f"Catalog({remove_password(self.warehouse)!r})"
 
-    def _repr_html_(self) -> str:
-        from paimon.display.cards import catalog_card
+    def _report(self) -> Report:
+        from paimon.display.cards import report_catalog
 
         names = read_or_explain(self.databases)
         if isinstance(names, str):
-            return catalog_card(self.warehouse, names, 0)
+            return report_catalog(self.warehouse, names, 0)
         shown = {name: read_or_explain(partial(self.tables, name)) for name in names[:_DATABASES_SHOWN]}
-        return catalog_card(self.warehouse, shown, len(names) - len(shown))
+        return report_catalog(self.warehouse, shown, len(names) - len(shown))
 
     def _paths(self, identifier: Identifier) -> TablePaths:
         return TablePaths(self.store.table_location(identifier.database, identifier.table))

@@ -8,7 +8,7 @@ batch is requested, so the last batch may come again after a crash.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -16,11 +16,13 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from attrs import evolve
 
+from paimon.display.notebook import NotebookDisplay, given_arguments
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_double_quotes
+from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import rename_columns
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -41,7 +43,7 @@ SNAPSHOT_COLUMN = pa.field("_snapshot_id", pa.int64(), nullable=False)
 KIND_COLUMN = pa.field("_row_kind", pa.string(), nullable=False)
 
 
-class Changes(Results):
+class Changes(NotebookDisplay, Results):
     """The changes after one snapshot through another; made by `Table.changes`.
 
     Parameters
@@ -132,9 +134,11 @@ class Changes(Results):
         for split in self.splits():
             yield from read_changes(self._context, read, schema, split)
 
-    def __repr__(self) -> str:
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
         after, through = self._range
-        return f"Changes({self._context.table.table_name}, after={after}, through={through})"
+        where = format_predicate(self._where) if isinstance(self._where, Predicate) else self._where
+        given = given_arguments(after=after, through=through, columns=self._columns, where=where)
+        return self._context.table.table_name, given
 
 
 def _read_whole(context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit) -> list[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from attrs import field, frozen
 
+from paimon.display.listings import EntriesDisplay
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.options.parse import parse_duration_millis, parse_duration_nanos
 from paimon.domain.snapshot.snapshot import Snapshot, Tag
@@ -49,7 +50,7 @@ def to_older_than(engine: Engine, moment: object) -> OlderThan:
 
 
 @frozen(eq=False, repr=False)
-class Tags(Mapping[str, Tag]):
+class Tags(EntriesDisplay, Mapping[str, Tag]):
     """The tags of a table by name: ``table.tags["release"]``, ``table.tags.create("release")``.
 
     Parameters
@@ -162,12 +163,15 @@ class Tags(Mapping[str, Tag]):
         """Delete a tag and the files that only it references; return the number of deleted files."""
         return tags.delete_tag(self._context, name)
 
+    def _table_name(self) -> str:
+        return self._context.table.table_name
+
     def __repr__(self) -> str:
         return f"Tags({self._context.table.table_name!r}: {', '.join(self) or 'none'})"
 
 
 @frozen(eq=False, repr=False)
-class Branches(Mapping[str, "Snapshot | None"]):
+class Branches(EntriesDisplay, Mapping[str, "Snapshot | None"]):
     """The branches of a table other than main, each with its latest snapshot; read one as ``table$branch_<name>``.
 
     Parameters
@@ -225,12 +229,15 @@ class Branches(Mapping[str, "Snapshot | None"]):
         """
         return branches.fast_forward(self._context, name)
 
+    def _table_name(self) -> str:
+        return self._context.table.table_name
+
     def __repr__(self) -> str:
         return f"Branches({self._context.table.table_name!r}: {', '.join(self) or 'none'})"
 
 
 @frozen(eq=False, repr=False)
-class Consumers(Mapping[str, int]):
+class Consumers(EntriesDisplay, Mapping[str, int]):
     """The consumers of a table, each with the next snapshot it reads; snapshots from there on do not expire.
 
     Parameters
@@ -279,6 +286,9 @@ class Consumers(Mapping[str, int]):
         """Delete the consumers without progress since a moment, or for an age (timedelta); return their names."""
         older = to_older_than(self._context.engine, older_than)
         return on_same_table(consumers.expire_consumers)(self._context, older)
+
+    def _table_name(self) -> str:
+        return self._context.table.table_name
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} at {at}" for name, at in self.items())

@@ -20,11 +20,15 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.text_layout import ELLIPSIS, to_text_lines
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
+
+
+SHOWN_ROWS = 20
 
 
 class Results:
@@ -148,6 +152,25 @@ class Results:
         except ModuleNotFoundError as missing:
             raise missing_extra("to_duckdb", "duckdb") from missing
         return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
+
+    def show(self, rows: int | None = None) -> None:
+        """Print the first rows as a table.
+
+        Parameters
+        ----------
+        rows : int, optional
+            The largest number of rows; by default 20, and all of a SQL statement that is not a query.
+        """
+        print(self.to_text(rows))
+
+    def to_text(self, rows: int | None = None) -> str:
+        """Return the first rows, by default 20, as the lines of a table; an ellipsis stands for more rows."""
+        from paimon.display.text_table import to_text_columns  # loaded when rows are shown
+
+        most = SHOWN_ROWS if rows is None else rows
+        found = pa.Table.from_batches(first_rows(self._batches(), most + 1), schema=self.arrow_schema)
+        lines = list(to_text_lines(to_text_columns(found.slice(0, most)))) if found.column_names else []
+        return "\n".join([*lines, ELLIPSIS] if found.num_rows > most else lines)
 
     def count(self) -> int:
         """Return the number of rows."""

@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 import pyarrow as pa
 from attrs import evolve
 
-from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_explain
+from paimon.display.notebook import PREVIEW_ROWS, NotebookDisplay, given_arguments, read_or_explain
 from paimon.domain.changelog.incremental_range import Between
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
@@ -23,9 +23,11 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_double_quotes
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import columns_of, restrict_to_columns
+from paimon.domain.report import Report, ShownText
 from paimon.domain.scan.scan_plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.scans import select_scanned_buckets
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
@@ -43,8 +45,6 @@ from paimon.results import Results, SnapshotRead, SourceReads, find_reads, first
 
 _RECORDS_MODE = "incremental-between-scan-mode"
 """Where this option is given, an incremental scan returns all records, as Java's `TableRead` does."""
-PREVIEW_ROWS = 10
-PREVIEW_COLUMNS = 20
 PREVIEW_MANIFEST_BYTES = 8 * 1024 * 1024
 PREVIEW_FILTER_BYTES = 32 * 1024 * 1024
 """What a notebook's preview reads at most: manifests, and files that a filter may leave no row of."""
@@ -221,7 +221,7 @@ class Scan(NotebookDisplay, Results):
             f"  columns: {', '.join(self.read_plan.columns)}",
             f"  where:   {'everything' if predicate is None else format_predicate(predicate)}",
         ]
-        return "\n".join([*head, plan.explain()])
+        return ShownText("\n".join([*head, plan.explain()]))
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one Arrow table; the executor of the engine reads splits in parallel.
@@ -289,12 +289,12 @@ class Scan(NotebookDisplay, Results):
         )
         return self._context.table.table_name, given
 
-    def _repr_html_(self) -> str:
-        from paimon.display.cards import scan_card
+    def _report(self) -> Report:
+        from paimon.display.cards import report_scan
 
         shown = copy(self)  # to show a scan does not pin it
         plan = read_or_explain(shown._plan_for_preview)
-        return scan_card(
+        return report_scan(
             *self._describe(), plan, read_or_explain(shown._read_preview) if isinstance(plan, Plan) else plan
         )
 
@@ -304,10 +304,9 @@ class Scan(NotebookDisplay, Results):
         if self._between is not None:
             return "an incremental read is not planned for a preview; head() reads the first rows, explain() plans"
         if self._plan is None and snapshot is not None:
-            with report_expired(self.context, snapshot.id):
-                manifests = read_data_manifests(self.context, snapshot)
-            if sum(manifest.file_size for manifest in manifests) > PREVIEW_MANIFEST_BYTES:
-                return "the table is too large for a preview; head() reads the first rows, explain() plans"
+            reason = explain_large_table(self.context, snapshot)
+            if reason is not None:
+                return f"{reason}, explain() plans"
         return self.plan()
 
     def _read_preview(self) -> tuple[pa.Table, int, str] | str:
@@ -315,7 +314,7 @@ class Scan(NotebookDisplay, Results):
 
         A text says why there are none.
         """
-        from paimon.display.cards import MORE_ROWS
+        from paimon.display.cards import MORE_ROWS, PREVIEW_COLUMNS
 
         names = self.read_plan.columns
         half = PREVIEW_COLUMNS // 2
@@ -345,6 +344,15 @@ def _read_whole(context: TableContext, read: ReadPlan, split: DataSplit) -> list
 
 def _count_rows(context: TableContext, read: ReadPlan, split: DataSplit) -> int:
     return sum(batch.num_rows for batch in read_split(context, split, read))
+
+
+def explain_large_table(context: TableContext, snapshot: Snapshot) -> str | None:
+    """Return why a preview does not read the manifests of a table, or None if they are small."""
+    with report_expired(context, snapshot.id):
+        manifests = read_data_manifests(context, snapshot)
+    if sum(manifest.file_size for manifest in manifests) <= PREVIEW_MANIFEST_BYTES:
+        return None
+    return "the table is too large for a preview; head() reads the first rows"
 
 
 def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:

@@ -6,21 +6,24 @@ Source: the columns are those of Java's system tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
-from paimon.display.notebook import NotebookDisplay, given_arguments
+from paimon.display.notebook import PREVIEW_ROWS, NotebookDisplay, given_arguments, read_or_explain
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.partition.row_texts import RowTexts
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
+from paimon.domain.report import Report
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import fields_from_arrow
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.evaluate import check_condition, evaluate_condition
 from paimon.operations.read.system.branches import branches_table, consumers_table
 from paimon.operations.read.system.columns import aggregation_fields_table, statistics_table
@@ -32,7 +35,7 @@ from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.results import Results
-from paimon.scan import Scan, check_selection, condition_of
+from paimon.scan import Scan, check_selection, condition_of, explain_large_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +60,8 @@ SYSTEM_TABLES: Mapping[str, SystemTableSource] = {
     "tags": tags_table,
 }
 """The system tables that are made from metadata, by name; each can be read."""
+_FROM_MANIFESTS = frozenset(("buckets", "file_key_ranges", "files", "partitions"))
+"""Those for which all manifests are read."""
 
 
 _WITH_TEXTS: Mapping[str, Callable[[TableContext, RowTexts], pa.Table]] = {
@@ -196,6 +201,12 @@ class SystemTable(NotebookDisplay):
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self.name, {}
 
+    def _report(self) -> Report:
+        found = self.scan()._report()
+        # the table itself has no head
+        parts = [part.replace("head(", "scan().head(") if isinstance(part, str) else part for part in found.parts]
+        return evolve(found, title=self.name, kind="System table", parts=tuple(parts))
+
 
 class SystemScan(NotebookDisplay, Results):
     """The rows of a system table at the time of the first result; made by `SystemTable.scan`.
@@ -223,6 +234,22 @@ class SystemScan(NotebookDisplay, Results):
         where = format_predicate(self._where) if isinstance(self._where, Predicate) else self._where
         columns = None if self._columns is None else list(self._columns)
         return self._system_table.name, given_arguments(columns=columns, where=where, limit=self._limit)
+
+    def _report(self) -> Report:
+        from paimon.display.cards import report_rows
+
+        title, arguments = self._describe()
+        return report_rows(title, "System scan", read_or_explain(copy(self)._read_preview), arguments)
+
+    def _read_preview(self) -> pa.Table | str:
+        """Return the first rows; a text says why there are none."""
+        context = self._system_table.context
+        if self._result is None and self._system_table.system_name in _FROM_MANIFESTS:
+            snapshot = latest_snapshot(context)
+            reason = None if snapshot is None else explain_large_table(context, snapshot)
+            if reason is not None:
+                return reason
+        return self._read_rows().slice(0, PREVIEW_ROWS + 1)
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -27,6 +27,7 @@ from paimon.builders.read_builder import ReadBuilder
 from paimon.builders.stream_read_builder import StreamReadBuilder
 from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
 from paimon.changes import Changes, Follow
+from paimon.display.listings import SnapshotList
 from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, PaimonError, did_you_mean
@@ -36,6 +37,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths, check_segment
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.report import Report
 from paimon.domain.schema import changes as to
 from paimon.domain.schema.change_columns import Column, to_column_path, to_position
 from paimon.domain.schema.change_options import check_dynamic_changes
@@ -147,8 +149,8 @@ class Table(NotebookDisplay):
         return self.context.options.values
 
     def snapshots(self) -> list[Snapshot]:
-        """Return all live snapshots, oldest first."""
-        return list(snapshots(self.context))
+        """Return all live snapshots, oldest first; a notebook and `print` show them as a table."""
+        return SnapshotList(snapshots(self.context))
 
     def snapshot(self) -> Snapshot | None:
         """Return the latest snapshot; None for a table without one."""
@@ -910,10 +912,10 @@ class Table(NotebookDisplay):
     def __repr__(self) -> str:
         return table_text(self.context.table)
 
-    def _repr_html_(self) -> str:
-        from paimon.display.cards import table_card
+    def _report(self) -> Report:
+        from paimon.display.cards import report_table
 
-        return table_card(self.context.table, read_or_explain(self.snapshot))
+        return report_table(self.context.table, read_or_explain(self.snapshot))
 
     def _path(self, name: Column) -> tuple[str, ...]:
         return to_column_path(self.context.schema, name)

@@ -48,6 +48,7 @@ from paimon.domain.errors import (
 )
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_double_quotes
+from paimon.domain.report import CardDisplay
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
@@ -76,7 +77,7 @@ SCHEMA_ATTEMPTS = 20
 
 
 @frozen
-class WriteResult:
+class WriteResult(CardDisplay):
     """What a write did.
 
     Attributes

@@ -11,10 +11,12 @@ from typing import Any, Self, TypeVar
 
 from attrs import evolve, field, frozen
 
+from paimon.display.notebook import BuilderDisplay, given_arguments
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.report import CardDisplay
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -40,7 +42,7 @@ _ATTEMPTS = 20
 
 
 @frozen
-class MergeResult:
+class MergeResult(CardDisplay):
     """What a merge did.
 
     Attributes
@@ -63,8 +65,8 @@ class MergeResult:
     lost_compaction: PaimonError | None = None
 
 
-@frozen(eq=False)
-class MergeBuilder:
+@frozen(eq=False, repr=False)
+class MergeBuilder(BuilderDisplay):
     """A merge that has not run yet; made by `Table.merge`.
 
     Conditions and values are SQL text over the columns of both sides, or Python values; see `Table.merge`. Of the
@@ -72,10 +74,14 @@ class MergeBuilder:
     merged; by default in this process.
     """
 
-    context: TableContext = field(repr=False)
-    source: Any = field(repr=False)
-    request: MergeRequest = field(repr=False)
-    open_source: OpenSource | None = field(default=None, repr=False)
+    context: TableContext
+    source: Any
+    request: MergeRequest
+    open_source: OpenSource | None = None
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        clauses = [f"{clause.group.value} THEN {clause.action.value}" for clause in self.request.clauses]
+        return self.context.table.table_name, given_arguments(clauses=clauses or None)
 
     def when_matched_update(self, set: Mapping[str, Any], condition: str | Predicate | None = None) -> Self:
         """Set columns of the rows that match.
@@ -208,7 +214,7 @@ class MergeBuilder:
         return MergeResult(result.snapshot_ids, *counts, result.added_files, result.lost_compaction)
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class PreparedMerge(MergeBuilder):
     """A merge into a table with `data-evolution.enabled` whose messages are committed later; made by `TableUpdate`."""
 

@@ -17,7 +17,9 @@ from paimon.changes import AsyncSteps, Changes, to_idle_millis
 from paimon.display.notebook import BuilderDisplay, given_arguments
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
+from paimon.domain.markup import format_count
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.report import CardDisplay, Report
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
 from paimon.operations.read.changes.followed import read_stream_split
@@ -85,8 +87,8 @@ class StreamReadBuilder(BuilderDisplay):
         return self.context.table.table_name, given
 
 
-@frozen
-class StreamPlan:
+@frozen(repr=False)
+class StreamPlan(CardDisplay):
     """The splits of one snapshot of a stream; it can be pickled."""
 
     snapshot_id: int
@@ -98,8 +100,18 @@ class StreamPlan:
         """Return the units of work."""
         return self.planned
 
+    def _report(self) -> Report:
+        facts = {
+            "reads": "the rows of the table" if self.is_state else "changes",
+            "files": f"{sum(len(split.files) for split in self.planned):,} in {len(self.planned):,} splits",
+        }
+        return Report(f"snapshot {self.snapshot_id}", "Stream plan", facts.items())
 
-class StreamTableScan(AsyncSteps[StreamPlan], Iterator[StreamPlan]):
+    def __repr__(self) -> str:
+        return f"StreamPlan(snapshot {self.snapshot_id}: {format_count(len(self.planned), 'split')})"
+
+
+class StreamTableScan(BuilderDisplay, AsyncSteps[StreamPlan], Iterator[StreamPlan]):
     """An iterator of plans as snapshots arrive; a ``with`` block, or `close`, ends it.
 
     Progress is recorded under `consumer_id`, by default under the option `consumer-id`.
@@ -109,9 +121,13 @@ class StreamTableScan(AsyncSteps[StreamPlan], Iterator[StreamPlan]):
         name = context.options.consumer_id if consumer_id is None else consumer_id
         self._progress = Progress(context, name, FollowRules.of(context.table).shows_replaced_rows)
         self._scan = StreamScan(context, request, self._progress)
+        self._table_name = context.table.table_name
         self._closed = False
         self._scan.begin()
         self._steps = self._scan.snapshot_changes(lambda: self._closed, self._progress.refresh)
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self._table_name, given_arguments(next_snapshot=self._scan.next_id)
 
     @property
     def next_snapshot(self) -> int | None:
@@ -141,14 +157,17 @@ class StreamTableScan(AsyncSteps[StreamPlan], Iterator[StreamPlan]):
         self.close()
 
 
-@frozen(eq=False)
-class StreamTableRead:
+@frozen(eq=False, repr=False)
+class StreamTableRead(BuilderDisplay):
     """Read the plans of a stream; made by `StreamReadBuilder.new_read`."""
 
     context: TableContext
     read_plan: ReadPlan
     # `_snapshot_id`, `_row_kind`, then the selected columns
     arrow_schema: pa.Schema
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self.context.table.table_name, {"columns": self.arrow_schema.names}
 
     def to_batches(self, plan: StreamPlan, splits: Sequence[DataSplit] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the changes of a plan, or of some of its splits."""

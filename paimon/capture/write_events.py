@@ -45,11 +45,13 @@ from paimon.capture.rows_columnar import KIND_COLUMN
 from paimon.capture.survey_events import SourceColumns, merge_surveys, survey_events
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.report import CardDisplay, Grid, Report, report_fields
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.text_layout import TextColumn
 from paimon.domain.types.data_types import DataType
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
@@ -63,7 +65,7 @@ _MOST_NEW_COLUMNS = 1_000
 
 
 @frozen
-class CdcResult:
+class CdcResult(CardDisplay):
     """What the events of change data capture did.
 
     Attributes
@@ -85,6 +87,18 @@ class CdcResult:
     rejected: int
     ignored: int
     dead_letters: WriteResult | None = None
+
+    def _report(self) -> Report:
+        report = report_fields(evolve(self, tables={}, dead_letters=None))
+        results = {**self.tables, **({"dead letters": self.dead_letters} if self.dead_letters else {})}
+        texts = {
+            "table": list(results),
+            "snapshots": [", ".join(map(str, result.snapshot_ids)) for result in results.values()],
+            "rows": [f"{result.rows:,}" for result in results.values()],
+            "files": [f"{result.files:,}" for result in results.values()],
+        }
+        columns = (TextColumn(name, name in ("rows", "files"), tuple(cells)) for name, cells in texts.items())
+        return evolve(report, parts=(Grid(tuple(columns)),))
 
 
 def cdc(  # noqa: PLR0913  (a public signature)

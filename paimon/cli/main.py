@@ -21,19 +21,24 @@ from paimon.domain.errors import PaimonError, PaimonWarning, suggest_or
 
 _EPILOG = """
 a first tour:
-  paimon init lake                                         create a warehouse with a database 'default'
+  # create a warehouse with a database 'default', and a primary-key table
+  paimon init lake
   paimon create lake/default.db/orders \\
       --columns "id BIGINT NOT NULL, day STRING, amount DECIMAL(10, 2)" \\
-      --primary-key id --option bucket=2                   create a primary-key table
-  paimon write lake/default.db/orders orders.csv           upsert the rows of a file, in one commit
-  paimon cat lake/default.db/orders --where "amount > 5"   print rows
-  paimon show lake/default.db/orders                       print schema, options, files by bucket and level
-  paimon cat 'lake/default.db/orders$snapshots'            print a system table
-  paimon sql lake -e "SELECT count(*) FROM orders"         run SQL; without -e an interactive shell
-  paimon tag create lake/default.db/orders first           keep this state; paimon rollback restores it
+      --primary-key id --option bucket=2
+  # upsert the rows of a file, in one commit, and print rows
+  paimon write lake/default.db/orders orders.csv
+  paimon cat lake/default.db/orders --where "amount > 5"
+  # print the schema, the options and the files, and a system table
+  paimon show lake/default.db/orders
+  paimon cat 'lake/default.db/orders$snapshots'
+  # run SQL; without -e an interactive shell
+  paimon sql lake -e "SELECT count(*) FROM orders"
+  # keep this state; paimon rollback restores it
+  paimon tag create lake/default.db/orders first
 
-A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE, or
---config FILE before the command).
+A table is named by its path, or as database.table with --warehouse (or
+PAIMON_WAREHOUSE, or --config FILE before the command).
 """
 
 

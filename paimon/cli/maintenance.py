@@ -30,8 +30,8 @@ from paimon.cli.arguments import (
     open_data_table,
     parse_options,
 )
-from paimon.cli.output import console, print_records, print_rows
-from paimon.cli.terminal import TerminalObserver
+from paimon.cli.output import print_records, print_rows
+from paimon.cli.terminal import TerminalObserver, print_styled
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.markup import format_count
@@ -189,4 +189,4 @@ def _print_orphans(files: pa.Table, is_listed: bool, output: str) -> None:
     if output == "table":
         size = sum(files["size"].to_pylist())
         done = "can be deleted (--delete)" if is_listed else "deleted"
-        console().print(f"{format_count(files.num_rows, 'file')}, {format_count(size, 'byte')} {done}", style="dim")
+        print_styled(f"{format_count(files.num_rows, 'file')}, {format_count(size, 'byte')} {done}", "dim")

@@ -1,8 +1,8 @@
 """Print rows and records: as a drawn table, as aligned lines, or in a format of `row_files`.
 
 Invariant: only a few rows are drawn as a table. Many rows, and all rows for a file or a pipe, stream in pieces of
-bounded size. A drawn table of rows cuts long values and elides columns in the
-middle; aligned lines, and on a terminal records and reports of statements, never do.
+bounded size. A drawn table of rows cuts long values and elides columns in the middle; aligned lines, records and
+reports of statements never do.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ import pyarrow as pa
 
 from paimon.builders.direct_writes import WriteResult
 from paimon.cli.row_files import BINARY_FORMATS, split_batches, write_rows, write_texts
-from paimon.cli.terminal import console, draw_fitted, draw_records, show_row_count
-from paimon.display.column_texts import NULL_SIGN, to_plain_texts
-from paimon.display.text_table import ELLIPSIS, WIDEST_CELL, TextColumn, cut_text, measure_layout, to_text_columns
+from paimon.cli.terminal import draw_fitted, draw_records, print_styled, show_row_count
+from paimon.display.text_table import measure_layout, to_text_columns
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
-from paimon.sql.run.result import SqlResult, split_lines
+from paimon.domain.text_layout import ELLIPSIS, TextColumn
+from paimon.sql.run.result import SqlResult
 
 __all__ = [
     "TERMINAL_ROWS",
-    "console",
     "describe_lost_compaction",
     "print_lost_compaction",
     "print_records",
@@ -128,16 +127,15 @@ def print_records(
 
 
 def _to_record_columns(records: Sequence[Mapping[str, object]]) -> list[TextColumn]:
-    """Render records as text; a terminal shows whole texts, a pipe gets lines of limited width."""
-    most = None if sys.stdout.isatty() else WIDEST_CELL
-    return [
-        TextColumn(
-            name,
-            all(isinstance(record[name], int | float | None) for record in records),
-            tuple(_format_cell(record[name], most) for record in records),
-        )
-        for name in records[0]
-    ]
+    """Render records as text, as rows of Arrow are rendered."""
+    return to_text_columns(pa.table({name: _to_array([record[name] for record in records]) for name in records[0]}))
+
+
+def _to_array(values: Sequence[object]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except pa.ArrowException:  # values of several types
+        return pa.array([None if value is None else str(_to_json_value(value)) for value in values])
 
 
 def _to_json_value(value: object) -> object:
@@ -145,16 +143,6 @@ def _to_json_value(value: object) -> object:
     if isinstance(value, Decimal):
         return format(value, "f")
     return value.isoformat() if isinstance(value, datetime | date | time) else str(value)
-
-
-def _format_cell(value: object, most: int | None) -> str:
-    if value is None:
-        return NULL_SIGN
-    nested = isinstance(value, dict | list)
-    text = json.dumps(value, ensure_ascii=False, default=_to_json_value) if nested else str(_to_json_value(value))
-    if most is not None:
-        return cut_text(text, most)
-    return text if text.isprintable() else str(to_plain_texts(pa.array([text]))[0].as_py())
 
 
 def _print_table(reader: pa.RecordBatchReader) -> None:
@@ -196,12 +184,16 @@ def _print_lines(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
 
 def _draw_rows(rows: pa.Table, footer: str) -> None:
     columns = to_text_columns(rows)
-    elided = draw_fitted(columns) if columns else 0
-    screen = console()
-    screen.print(footer, style="dim", highlight=False)
-    if elided:
-        shown = f"{len(columns) - elided} of {format_count(len(columns), 'column')}"
-        screen.print(f"{shown}: choose with --columns A,B, or see all with --output json", style="dim", highlight=False)
+    notes = [footer]
+    if columns:
+        fitted = draw_fitted(columns)
+        if fitted.elided:
+            notes.append(f"{len(columns) - fitted.elided} of {format_count(len(columns), 'column')}")
+        if fitted.is_cut:
+            notes.append(f"values with {ELLIPSIS} are cut")
+        if len(notes) > 1:
+            notes[-1] += ": choose columns, or see all with --output json"
+    print_styled("; ".join(notes), "dim")
 
 
 def has_rows(result: SqlResult) -> bool:
@@ -213,12 +205,13 @@ def print_result(result: SqlResult, output: str) -> None:
     """Print the rows of a statement; one sentence is printed as it is, unless JSON or CSV is asked for."""
     if output == "table" and not has_rows(result):
         print(result.to_arrow()["result"][0].as_py())
+    elif output == "table" and result.is_text:
+        print(result.to_text())
     elif result.is_query:
         print_rows(result.to_batches(), output, TERMINAL_ROWS)
     elif output == "table" and sys.stdout.isatty():
         rows = result.to_arrow()
-        draw_records(to_text_columns(split_lines(rows)))
-        console().print(format_count(rows.num_rows, "row"), style="dim", highlight=False)
+        draw_records(to_text_columns(rows))
+        print_styled(format_count(rows.num_rows, "row"), "dim")
     else:
-        rows = result.to_arrow()
-        print_rows((split_lines(rows) if output == "table" else rows).to_reader(), output)
+        print_rows(result.to_batches(), output)

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+import pyarrow as pa
 from attrs import frozen
 
-from paimon.cli.output import console, print_records
+from paimon.cli.output import print_records
+from paimon.cli.terminal import print_styled
+from paimon.display.column_texts import to_plain_texts
 from paimon.domain.errors import PaimonError
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.markup import format_count
@@ -47,25 +50,28 @@ def show_table(table: Table, output: str) -> None:
     if output == "json":
         print_records([_to_record(table, shapes)], "json")
         return
-    screen = console()
-    screen.print(table.name, style="bold", markup=False, highlight=False)
-    screen.print(table.location, markup=False, highlight=False)
+    print_styled(table.name, "bold")
+    print(table.location)
     if table.table_schema.comment:
-        screen.print(table.table_schema.comment, style="italic", markup=False)
+        print(to_plain_texts(pa.array([table.table_schema.comment]))[0])
+    print()
     print_records(_describe_columns(table), "table", "columns")
     if table.options:
+        print()
         print_records([{"option": k, "value": v} for k, v in sorted(table.options.items())], "table", "options")
     references = _describe_references(table)
     if references:
+        print()
         print_records(references, "table", "consumers, tags and branches")
     snapshot = table.snapshot()
-    screen.print(_describe_snapshot(table, snapshot, shapes), highlight=False)
+    print()
+    print(_describe_snapshot(table, snapshot, shapes))
     if shapes:
         print_records(
             [_format_shape(s) for s in shapes[:_SHOWN_BUCKETS]], "table", "buckets (▪ is one file; L0 is level 0)"
         )
     if len(shapes) > _SHOWN_BUCKETS:
-        screen.print(f"… and {format_count(len(shapes) - _SHOWN_BUCKETS, 'more bucket')}", style="dim")
+        print_styled(f"… and {format_count(len(shapes) - _SHOWN_BUCKETS, 'more bucket')}", "dim")
 
 
 def _describe_snapshot(table: Table, snapshot: Snapshot | None, shapes: Sequence[BucketShape]) -> str:

@@ -1,11 +1,13 @@
 """What commands do with a terminal: draw tables, show the progress of long work, and obey Ctrl-C.
 
-Invariant: tables are plain text without rich. Progress is shown only if the standard error is a terminal and after the
-first second, and is erased at the end. Outside of the block of `call_on_interrupt` nothing of the process has changed.
+Invariant: tables are the same plain text on a terminal and in a pipe. Progress is shown only if the standard error is a
+terminal and after the first second, and is erased at the end. Outside of the block of `call_on_interrupt` nothing of
+the process has changed.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -14,108 +16,60 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import Any, Literal, Self, TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from paimon.display.text_table import GAP, TextColumn, fit_to_screen, fits_records, to_blocks, to_text_lines
+from paimon.domain.text_layout import FittedColumns, TextColumn, fit_to_screen, to_record_lines, to_text_lines
 
-_PIPE_WIDTH = 1_000
-"""Width in characters of a drawn table for a file or a pipe, which has no screen to fit."""
 T = TypeVar("T", pa.RecordBatch, pa.Table | list[dict[str, object]])
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.2
 _ERASE = "\r\x1b[K"
+_STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
+_PLAIN = "\x1b[0m"
 _SIGINT = bytes([signal.SIGINT])
 _END = b"\0"
 """No signal has this number."""
 
 
-class PlainConsole:
-    """Console that prints plain text, for environments without rich."""
-
-    def print(self, text: object, **_: object) -> None:
-        """Print a line, and ignore styles."""
-        print(text)
-
-
-def console() -> Any:
-    """Make a rich console, or a `PlainConsole` where rich is not installed."""
-    if not has_rich():
-        return PlainConsole()
-    from rich.console import Console
-
-    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+def print_styled(text: str, style: str) -> None:
+    """Print lines in a style of `_STYLES`, which a file, a pipe and a terminal without styles do not get."""
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        text = f"{_STYLES[style]}{text}{_PLAIN}"
+    print(text)
 
 
-def has_rich() -> bool:
-    """Return whether rich can be imported."""
-    try:
-        return find_spec("rich") is not None
-    except ImportError:
-        return False
-
-
-def draw_columns(columns: Sequence[TextColumn], title: str | None = None) -> None:
-    """Draw a small table; on a terminal rich may fold long texts of the last column."""
-    if has_rich():
-        _draw_grid(columns, title)
-        return
+def draw_lines(lines: Iterable[str], title: str | None = None) -> None:
+    """Print the lines of a table below its title."""
     if title:
-        print(title)
-    for line in to_text_lines(columns):
+        print_styled(title, "bold")
+    for line in lines:
         print(line)
 
 
 def draw_records(columns: Sequence[TextColumn], title: str | None = None) -> None:
     """Draw records of which nothing is cut: as a table, or on a terminal that is too narrow for it, as blocks."""
-    if not sys.stdout.isatty() or fits_records(columns, _get_screen(), *_get_margins(), has_rich()):
-        draw_columns(columns, title)
-        return
-    if title:
-        print(title)
-    for line in to_text_lines(columns) if len(columns) == 1 else to_blocks(columns, _get_screen()):
-        print(line)
+    draw_lines(to_record_lines(columns, get_screen_width()) if sys.stdout.isatty() else to_text_lines(columns), title)
 
 
-def draw_fitted(columns: Sequence[TextColumn]) -> int:
-    """Draw a small table no wider than the terminal, and return how many columns in the middle were left out.
+def draw_fitted(columns: Sequence[TextColumn]) -> FittedColumns:
+    """Draw rows no wider than the terminal, and return what was drawn.
 
     A terminal that is too narrow for two columns gets the rows as blocks.
     """
-    gap, border = _get_margins()
-    fitted, elided = fit_to_screen(columns, _get_screen(), gap, border)
-    is_narrow = sum(column.width + gap for column in fitted) > _get_screen() - border
-    if len(columns) > 1 and (is_narrow or len(columns) - elided < 2):
+    fitted = fit_to_screen(columns, get_screen_width())
+    if len(columns) > 1 and (fitted.width > get_screen_width() or len(columns) - fitted.elided < 2):
+        fitted = FittedColumns(tuple(columns))
         draw_records(columns)
-        return 0
-    draw_columns(fitted)
-    return elided
+    else:
+        draw_lines(to_text_lines(fitted.columns))
+    return fitted
 
 
-def _get_screen() -> int:
+def get_screen_width() -> int:
+    """Return the number of cells of a line of the terminal."""
     return shutil.get_terminal_size().columns
-
-
-def _get_margins() -> tuple[int, int]:
-    """Return the cells that a drawn table adds to each column, and to all of them."""
-    return (3, 1) if has_rich() else (len(GAP), -len(GAP))
-
-
-def _draw_grid(columns: Sequence[TextColumn], title: str | None) -> None:
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    grid = Grid(title=title and escape(title), title_justify="left")
-    for number, column in enumerate(columns):
-        side: Literal["left", "right"] = "right" if column.is_numeric else "left"
-        # Fold long texts: a name that is cut cannot be used in the next command. On a terminal only the last is folded.
-        is_whole = column.is_numeric or (sys.stdout.isatty() and number < len(columns) - 1)
-        grid.add_column(escape(column.name), justify=side, no_wrap=is_whole, overflow="fold")
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        grid.add_row(*map(escape, cells))
-    console().print(grid)
 
 
 def show_row_count(pieces: Iterable[T], activity: str) -> Iterator[T]:

@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns.time_text import format_times
-
-NULL_SIGN = "∅"
-"""Text for NULL in tables and lines; JSON has ``null``."""
+from paimon.domain.text_layout import NULL_SIGN
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 _RARE_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
-_TERMINAL_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}]"
+# Also marks that change the direction of the text after them, and line ends of Unicode.
+_TERMINAL_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
 
 
 def to_json_lines(batch: pa.RecordBatch) -> pa.StringArray:

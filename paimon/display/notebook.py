@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, TypeVar
 
+from paimon.domain.report import CardDisplay, Report
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.secrets import redact_option, redact_secrets, remove_password
 
@@ -17,13 +18,15 @@ T = TypeVar("T")
 _OPTIONS_IN_TEXT = 4
 _VALUE_LENGTH = 60
 _LOCATION_LENGTH = 160
+PREVIEW_ROWS = 10
+"""How many rows a card shows."""
 
 
-class NotebookDisplay:
+class NotebookDisplay(CardDisplay):
     """Mixin: a short text, a card, and no internal names in tab completion."""
 
     __slots__ = ()
-    _internals: ClassVar[frozenset[str]] = frozenset({"engine", "definition", "recipe", "store"})
+    _internals: ClassVar[frozenset[str]] = frozenset({"engine", "definition", "recipe", "store", "read_plan"})
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         """Return a title (mostly a table's name) and the arguments worth showing, by name."""
@@ -37,10 +40,10 @@ class NotebookDisplay:
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def _repr_html_(self) -> str:
-        from paimon.display.cards import arguments_card
+    def _report(self) -> Report:
+        from paimon.display.cards import report_arguments
 
-        return arguments_card(type(self).__name__, *self._describe())
+        return report_arguments(type(self).__name__, *self._describe())
 
     def __dir__(self) -> Iterable[str]:
         return [name for name in super().__dir__() if name not in self._internals]

@@ -24,7 +24,6 @@ EXTRAS: Mapping[str, str] = {
     "pyspark": "spark",
     "pyyaml": "cli",
     "ray": "ray",
-    "rich": "cli",
     "sqlalchemy": "catalog",
     "torch": "torch",
 }

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from attrs import frozen
+from paimon.domain.text_layout import TextColumn, cut_text
 
 _LONGEST_TEXT = 300
+_LONGEST_CELL = 60
+_LONGEST_TITLE = 2_000
+_NUMBER = ' class="number"'
 _LINE = "rgba(128,128,128,.35)"
 _STYLE = (
     ".paimon{font-size:13px;line-height:1.5;overflow-x:auto;padding:2px 0}"
@@ -30,21 +33,11 @@ _STYLE = (
     ".paimon .facts td:first-child{opacity:.65;white-space:nowrap}"
     f".paimon .grid th{{border-bottom:1px solid {_LINE};white-space:nowrap}}"
     ".paimon .grid tr+tr td{border-top:1px solid rgba(128,128,128,.15)}"
-    ".paimon .grid td,.paimon .grid th{padding:3px 18px 3px 2px}"
+    ".paimon .grid td,.paimon .grid th{padding:3px 18px 3px 2px;white-space:pre}"
+    ".paimon pre{margin:6px 0 0;background:none;font-size:12px;line-height:1.35}"
     ".paimon .grid .number{text-align:right;font-variant-numeric:tabular-nums}"
     ".paimon details{margin-top:6px}.paimon summary{cursor:pointer;opacity:.8}"
 )
-
-
-@frozen
-class Column:
-    """A column of a grid."""
-
-    name: str
-    # small text below the title; empty for none
-    type_name: str = ""
-    # cells are aligned to the right
-    is_number: bool = False
 
 
 def format_card(title: str, kind: str, facts: Iterable[tuple[str, str]], *parts: str) -> str:
@@ -59,20 +52,34 @@ def format_card(title: str, kind: str, facts: Iterable[tuple[str, str]], *parts:
     return f'<div class="paimon"><style>{_STYLE}</style><div class="card">{head}{body}{"".join(parts)}</div></div>'
 
 
-def format_grid(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
-    """Format a table of texts; None is shown as a null, which looks different from every text."""
-    classes = [' class="number"' if column.is_number else "" for column in columns]
-    head = "".join(
-        f"<th{css}>{_text(column.name)}"
-        + (f'<span class="type">{_text(column.type_name)}</span>' if column.type_name else "")
-        + "</th>"
-        for column, css in zip(columns, classes, strict=True)
-    )
-    lines = "".join(
-        "<tr>" + "".join(f"<td{css}>{_cell(cell)}</td>" for cell, css in zip(row, classes, strict=True)) + "</tr>"
-        for row in rows
-    )
+def format_grid(columns: Sequence[TextColumn]) -> str:
+    """Format a table of texts. None is shown as a null, which looks different from every text.
+
+    Each row is one line: a long text is cut, and the title of its cell, which a pointer shows, is whole.
+    """
+    head = "".join(_format_heading(column) for column in columns)
+    cells = [[_format_cell(cell, column.is_numeric) for cell in column.cells] for column in columns]
+    lines = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     return f'<table class="grid"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
+
+
+def _format_heading(column: TextColumn) -> str:
+    type_name = f'<span class="type">{_text(column.type_name)}</span>' if column.type_name else ""
+    return f"<th{_NUMBER if column.is_numeric else ''}>{_text(column.name)}{type_name}</th>"
+
+
+def _format_cell(cell: str | None, is_numeric: bool) -> str:
+    css = _NUMBER if is_numeric else ""
+    if cell is None:
+        return f'<td{css}><span class="null">null</span></td>'
+    shown = cell if is_numeric else cut_text(cell.replace("\n", " "), _LONGEST_CELL)
+    title = "" if shown == cell else f' title="{escape(shorten_text(cell, _LONGEST_TITLE))}"'
+    return f"<td{css}{title}>{escape(shown)}</td>"
+
+
+def format_lines(text: str) -> str:
+    """Format a text whose lines and blanks are kept."""
+    return f"<pre>{escape(text)}</pre>"
 
 
 def format_note(text: str) -> str:
@@ -127,7 +134,3 @@ def shorten_text(text: str, length: int = _LONGEST_TEXT) -> str:
 
 def _text(text: str) -> str:
     return escape(shorten_text(text))
-
-
-def _cell(cell: str | None) -> str:
-    return '<span class="null">null</span>' if cell is None else _text(cell)

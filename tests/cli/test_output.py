@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather
-from support.terminal_commands import COMMAND, HOME, command_without, in_pipe, on_terminal
+from support.terminal_commands import COMMAND, HOME, all_on_terminal, in_pipe, on_terminal
 
 import paimon
 from paimon.cli.row_files import ROW_FORMATS, write_row_file
 from paimon.display.column_texts import to_json_lines, to_plain_texts
-from paimon.display.text_table import TextColumn, choose_columns, cut_text, display_width, to_blocks
+from paimon.domain.text_layout import TextColumn, choose_columns, cut_text, display_width, fit_to_screen, to_blocks
 
 ROWS = 1_000
 WIDE = 19
@@ -68,16 +68,39 @@ def test_many_rows_stream_as_lines_also_on_a_terminal(lake: Path) -> None:
     assert [line.split(maxsplit=1) for line in lines[2:-1]] == [[str(i), f"row {i}"] for i in range(ROWS)]
 
 
-@pytest.mark.parametrize("command", [COMMAND, command_without("rich")], ids=["rich", "plain"])
-def test_columns_in_the_middle_are_elided_to_the_width_of_the_screen(lake: Path, command: tuple[str, ...]) -> None:
-    lines = on_terminal(["head", f"{lake}/db.db/wide"], 80, command)
+def test_columns_in_the_middle_are_elided_to_the_width_of_the_screen(lake: Path) -> None:
+    lines = on_terminal(["head", f"{lake}/db.db/wide"], 80)
     assert max(map(display_width, lines)) <= 80
     text = "\n".join(lines)
-    for expected in ("a_column_0", "…", "a_column_18", f"of {WIDE} columns: choose with --columns A,B"):
+    for expected in ("a_column_0", "…", "a_column_18", f"of {WIDE} columns: choose columns"):
         assert expected in text
-    all_of_them = "\n".join(on_terminal(["head", f"{lake}/db.db/wide"], 400, command))
+    all_of_them = "\n".join(on_terminal(["head", f"{lake}/db.db/wide"], 400))
     assert all(f"a_column_{i}" in all_of_them for i in range(WIDE))
     assert "columns: choose" not in all_of_them
+
+
+@given(
+    st.lists(st.lists(st.text("ab 東́", max_size=90), min_size=2, max_size=2), min_size=1, max_size=9),
+    st.integers(30, 200),
+)
+def test_columns_use_the_screen_and_no_more(texts: list[list[str]], screen: int) -> None:
+    columns = [TextColumn(f"c{number}", False, tuple(cells)) for number, cells in enumerate(texts)]
+    fitted = fit_to_screen(columns, screen)
+    assert fitted.width <= screen
+    if fitted.is_cut:
+        # What is cut could not be shown: each column has at most one cell less than its share.
+        assert fitted.width > screen - 2 * len(fitted.columns) - 1
+    elif not fitted.elided:
+        assert list(fitted.columns) == columns
+
+
+def test_numbers_and_headings_are_never_cut() -> None:
+    number = TextColumn("a", True, ("123456789012345678901234567890",))
+    heading = TextColumn("a_heading_of_more_than_twenty_cells", False, ("x" * 99,))
+    for screen in range(1, 200):
+        fitted = fit_to_screen([number, heading, number], screen)
+        assert fitted.columns[0] == number
+        assert all(column.name in ("a", heading.name, "…") for column in fitted.columns)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(0, 300), st.integers(1, 4))
@@ -113,21 +136,43 @@ def long_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return root, name
 
 
-@pytest.mark.parametrize("command", [COMMAND, command_without("rich")], ids=["rich", "plain"])
-@pytest.mark.parametrize("columns", [60, 80, 200])
-def test_records_are_whole_on_each_screen(long_names: tuple[Path, str], columns: int, command: tuple[str, ...]) -> None:
-    root, name = long_names
-    lines = on_terminal(["ls", str(root)], columns, command)
-    assert max(map(display_width, lines)) <= max(columns, len(f"tables of {root}"))
-    assert not any("…" in line for line in lines)
-    assert any(name in line for line in lines)
-    assert any("table: " in line for line in lines) == (columns < 200)
+Screens = dict[str, list[str]]
+CONDITION = " OR ".join(f"id = {number}" for number in range(30))
 
 
-@pytest.mark.parametrize(("columns", "lines_of_one"), [(80, 4), (200, 1)])
-def test_the_last_snapshots_are_listed(long_names: tuple[Path, str], columns: int, lines_of_one: int) -> None:
+@pytest.fixture(scope="module", params=[80, 200])
+def screen(request: pytest.FixtureRequest, long_names: tuple[Path, str]) -> tuple[int, Screens]:
+    """A width, and what each command prints on a terminal of this width."""
     root, name = long_names
-    lines = on_terminal(["snapshots", name, "--warehouse", str(root)], columns)
+    at, sql = ["--warehouse", str(root)], ["sql", str(root), "-e"]
+    commands = {
+        "ls": ["ls", str(root)], "snapshots": ["snapshots", name, *at], "show": ["show", name, *at],
+        "help": ["--help"], "help of a command": ["expire", "snapshots", "--help"],
+        "million": [*sql, "SELECT range AS number FROM range(1000000)"], "forty": [*sql, "SELECT range FROM range(40)"],
+        "explain": [*sql, f"EXPLAIN SELECT * FROM {name} WHERE {CONDITION}"], "describe": [*sql, f"DESCRIBE {name}"],
+        "create": [*sql, f"SHOW CREATE TABLE {name}"], "procedures": [*sql, "CALL sys.help()"],
+        "long": [*sql, "SELECT repeat('東京é', 99) AS a, 7 AS id, chr(27) || '[31m' AS steering, repeat('x', 99) AS x"],
+    }  # fmt: skip
+    return request.param, all_on_terminal(commands, request.param)
+
+
+def test_records_are_whole(screen: tuple[int, Screens], long_names: tuple[Path, str]) -> None:
+    columns, found = screen
+    for command in ("ls", "show", "describe", "help", "help of a command", "create", "explain", "procedures"):
+        assert not any("…" in line for line in found[command]), command
+    for command in ("ls", "describe", "help", "help of a command"):
+        assert max(map(display_width, found[command])) <= max(columns, len(f"tables of {long_names[0]}")), command
+    assert any(long_names[1] in line for line in found["ls"])
+    assert any("table: " in line for line in found["ls"]) == (columns == 80)
+    assert {"columns", "options", f"{long_names[1]}"} <= set(found["show"])
+    assert found["create"][0].startswith("CREATE TABLE `") and found["create"][-1] == ")"
+    assert "id = 28 OR id = 29" in "".join(found["explain"]) and found["explain"][0] == "statement: Query"
+    assert "--older-than" in "".join(found["help of a command"])
+
+
+def test_the_last_snapshots_are_listed(screen: tuple[int, Screens]) -> None:
+    columns, found = screen
+    lines, lines_of_one = found["snapshots"], 4 if columns == 80 else 1
     assert lines[-1] == "… 3 earlier rows, 43 in total: see all with --output json"
     assert 40 * lines_of_one <= len(lines) <= 40 * lines_of_one + 8
     assert max(map(display_width, lines)) <= columns
@@ -136,21 +181,22 @@ def test_the_last_snapshots_are_listed(long_names: tuple[Path, str], columns: in
     assert "snapshot: 3 " not in text
 
 
-@pytest.mark.parametrize("columns", [80, 200])
-def test_a_terminal_shows_the_first_rows_of_a_query_and_reports_whole(
-    long_names: tuple[Path, str], columns: int
-) -> None:
-    root, name = long_names
-    sql = ["sql", str(root), "-e"]
-    lines = on_terminal([*sql, "SELECT range FROM range(1000000)"], columns)
-    assert len(lines) < 50
-    assert lines[-1] == "… 999,960 more rows, 1,000,000 in total"
-    assert on_terminal([*sql, "SELECT range FROM range(40)"], columns)[-1] == "40 rows"
-    condition = " OR ".join(f"id = {number}" for number in range(30))
-    for statement in (f"EXPLAIN SELECT * FROM {name} WHERE {condition}", "CALL sys.help()", f"DESCRIBE {name}"):
-        assert not any("…" in line for line in on_terminal([*sql, statement], columns))
-    assert "id = 28 OR id = 29" in "".join(on_terminal([*sql, f"EXPLAIN SELECT * FROM {name} WHERE {condition}"]))
-    assert len(in_pipe([*sql, "SELECT range FROM range(1000)"]).splitlines()) > 1000
+def test_a_query_shows_its_first_rows_and_the_total(screen: tuple[int, Screens], lake: Path) -> None:
+    _, found = screen
+    assert found["million"] == [
+        "number", "------", *(f"{number:6}" for number in range(40)), "… 999,960 more rows, 1,000,000 in total"
+    ]  # fmt: skip
+    assert found["forty"][-1] == "40 rows"
+    assert len(in_pipe(["sql", str(lake), "-e", "SELECT range FROM range(1000)"]).splitlines()) > 1000
+
+
+def test_long_values_are_cut_at_the_width_of_the_screen(screen: tuple[int, Screens]) -> None:
+    columns, found = screen
+    heading, rule, row, footer = found["long"]
+    assert [*heading.split()] == ["a", "id", "steering", "x"]
+    assert columns - 3 <= len(rule) <= columns and display_width(row) <= columns
+    assert row.startswith("東京é東京") and row.endswith("x…") and "\x1b" not in row and "\ufffd[31m" in row
+    assert footer == "1 row; values with … are cut: choose columns, or see all with --output json"
 
 
 @given(
@@ -168,14 +214,13 @@ def test_blocks_have_every_value(rows: list[list[str]], screen: int) -> None:
         position = text.index(pair, position) + len(pair)
 
 
-def test_without_rich_tables_are_plain(lake: Path) -> None:
-    plain = command_without("rich")
-    drawn = on_terminal(["cat", f"{lake}/db.db/t", "--limit", "2"], command=plain)
-    assert drawn == ["id  name", "--  -----", " 0  row 0", " 1  row 1", "2 rows"]
-    assert "primary key" in in_pipe(["ls", str(lake)], plain)
-    assert "BIGINT NOT NULL" in in_pipe(["show", f"{lake}/db.db/t"], plain)
-    assert "APPEND" in in_pipe(["snapshots", f"{lake}/db.db/t"], plain)
-    assert "0 files, 0 bytes" in in_pipe(["orphans", f"{lake}/db.db/t"], plain)
+def test_a_table_is_the_same_on_a_terminal_and_in_a_pipe(lake: Path) -> None:
+    drawn = ["id  name", "--  -----", " 0  row 0", " 1  row 1"]
+    assert on_terminal(["cat", f"{lake}/db.db/t", "--limit", "2"]) == [*drawn, "2 rows"]
+    assert in_pipe(["cat", f"{lake}/db.db/t", "--limit", "2"]).splitlines() == [*drawn, "(2 rows)"]
+    listed = ["snapshots", f"{lake}/db.db/t"]
+    assert on_terminal(listed, 200) == in_pipe(listed).splitlines()
+    assert "\x1b" not in in_pipe(["show", f"{lake}/db.db/t"]) + in_pipe(["orphans", f"{lake}/db.db/t"])
 
 
 # In other formats.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,10 @@ import pytest
 from attrs import evolve
 
 import paimon
+from paimon.builders.stream_read_builder import StreamPlan
+from paimon.display.listings import SnapshotList
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.maintenance.snapshot_expiry import RetentionReason
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.table import Table
 from paimon.testing.faulty_files import FaultyFiles
@@ -55,12 +59,18 @@ def create_displayed_objects(catalog: paimon.Catalog, table: Table) -> dict[str,
         "table-write": writing.new_write(), "table-commit": writing.new_commit(), "stream-builder": streaming,
         "stream-commit": streaming.new_commit(), "system-table": table.system_table("files"),
         "system-scan": table.system_table("files").scan(limit=1, where="level = 0"),
+        "tags": table.tags, "branches": table.branches, "consumers": table.consumers, "changes": table.changes(),
+        "merge": table.merge([{"id": 1, "day": "x"}], on=["id", "day"]).when_matched_delete(),
+        "stream-plan": StreamPlan(1, filtered.new_scan().plan().splits()), "session": catalog.sql_session(),
+        "stream-read": table.new_stream_read_builder().new_read(),
+        "stream-scan": table.new_stream_read_builder().new_scan(),
     }  # fmt: skip
 
 
 NAMES = ["catalog", "table", "snapshot", "scan", "text-scan", "plan", "read-builder", "table-scan", "scan-plan",
          "table-read", "batch-builder", "table-write", "table-commit", "stream-builder", "stream-commit",
-         "system-table", "system-scan"]  # fmt: skip
+         "system-table", "system-scan", "tags", "branches", "consumers", "changes", "merge", "stream-plan", "session",
+         "stream-read", "stream-scan"]  # fmt: skip
 
 
 class Outline(html.parser.HTMLParser):
@@ -71,12 +81,14 @@ class Outline(html.parser.HTMLParser):
         self.tags: list[str] = []
         self.texts: list[str] = []
         self.open: list[str] = []
+        self.titles: list[str] = []
         self.feed(text)
         self.close()
         assert not self.open, f"not closed: {self.open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.titles += [value for name, value in attrs if name == "title" and value]
         self.open += [tag] * (tag not in VOID)
 
     def handle_endtag(self, tag: str) -> None:
@@ -138,6 +150,120 @@ def test_a_card_offers_more_rows_only_where_there_are_more(catalog: paimon.Catal
     for shown, has_more in [*scans.items(), *results.items()]:
         texts = Outline(shown._repr_html_()).texts
         assert any("head(n) returns more" in part for part in texts) == has_more, shown
+
+
+# Verbs and what they return.
+
+
+def run_verbs(catalog: paimon.Catalog, table: Table) -> dict[str, tuple[Any, list[str]]]:
+    """A result of each class that a verb returns, and texts on its card."""
+    rows = [{"id": 1, "day": "x", "amount": "1.00", "note": "n"}]
+    table.tags.create("kept", time_retained="1 d")
+    merge = table.merge(pa.table({"id": [1], "day": ["x"]}), on=["id", "day"]).when_matched_delete()
+    event = json.dumps({"op": "c", "before": None, "after": rows[0]})
+    writer = table.new_batch_write_builder()
+    with writer.new_write() as write:
+        write.write(rows)
+        messages = write.prepare_commit()
+    return {
+        "WriteResult": (table.write(rows), ["Write result", "snapshot ids", "3", "rows", "1"]),
+        "CommitResult": (writer.new_commit().commit(messages), ["Commit result", "added rows"]),
+        "MergeResult": (merge.execute(), ["Merge result", "deleted", "1", "inserted", "0"]),
+        "CdcResult": (paimon.cdc([event], table, "debezium-json"), ["Cdc result", "events", "shop.orders"]),
+        "CompactResult": (table.compact(full=True), ["Compact result", "files before", "files after"]),
+        "RescaleResult": (table.rescale(2, dry_run=True), ["Rescale result", "partitions"]),
+        "HealthReport": (table.maintain.check(), ["whole", "faults", "none"]),
+        "CommitOutcome": (table.outcome("nobody", 1), ["Commit outcome", "open"]),
+        "Tag": (table.tags["kept"], ["tag kept", "retained", "86,400 s"]),
+        "Expired": (table.maintain.expire_snapshots(dry_run=True, retain_max=1, retain_min=1), ["Expired", "ids"]),
+        "RolledBack": (table.maintain.rollback_to(tag="kept"), ["Rolled back", "snapshot id", "2"]),
+    }
+
+
+def test_each_result_of_a_verb_has_a_card_and_a_short_text(catalog: paimon.Catalog, orders: Table) -> None:
+    for name, (result, expected) in run_verbs(catalog, orders).items():
+        assert type(result).__name__ == name
+        assert "\n" not in repr(result)
+        texts = Outline(result._repr_html_()).texts
+        assert set(expected) <= set(texts), name
+    expired = evolve(orders.maintain.expire_snapshots(), retained_by=[RetentionReason("tag", HOSTILE, 1)])
+    assert any(HOSTILE in text for text in Outline(expired._repr_html_()).texts)
+
+
+def test_faults_are_listed_with_their_remedies(orders: Table) -> None:
+    for file in Path(orders.location).rglob("data-*"):
+        file.unlink()
+    outline = Outline(orders.maintain.check()._repr_html_())
+    assert {"not whole", "missing", "remedy"} <= set(outline.texts)
+    assert any("restore the file from a backup" in title for title in outline.titles)
+
+
+def test_system_tables_show_their_rows_and_offer_more_only_where_there_are(orders: Table) -> None:
+    for day in range(12):
+        orders.write([{"id": 1, "day": str(day), "amount": None, "note": None}])
+    assert len(orders.snapshots()) == 14
+    files = orders.with_options({"write-only": "true"}).system_table("snapshots")
+    shown = {files: True, files.scan(): True, files.scan(limit=10): False, files.scan(where="snapshot_id > 9"): False}
+    for displayed, has_more in shown.items():
+        texts = Outline(displayed._repr_html_()).texts
+        assert any("head(n) returns more" in part for part in texts) == has_more
+        assert texts.count("APPEND") == (5 if "where" in repr(displayed) else 10)
+    audit = Outline(orders.system_table("audit_log")._repr_html_()).texts
+    assert {"shop.orders$audit_log", "+I"} <= set(audit)
+    assert any("scan().head(n)" in part for part in audit)
+
+
+def test_a_large_system_table_is_displayed_without_its_manifests(
+    orders: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paimon.scan.PREVIEW_MANIFEST_BYTES", 1)
+    assert any("too large for a preview" in part for part in Outline(orders.system_table("files")._repr_html_()).texts)
+    assert "APPEND" in Outline(orders.system_table("snapshots")._repr_html_()).texts
+
+
+def test_snapshots_and_tags_are_tables_on_cards_and_in_print(orders: Table) -> None:
+    snapshots = orders.snapshots()
+    assert isinstance(snapshots, list) and [s.id for s in snapshots] == [1, 2]
+    for number in range(22):
+        orders.tags.create(f"tag-{number:02}", 1)
+    for listing, words in ((snapshots, "records added"), (orders.tags, "tag-19")):
+        assert words in str(listing) and words in Outline(listing._repr_html_()).texts
+        assert "APPEND" in str(listing) and "APPEND" in Outline(listing._repr_html_()).texts
+    assert "and 2 more" in str(orders.tags) and "tag-20" not in str(orders.tags)
+    many = SnapshotList(evolve(snapshots[0], id=number) for number in range(1, 31))
+    assert "and 10 earlier" in str(many) and "\n      30  APPEND" in str(many) and "\n      10  APPEND" not in str(many)
+    assert str(orders.branches).endswith("none")
+
+
+def test_long_values_do_not_make_rows_high(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("shop.long", "id INT, text STRING, bytes BYTES")
+    text = "a line of a text\n" * 200
+    table.write([{"id": 1, "text": text, "bytes": b"\x00" * 5_000}])
+    outline = Outline(table.scan()._repr_html_())
+    cut = [part for part in outline.texts if part.startswith("a line of a text")]
+    assert len(cut) == 1 and len(cut[0]) == 60 and "\n" not in cut[0]
+    assert any(title.startswith("a line of a text\\na line") for title in outline.titles)
+    assert all(len(title) <= 2_000 for title in outline.titles)
+
+
+def test_plans_are_shown_with_their_lines(catalog: paimon.Catalog, orders: Table) -> None:
+    plan = orders.scan(where="id > 3").explain()
+    assert isinstance(plan, str) and repr(plan) == str(plan) and "\n  where:   id > 3\n" in plan
+    explained = catalog.sql("EXPLAIN SELECT id FROM shop.orders WHERE id > 3")
+    for displayed in (plan, explained):
+        outline = Outline(displayed._repr_html_())  # type: ignore[attr-defined]
+        assert "pre" in outline.tags and any("  where:   id > 3" in text for text in outline.texts)
+    created = catalog.sql("CREATE DATABASE other")
+    assert "Database 'other' is created." in Outline(created._repr_html_()).texts
+
+
+def test_rows_are_printed(orders: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    orders.scan(columns=["id", "amount"], where="id < 2").show()
+    orders.system_table("snapshots").scan(columns=["snapshot_id"]).show(1)
+    assert capsys.readouterr().out.splitlines() == [
+        "id  amount", "--  ------", " 0   20.00", " 1   20.00",
+        "snapshot_id", "-----------", "          1", "…",
+    ]  # fmt: skip
 
 
 def test_a_preview_leaves_out_columns_in_the_middle(catalog: paimon.Catalog) -> None:
@@ -241,8 +367,9 @@ def test_a_catalog_shows_databases_and_some_tables(catalog: paimon.Catalog, orde
     for i in range(12):
         catalog.create_database(f"then{i:02}")
     texts = Outline(catalog._repr_html_()).texts
-    assert {"shop", "21", "then00", "then06", "and 5 more databases"} <= set(texts)
-    assert "then07" not in texts and any(part.endswith("and 9 more") for part in texts)
+    assert {"shop", "then00", "then06", "no tables", "and 5 more databases"} <= set(texts)
+    assert "then07" not in texts
+    assert any(part.startswith("21 tables: orders, t00") and part.endswith("and 9 more") for part in texts)
     assert repr(catalog) == f"Catalog({catalog.warehouse!r})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -10,7 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import paimon
@@ -36,15 +37,6 @@ def block_packages(*packages: str) -> str:
     return _BLOCKER.format(blocked=set(packages))
 
 
-def command_without(*packages: str) -> tuple[str, ...]:
-    """The command line as a program in which these packages are missing."""
-    return (
-        sys.executable,
-        "-c",
-        block_packages(*packages) + "from paimon.cli.main import main; sys.exit(main(sys.argv[1:]))",
-    )
-
-
 def on_terminal(words: Sequence[str], columns: int = 80, command: Sequence[str] = COMMAND) -> list[str]:
     """The lines that a command prints on a terminal of this width, without styles. The command must succeed."""
     master, slave = pty.openpty()
@@ -56,7 +48,29 @@ def on_terminal(words: Sequence[str], columns: int = 80, command: Sequence[str] 
     os.close(master)
     text = _STYLES.sub("", output.decode())
     assert process.returncode == 0, text
-    return text.splitlines()
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")  # splitlines would also split at other characters
+
+
+_END = "\x1d"
+_RUN_ALL = f"""
+import json, sys
+from paimon.cli.main import main
+for words in json.loads(sys.argv[1]):
+    try:
+        code = main(words)
+    except SystemExit as end:
+        code = end.code
+    if code:
+        sys.exit(code)
+    print({_END!r}, flush=True)
+"""
+
+
+def all_on_terminal(commands: Mapping[str, Sequence[str]], columns: int) -> dict[str, list[str]]:
+    """The lines that each command prints on a terminal of this width; one process runs them all."""
+    program = (sys.executable, "-c", _RUN_ALL)
+    text = "\n".join(on_terminal([json.dumps(list(commands.values()))], columns, program))
+    return {name: part.strip("\n").split("\n") for name, part in zip(commands, text.split(_END), strict=False)}
 
 
 def in_pipe(words: Sequence[str], command: Sequence[str] = COMMAND) -> str:

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.json_text import LONG_MAX, LONG_MIN
+from paimon.domain.report import CardDisplay
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping, check_text
 
@@ -81,7 +82,7 @@ def check_long(value: object, what: str) -> int:
 
 
 @frozen(eq=False)
-class CommitResult:
+class CommitResult(CardDisplay):
     """What a commit did."""
 
     # In order of publication; empty if there was nothing to do or the commit was made before

@@ -14,6 +14,8 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.domain.markup import format_count
+from paimon.domain.report import CardDisplay, Grid, Report
+from paimon.domain.text_layout import TextColumn
 
 
 class FaultKind(Enum):
@@ -96,7 +98,7 @@ class FileReport:
 
 
 @frozen
-class HealthReport:
+class HealthReport(CardDisplay):
     """The result of a check of a table: faults in the order of detection, and counts of what was checked."""
 
     faults: tuple[Fault, ...] = field(converter=_to_faults)
@@ -127,6 +129,19 @@ class HealthReport:
         counts = {"state": self.states, "manifest": self.manifests, "file": self.files}
         counts |= {"record": self.rows} if self.rows else {}
         return ", ".join(format_count(count, noun) for noun, count in counts.items())
+
+    def _report(self) -> Report:
+        texts = {
+            "kind": [f.kind.name.lower() for f in self.faults],
+            "path": [f.path for f in self.faults],
+            "reason": [f.reason for f in self.faults],
+            "states": [", ".join(f.states) for f in self.faults],
+            "remedy": [f.kind.remedy for f in self.faults],
+        }
+        grid = Grid(tuple(TextColumn(name, False, tuple(cells)) for name, cells in texts.items()))
+        title = "whole" if self.is_whole else "not whole"
+        facts = [("checked", self.summary), ("faults", f"{len(self.faults):,}" if self.faults else "none")]
+        return Report(title, "Health report", facts, (grid,) if self.faults else ())
 
     def __str__(self) -> str:
         if not self.faults:

@@ -10,10 +10,12 @@ from enum import Enum
 
 from attrs import field, frozen
 
-from paimon.domain.markup import Column, format_card, format_count, format_grid, format_size
+from paimon.domain.markup import format_count, format_size
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.report import CardDisplay, Grid, Report, ShownText
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.text_layout import TextColumn
 
 
 class ScanKind(Enum):
@@ -58,7 +60,7 @@ class PruneStep:
 
 
 @frozen(hash=False, repr=False)
-class Plan:
+class Plan(CardDisplay):
     """The splits to read, and the steps of planning."""
 
     snapshot: Snapshot | None
@@ -101,15 +103,19 @@ class Plan:
     def __repr__(self) -> str:
         return f"Plan(snapshot {'none' if self.snapshot is None else self.snapshot.id}: {self.summary})"
 
-    def _repr_html_(self) -> str:
-        columns = [Column("step"), *(Column(name, is_number=True) for name in ("before", "after", "bytes left"))]
-        rows = [[s.name, f"{s.before:,}", f"{s.after:,}", format_size(s.size_bytes)] for s in self.steps]
+    def _report(self) -> Report:
+        columns = (
+            TextColumn("step", False, tuple(s.name for s in self.steps)),
+            TextColumn("before", True, tuple(f"{s.before:,}" for s in self.steps)),
+            TextColumn("after", True, tuple(f"{s.after:,}" for s in self.steps)),
+            TextColumn("bytes left", True, tuple(format_size(s.size_bytes) for s in self.steps)),
+        )
         facts = [
             ("snapshot", "none yet" if self.snapshot is None else self.snapshot.summary),
             ("schema", str(self.schema_id)),
             ("reads", self.summary),
         ]
-        return format_card("plan", "Plan", facts, format_grid(columns, rows) if rows else "")
+        return Report("plan", "Plan", facts, (Grid(columns),) if self.steps else ())
 
     def explain(self) -> str:
         """Return the steps and the result as text, one line each."""
@@ -118,4 +124,4 @@ class Plan:
         if vectors:
             deleted = f"{format_count(sum(vectors), 'row')} of {format_count(len(vectors), 'file')}"
             lines.append(f"  deletion vectors delete {deleted}")
-        return "\n".join([*lines, f"  reads {self.summary}"])
+        return ShownText("\n".join([*lines, f"  reads {self.summary}"]))

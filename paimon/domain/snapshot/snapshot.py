@@ -13,6 +13,8 @@ from typing import Any
 
 from attrs import field, frozen
 
+from paimon.domain.markup import format_count, format_time
+from paimon.domain.report import CardDisplay, Report
 from paimon.domain.secrets import redact_option
 
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
@@ -31,7 +33,7 @@ class CommitKind(Enum):
 
 
 @frozen(hash=False, repr=False)
-class Snapshot:
+class Snapshot(CardDisplay):
     """The content of a snapshot file. Times are epoch milliseconds, counts are physical rows, sizes are bytes.
 
     `unknown` holds members that this library does not know, so that they are written back.
@@ -71,8 +73,6 @@ class Snapshot:
     @property
     def summary(self) -> str:
         """The snapshot in one line: id, kind, time, and the number of records with its change."""
-        from paimon.domain.markup import format_count, format_time
-
         records = "" if self.total_record_count is None else f" · {format_count(self.total_record_count, 'record')}"
         delta = "" if self.delta_record_count is None else f" ({self.delta_record_count:+,})"
         return f"{self.id} · {self.commit_kind.value} · {format_time(self.time_millis)}{records}{delta}"
@@ -80,9 +80,7 @@ class Snapshot:
     def __repr__(self) -> str:
         return f"Snapshot({self.summary}, schema {self.schema_id}, user {self.commit_user!r})"
 
-    def _repr_html_(self) -> str:
-        from paimon.domain.markup import format_card, format_time
-
+    def _report(self) -> Report:
         identifier = "batch" if self.commit_identifier == BATCH_COMMIT_IDENTIFIER else str(self.commit_identifier)
         facts = {
             "kind": self.commit_kind.value,
@@ -96,7 +94,7 @@ class Snapshot:
             "properties": "\n".join(f"{name} = {redact_option(name, text)}" for name, text in self.properties.items()),
             "written by": self.writer_version or "",
         }
-        return format_card(f"snapshot {self.id}", "Snapshot", [(label, text) for label, text in facts.items() if text])
+        return Report(f"snapshot {self.id}", "Snapshot", facts.items())
 
     def is_same(self, other: Snapshot) -> bool:
         """Return whether both are the same commit.
@@ -111,7 +109,7 @@ def _format_count(count: int | None) -> str:
 
 
 @frozen(hash=False)
-class Tag:
+class Tag(CardDisplay):
     """A named copy of a snapshot that protects it from expiry.
 
     `create_time` (local ISO text) and `retained_seconds` are set only if the tag has a time to live.
@@ -121,3 +119,11 @@ class Tag:
     snapshot: Snapshot
     create_time: str | None = None
     retained_seconds: float | None = None
+
+    def _report(self) -> Report:
+        facts = {
+            "snapshot": self.snapshot.summary,
+            "created": (self.create_time or "").replace("T", " "),
+            "retained": "" if self.retained_seconds is None else f"{self.retained_seconds:,g} s",
+        }
+        return Report(f"tag {self.name}", "Tag", facts.items())

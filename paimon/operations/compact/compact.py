@@ -17,6 +17,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
+from paimon.domain.report import CardDisplay
 from paimon.domain.scan.assemble import BucketFiles, group_by_bucket
 from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to_read
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -33,7 +34,7 @@ from paimon.operations.table_context import TableContext
 
 
 @frozen
-class CompactResult:
+class CompactResult(CardDisplay):
     """What a compaction did, or would do."""
 
     # the snapshot of the compaction; empty if there was nothing to do, and after a dry run

@@ -46,6 +46,7 @@ from paimon.domain.maintenance.snapshot_expiry import (
     find_first_retained,
     has_decoupled_changelogs,
 )
+from paimon.domain.report import CardDisplay, Report
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.history import record_expiring_commits
 from paimon.operations.expire.decoupled_changelogs import decouple_changelogs
@@ -68,7 +69,7 @@ _BATCH_SNAPSHOTS = 50
 
 
 @frozen
-class Expired:
+class Expired(CardDisplay):
     """What an expiry deleted, or would delete."""
 
     # the ids from `first` (inclusive) to `until` (exclusive) are gone
@@ -80,6 +81,11 @@ class Expired:
     files: int = 0
     # what retains the other snapshots, or files of expired ones; empty for changelogs
     retained_by: tuple[RetentionReason, ...] = field(default=(), repr=False, eq=False)
+
+    def _report(self) -> Report:
+        ids = "none" if self.until <= self.first else f"{self.first} to {self.until - 1} ({self.snapshots:,})"
+        facts = {"ids": ids, "files": f"{self.files:,}", "retained by": "\n".join(map(str, self.retained_by))}
+        return Report("Expired", facts=facts.items())
 
 
 def expire_snapshots(

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.paths import join_path
+from paimon.domain.report import CardDisplay
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.history import delete_records_after, forget_own_commit
@@ -39,7 +40,7 @@ from paimon.ports.files import PutOutcome
 
 
 @frozen
-class RolledBack:
+class RolledBack(CardDisplay):
     """The result of a rollback."""
 
     # the snapshot that is the latest now

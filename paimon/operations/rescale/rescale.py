@@ -31,6 +31,7 @@ from paimon.domain.maintenance.rescale import (
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import check_within
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.report import CardDisplay
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.changes import SetOption
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -56,7 +57,7 @@ Rewrite = Callable[[TableContext, Sequence[PartitionSources], int, str], Iterabl
 
 
 @frozen
-class RescaleResult:
+class RescaleResult(CardDisplay):
     """What a rescale did, or would do."""
 
     # empty if all partitions have the number of buckets already, and after a dry run

@@ -13,6 +13,7 @@ from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.publishing import CommitStatus, Place, Seen, commit_status_at, commit_status_of_identifier
 from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, NotFound
+from paimon.domain.report import CardDisplay
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.history import find_last_commit, iterate_user_snapshots
 from paimon.operations.commit.prepared_files import list_prepared_paths
@@ -26,7 +27,7 @@ from paimon.operations.write.row_visibility import collect_written_level_0
 
 
 @frozen
-class CommitOutcome:
+class CommitOutcome(CardDisplay):
     """The status of a commit, and its snapshots, oldest first."""
 
     status: CommitStatus

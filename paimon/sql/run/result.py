@@ -13,16 +13,19 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.display.notebook import NotebookDisplay, read_or_explain
-from paimon.display.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.domain.errors import PaimonError
+from paimon.domain.report import Report
 from paimon.domain.secrets import mask_statement
-from paimon.results import Results, SourceReads, find_reads, first_rows
+from paimon.results import SHOWN_ROWS, Results, SourceReads, find_reads
 from paimon.sql.session import Session
 
 if TYPE_CHECKING:
     from paimon.sql.plan.plan_query import PlannedQuery
 
-SHOWN_ROWS = 20
+_REPORTED_ROWS = 200
+"""How many rows of a statement that is not a query a card shows."""
+_TEXT_COLUMNS = (["plan"], ["statement"])
+"""The column of EXPLAIN, which has a row for each line, and that of SHOW CREATE TABLE."""
 
 
 class SqlResult(NotebookDisplay, Results):
@@ -70,6 +73,11 @@ class SqlResult(NotebookDisplay, Results):
         return self._run is not None
 
     @property
+    def is_text(self) -> bool:
+        """Whether the rows are the lines of one text: those of EXPLAIN and SHOW CREATE TABLE."""
+        return not self.is_query and self._schema.names in _TEXT_COLUMNS
+
+    @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of every batch."""
         return self._schema
@@ -100,33 +108,26 @@ class SqlResult(NotebookDisplay, Results):
         """
         return super().to_arrow()
 
-    def show(self, rows: int | None = None) -> None:
-        """Print the first rows as a table.
-
-        Parameters
-        ----------
-        rows : int, optional
-            The largest number of rows; by default 20 of a query, and all that another statement reports.
-        """
-        print(self.to_text(rows))
-
     def to_text(self, rows: int | None = None) -> str:
-        """Return the first rows as the lines of a table; a text of several lines in a single column keeps its lines."""
-        if rows is None and self._rows is not None:
-            rows = self._rows.num_rows
-        most = SHOWN_ROWS if rows is None else rows
-        schema = self.arrow_schema
-        found = pa.Table.from_batches(first_rows(self._batches(), most + 1), schema=schema)
-        lines = list(to_text_lines(to_text_columns(split_lines(found.slice(0, most))))) if schema.names else []
-        return "\n".join([*lines, ELLIPSIS] if found.num_rows > most else lines)
+        """Return the first rows as the lines of a table: by default 20 of a query, and all of another statement.
+
+        The lines of EXPLAIN and SHOW CREATE TABLE are returned as they are.
+        """
+        if self.is_text:
+            return "\n".join(self.to_arrow()[0].to_pylist())
+        return super().to_text(self._rows.num_rows if rows is None and self._rows is not None else rows)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return " ".join(mask_statement(self.statement).split()), {}
 
-    def _repr_html_(self) -> str:
-        from paimon.display.cards import result_card
+    def _report(self) -> Report:
+        from paimon.display.cards import report_rows, report_text
 
-        return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS + 1)), SHOWN_ROWS)
+        title = self._describe()[0]
+        if self.is_text or self._schema.names == ["result"]:
+            return report_text(title, "Result", "\n".join(self.to_arrow()[0].to_pylist()))
+        most = SHOWN_ROWS if self.is_query else _REPORTED_ROWS
+        return report_rows(title, "Result", read_or_explain(lambda: self.head(most + 1)), most=most)
 
 
 def _find_result_reads(result: SqlResult) -> SourceReads:
@@ -147,15 +148,6 @@ def note_line(line: int | None) -> Iterator[None]:
         if line is not None:
             error.add_note(f"The statement begins in line {line} of the script.")
         raise
-
-
-def split_lines(rows: pa.Table) -> pa.Table:
-    """Return the lines of a single column of texts as rows of their own; other rows do not change."""
-    if rows.schema.types != [pa.string()]:
-        return rows
-    texts = [text or "" for text in rows[0].to_pylist()]
-    lines = [line for text in texts for line in text.split("\n")]
-    return rows if len(lines) == len(texts) else pa.table({rows.column_names[0]: lines})
 
 
 @frozen(eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import evolve, fields, frozen
 
+from paimon.display.notebook import NotebookDisplay
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.queries import QueryEngine
 from paimon.sql.parse.parse_script import ParsedStatement, parse_script
@@ -27,8 +28,8 @@ _MOST_KNOWN_SCRIPTS = 100
 _LONGEST_KNOWN_SCRIPT = 20_000
 
 
-@frozen(eq=False)
-class SqlSession:
+@frozen(eq=False, repr=False)
+class SqlSession(NotebookDisplay):
     """A session of SQL statements; made by `Catalog.sql_session`. One thread uses it at a time.
 
     Parameters
@@ -38,6 +39,9 @@ class SqlSession:
     """
 
     state: Session
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return f"{self.state.catalog_name}.{self.state.database}", {}
 
     def sql(self, text: str, /, **frames: Any) -> SqlResult:
         """Run statements and return the rows of the last one; see `Catalog.sql`.
