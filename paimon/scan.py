@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 import pyarrow as pa
 from attrs import evolve
 
-from paimon.display.notebook import PREVIEW_ROWS, NotebookDisplay, given_arguments, read_or_explain
+from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.domain.changelog.incremental_range import Between
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
@@ -314,7 +314,7 @@ class Scan(NotebookDisplay, Results):
 
         A text says why there are none.
         """
-        from paimon.display.cards import MORE_ROWS, PREVIEW_COLUMNS
+        from paimon.display.cards import MORE_ROWS, PREVIEW_COLUMNS, PREVIEW_ROWS
 
         names = self.read_plan.columns
         half = PREVIEW_COLUMNS // 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.display.notebook import PREVIEW_ROWS, NotebookDisplay, given_arguments, read_or_explain
+from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.partition.row_texts import RowTexts
@@ -243,6 +243,8 @@ class SystemScan(NotebookDisplay, Results):
 
     def _read_preview(self) -> pa.Table | str:
         """Return the first rows; a text says why there are none."""
+        from paimon.display.cards import PREVIEW_ROWS
+
         context = self._system_table.context
         if self._result is None and self._system_table.system_name in _FROM_MANIFESTS:
             snapshot = latest_snapshot(context)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from paimon.display.notebook import PREVIEW_ROWS
 from paimon.display.text_table import to_text_columns
 from paimon.domain.markup import format_count, shorten_text
 from paimon.domain.report import Grid, Lines, Report
@@ -20,7 +19,9 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_layout import ELLIPSIS, TextColumn
 from paimon.domain.types.type_text import format_type
 
+PREVIEW_ROWS = 10
 PREVIEW_COLUMNS = 20
+"""What a card shows of rows."""
 _OPTIONS = 6
 """More options than this are folded behind a line that opens them."""
 _COLUMNS = 16

@@ -18,8 +18,6 @@ T = TypeVar("T")
 _OPTIONS_IN_TEXT = 4
 _VALUE_LENGTH = 60
 _LOCATION_LENGTH = 160
-PREVIEW_ROWS = 10
-"""How many rows a card shows."""
 
 
 class NotebookDisplay(CardDisplay):

@@ -67,7 +67,9 @@ def is_value_or_protocol(node: ast.ClassDef) -> bool:
     }
     exempt |= {"UserWarning", "DuckDB", "DuckDB.Tokenizer"}  # tables for the parser, never instantiated by us
     frozen = "frozen" in decorators or any("frozen=True" in ast.unparse(d) for d in node.decorator_list)
-    return frozen or bool(bases & exempt)
+    # a mixin, or a text of its own class, whose `__slots__` is empty
+    is_stateless = any(ast.unparse(statement) == "__slots__ = ()" for statement in node.body)
+    return frozen or is_stateless or bool(bases & exempt)
 
 
 def test_domain_classes_are_frozen() -> None:
