@@ -71,7 +71,7 @@ FILES = {
     "paimon/operations/b.py": "def f():\n    from paimon.domain import a\n",
     "paimon/table.py": "from paimon.operations.b import f\n",
     "tests/conftest.py": "",
-    "tests/support/rows.py": "import paimon.table\n",
+    "tests/support/rows.py": '"""Rows.\n\nimport, or\nfrom a table.\n"""\nfrom paimon import (  # two\n    table,\n)\n',
     "tests/domain/test_a.py": "",
     "tests/operations/test_b.py": "import paimon.operations.b\n",
     "tests/public/test_table.py": "import support.rows\n",
@@ -95,8 +95,7 @@ ALL = ("domain/test_a", "operations/test_b", "public/test_table", "public/test_o
     ],
 )  # fmt: skip
 def test_a_change_reaches_the_tests_that_import_it(changed: str, distances: dict[str, int]) -> None:
-    files = {path: ast.parse(text) for path, text in FILES.items()}
-    found = changed_tests.measure_distances([changed], files)
+    found = changed_tests.measure_distances([changed], FILES)
     assert found == {f"tests/{name}.py": distance for name, distance in distances.items()}
 
 
@@ -104,6 +103,21 @@ def test_the_nearest_and_quickest_modules_fit_into_the_budget() -> None:
     distances = {"near": 1, "near_long": 1, "far": 3, "farther": 4}
     seconds = {"core": 2.0, "near": 3.0, "near_long": 90.0, "far": 4.0, "farther": 4.0}
     assert changed_tests.choose_modules(distances, seconds, 10.0, ["core"]) == ["core", "near", "far"]
+
+
+def test_the_first_module_of_a_server_pays_its_start() -> None:
+    seconds = {"s/a": 2.0, "s/b": 3.0, "c": 4.0}
+    distances, groups = dict.fromkeys(seconds, 1), {"s/a": "spark", "s/b": "spark"}
+    start = changed_tests.START_SECONDS["spark"]
+    assert changed_tests.choose_modules(distances, seconds, start + 5.0, [], groups) == ["s/a", "s/b"]
+    assert changed_tests.choose_modules(distances, seconds, start + 1.0, [], groups) == ["c"]
+
+
+def test_a_module_that_is_not_recorded_counts_as_the_others_of_its_folder() -> None:
+    seconds = {"spark/test_a.py": 8.0, "spark/test_b.py": 30.0}
+    paths = ["spark/test_a.py", "spark/test_b.py", "spark/test_new.py", "domain/test_short.py"]
+    found = changed_tests.estimate_seconds(paths, seconds)
+    assert (found["spark/test_new.py"], found["domain/test_short.py"]) == (8.0, recorded_durations.SMALLEST_SECONDS)
 
 
 def test_the_core_modules_exist() -> None:
@@ -120,17 +134,21 @@ def find_marked(path: Path, marker: str) -> set[str]:
 
 
 def test_slow_cases_state_why() -> None:
-    lacking = [
-        node
-        for node in recorded_durations.read_slow_cases()
-        if (path := ROOT / node.partition("::")[0]).exists() and "long" not in node
-        and node.rpartition("::")[2] not in find_marked(path, "slow") | find_marked(path, "nightly")
-    ]  # fmt: skip
+    lacking = []
+    for node in recorded_durations.read_slow_cases():
+        path, *_, name = node.split("::")
+        marked = find_marked(ROOT / path, "slow") | find_marked(ROOT / path, "nightly")
+        if name not in marked and "long" not in node:
+            lacking.append(node)
     assert lacking == []
 
 
-def test_recorded_modules_exist() -> None:
-    assert [path for path in recorded_durations.read_module_seconds() if not (ROOT / path).exists()] == []
+def test_recorded_modules_and_functions_exist() -> None:
+    hint = "rename it in tests/durations.json, too"
+    assert [path for path in recorded_durations.read_module_seconds() if not (ROOT / path).exists()] == [], hint
+    for node in recorded_durations.read_slow_cases():
+        path, *_, name = node.split("::")
+        assert f"def {name}(" in (ROOT / path).read_text("utf8"), f"{node}: {hint}"
 
 
 def test_modules_that_share_a_server_run_in_one_worker() -> None:

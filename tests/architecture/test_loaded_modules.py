@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 
@@ -82,13 +83,15 @@ def test_the_command_line_loads_the_parser_and_the_engine_of_queries_on_demand(w
     assert not found & {"sqlglot", "duckdb", "prompt_toolkit"}
 
 
-@pytest.mark.parametrize("name", ["d.appended", "d.keyed"])
-@pytest.mark.parametrize(
-    "statements",
-    [(CONNECT, OPEN), (OPEN_PATH,), (CONNECT, OPEN, READ), (CONNECT, OPEN, READ_STREAM), (CONNECT, OPEN, FILTER)],
-    ids=["open", "open-path", "read", "read-stream", "filter"],
-)
-def test_reading_loads_no_heavy_library(warehouse: str, name: str, statements: tuple[str, ...]) -> None:
+STAGES = {
+    "open": (CONNECT, OPEN), "open-path": (OPEN_PATH,), "read": (CONNECT, OPEN, READ),
+    "read-stream": (CONNECT, OPEN, READ_STREAM), "filter": (CONNECT, OPEN, FILTER),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "name"), mark_products(STAGES, ["d.keyed", "d.appended"]))
+def test_reading_loads_no_heavy_library(warehouse: str, stage: str, name: str) -> None:
+    statements = STAGES[stage]
     assert not find_loaded_modules(*statements, warehouse=warehouse, name=name) & HEAVY
 
 

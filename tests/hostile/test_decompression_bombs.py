@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from support.case_lists import mark_products
 from support.consistent_damage import avro_file, avro_records, update_recorded_sizes
 
 import paimon
@@ -147,14 +148,13 @@ def test_an_avro_file_of_kilobytes_that_expands_to_820_mib(tmp_path: Path, kind:
     assert seconds < 5
 
 
-@pytest.mark.parametrize(
-    ("codec", "mebibytes"), [("deflate", 820), ("snappy", 820), ("bzip2", 250), ("xz", 250), ("zstandard", 820)]
-)
-@pytest.mark.parametrize("kind", ["manifest", "manifest list"])
-def test_a_block_of_any_codec_is_decompressed_up_to_its_limit(
-    tmp_path: Path, kind: str, codec: str, mebibytes: int
-) -> None:
+MEBIBYTES = {"deflate": 820, "snappy": 820, "bzip2": 250, "xz": 250, "zstandard": 820}
+
+
+@pytest.mark.parametrize(("codec", "kind"), mark_products(MEBIBYTES, ["manifest", "manifest list"]))
+def test_a_block_of_any_codec_is_decompressed_up_to_its_limit(tmp_path: Path, codec: str, kind: str) -> None:
     """3.7 MB of deflate expand to 820 MiB; snappy needs 40 MB for the same."""
+    mebibytes = MEBIBYTES[codec]
     root = table_of(tmp_path, "t", "avro")
     path = sorted(root.glob("manifest/manifest-*" if kind == "manifest" else "manifest/manifest-list-*-1"))[0]
     path.write_bytes(bomb(TEXTS, mebibytes * MIB, codec))
@@ -198,6 +198,7 @@ def test_a_parquet_page_of_kilobytes_that_expands_to_820_mib(tmp_path: Path, lie
     assert (peak < 100, seconds < 5) == (True, True)
 
 
+@pytest.mark.slow("writes and reads a row of 140 million values")
 def test_a_parquet_list_of_600_bytes_that_expands_to_two_gibibytes(tmp_path: Path) -> None:
     root = table_of(tmp_path, "t", "parquet", "ARRAY<TINYINT>")
     path = find_file(root, "bucket-0/*")
@@ -214,9 +215,11 @@ def test_a_parquet_list_of_600_bytes_that_expands_to_two_gibibytes(tmp_path: Pat
     assert (peak < 100, seconds < 5) == (True, True)
 
 
-@pytest.mark.parametrize("kind", ["STRING", "ARRAY<STRING>", "ROW<a STRING>", "MAP<INT, STRING>"])
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
-def test_a_megabyte_that_a_dictionary_repeats_in_each_row(tmp_path: Path, file_format: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "file_format"),
+    mark_products(["STRING", "ARRAY<STRING>", "ROW<a STRING>", "MAP<INT, STRING>"], ["parquet", "orc"]),
+)
+def test_a_megabyte_that_a_dictionary_repeats_in_each_row(tmp_path: Path, kind: str, file_format: str) -> None:
     """Files of some kilobytes with rows of 1.5 GiB. Memory stays within the default budget."""
     root = table_of(tmp_path, "t", file_format, "STRING")
     schema = root / "schema" / "schema-0"

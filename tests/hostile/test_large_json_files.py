@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly, mark_products
 
 import paimon
 from paimon.domain.json_text import (
@@ -104,7 +105,7 @@ def test_sixty_megabytes_are_refused_before_they_are_read(root: Path, kind: str)
     check_refused(root, name, how, kind)
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", mark_nightly(FILES, always=["snapshot", "hint"]))
 def test_a_sparse_file_is_refused_at_once(root: Path, kind: str) -> None:
     name, how, _ = FILES[kind]
     with (root / name).open("r+b") as file:
@@ -126,9 +127,8 @@ def check_refused(root: Path, name: str, how: str, kind: str) -> None:
     assert seconds < 2
 
 
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("kind", ["snapshot", "schema"])
-def test_documents_within_the_byte_limit_have_a_limit_of_values(root: Path, kind: str, values: str) -> None:
+@pytest.mark.parametrize(("values", "kind"), mark_products(VALUES, ["snapshot", "schema"]))
+def test_documents_within_the_byte_limit_have_a_limit_of_values(root: Path, values: str, kind: str) -> None:
     """The largest file: as many values as the limit allows, of the kind that needs most memory."""
     name, how, limit = FILES[kind]
     with_member(root / name, VALUES[values], limit.max_bytes - 1000)
@@ -144,9 +144,8 @@ MOST: dict[str, Callable[[int], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("most", MOST)
-@pytest.mark.parametrize("kind", ["snapshot", "schema"])
-def test_the_most_that_a_document_may_hold_takes_a_bounded_memory(root: Path, kind: str, most: str) -> None:
+@pytest.mark.parametrize(("most", "kind"), mark_products(MOST, ["snapshot", "schema"]))
+def test_the_most_that_a_document_may_hold_takes_a_bounded_memory(root: Path, most: str, kind: str) -> None:
     name, how, limit = FILES[kind]
     sound = (root / name).read_bytes().rstrip()
     data = sound[:-1] + b"," + MOST[most](limit.max_values - 100) + b"}"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 
 import paimon
 from paimon import col
@@ -130,6 +131,13 @@ SENSELESS: dict[str, Call] = {
 }
 
 
+UNSTORABLE = ("a\0b", "\ud800", "a\udfffb")
+
+
+def name_value(value: object) -> str:
+    return value if isinstance(value, str) else type(value).__name__
+
+
 @pytest.fixture
 def catalog(tmp_path: Path) -> paimon.Catalog:
     catalog = paimon.connect(tmp_path)
@@ -152,8 +160,7 @@ def check_tables_can_be_read(catalog: paimon.Catalog) -> None:
         table.snapshots()
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ud800", "a\udfffb"], ids=ascii)
-@pytest.mark.parametrize("way", PATHS)
+@pytest.mark.parametrize(("way", "text"), mark_products(PATHS, UNSTORABLE), ids=ascii)
 def test_paths_that_no_file_system_has(catalog: paimon.Catalog, table: paimon.Table, way: str, text: str) -> None:
     with pytest.raises((InvalidRequest, StorageError)) as caught:
         PATHS[way](catalog, table, text)
@@ -161,8 +168,7 @@ def test_paths_that_no_file_system_has(catalog: paimon.Catalog, table: paimon.Ta
     check_tables_can_be_read(catalog)
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ud800", "a\udfffb"], ids=ascii)
-@pytest.mark.parametrize("way", NAMES)
+@pytest.mark.parametrize(("way", "text"), mark_products(NAMES, UNSTORABLE), ids=ascii)
 def test_names_that_are_no_names(catalog: paimon.Catalog, table: paimon.Table, way: str, text: str) -> None:
     with pytest.raises(InvalidRequest if way != "system table" else PaimonError):
         NAMES[way](catalog, table, text)
@@ -179,8 +185,7 @@ def test_text_that_is_not_unicode(catalog: paimon.Catalog, table: paimon.Table, 
     check_tables_can_be_read(catalog)
 
 
-@pytest.mark.parametrize("value", [5, b"x", [1], {"a": 1}, object()], ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("way", SENSELESS)
+@pytest.mark.parametrize(("way", "value"), mark_products(SENSELESS, [5, b"x", [1], {"a": 1}, object()]), ids=name_value)
 def test_values_of_another_kind(catalog: paimon.Catalog, table: paimon.Table, way: str, value: Any) -> None:
     try:
         SENSELESS[way](catalog, table, value)

@@ -63,6 +63,7 @@ def rows_of(table: paimon.Table) -> list[Row]:
     return table.scan().to_arrow().sort_by("id").to_pylist()
 
 
+@pytest.mark.slow("writes several tables")
 def test_a_batch_of_events_goes_to_its_tables(spark: SparkSession, catalog: paimon.Catalog) -> None:
     orders, items = create(catalog, "orders"), create(catalog, "items", bucket=-1)
     letters = catalog.create_table("db.letters", paimon.DEAD_LETTER_SCHEMA)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -34,7 +35,8 @@ def list_buckets(table: paimon.Table) -> set[tuple[bytes, int]]:
     return {(s.partition, s.bucket) for s in table.new_read_builder().new_scan().plan().splits()}
 
 
-@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+@pytest.mark.slow("each write is two jobs")
+@pytest.mark.parametrize("engine", mark_nightly(["deduplicate", "partial-update"], always=["partial-update"]))
 def test_tasks_write_the_same_rows_as_the_embedded_writer(
     spark: SparkSession, catalog: paimon.Catalog, engine: str
 ) -> None:

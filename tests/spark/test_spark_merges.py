@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from support.case_lists import mark_nightly
 from support.row_level_layouts import LAYOUTS, SMALL_SPLITS
 
 import paimon
@@ -108,13 +109,16 @@ def check_merge(spark: SparkSession, place: Path, layout: str, on: Any, clauses:
 
 
 CASES = [(layout, number % len(MERGES)) for number, layout in enumerate(LAYOUTS)]
-CASES += [("append", 2), ("append with vectors", 1), ("fixed", 3), ("dynamic", 0), ("cross partition", 1)]
+MORE = [("append", 2), ("append with vectors", 1), ("fixed", 3), ("dynamic", 0), ("cross partition", 1)]
 
 
-@pytest.mark.parametrize(("layout", "number"), CASES)
+@pytest.mark.parametrize(("layout", "number"), [*CASES, *(pytest.param(*c, marks=pytest.mark.nightly) for c in MORE)])
 def test_tasks_merge_as_the_embedded_merge(spark: SparkSession, tmp_path: Path, layout: str, number: int) -> None:
     on, clauses = MERGES[number]
     check_merge(spark, tmp_path, layout, on, clauses, make_rows(range(5, 35, 2), "new"))
+
+
+UPDATED = ["append", "append in buckets", "append with vectors", "fixed", "cross partition"]
 
 
 def refuse(*_: Any, **__: Any) -> None:
@@ -138,7 +142,7 @@ MERGE = """MERGE INTO d.t AS t USING (SELECT id + 5 AS id, day, v * 10 AS v FROM
     WHEN NOT MATCHED THEN INSERT (id, day, v, s) VALUES (s.id, s.day, s.v, 'made')"""
 
 
-@pytest.mark.parametrize("layout", ["append", "append in buckets", "append with vectors", "fixed", "cross partition"])
+@pytest.mark.parametrize("layout", mark_nightly(UPDATED, always=["append", "fixed", "cross partition"]))
 def test_rows_do_not_pass_through_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
@@ -160,7 +164,7 @@ CORRELATED = [
 ]
 
 
-@pytest.mark.parametrize("layout", ["fixed", "dynamic", "append", "append in buckets", "append with vectors"])
+@pytest.mark.parametrize("layout", mark_nightly([*UPDATED, "dynamic"], always=["dynamic", "append with vectors"]))
 def test_subqueries_over_the_changed_row_run_in_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
@@ -176,7 +180,9 @@ def test_subqueries_over_the_changed_row_run_in_tasks(
         assert read(there) == read(here)
 
 
-@pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed"])
+@pytest.mark.parametrize(
+    "layout", mark_nightly(["append", "append with vectors", "fixed"], always=["append with vectors", "fixed"])
+)
 def test_two_matches_of_a_row_are_refused(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     table = make(tmp_path, layout)
     files = list_files(table)
@@ -288,7 +294,7 @@ def test_what_is_not_possible_is_refused(spark: SparkSession, tmp_path: Path) ->
     assert len(table.snapshots()) == 2
 
 
-@pytest.mark.parametrize("layout", ["append", "dynamic", "fixed"])
+@pytest.mark.parametrize("layout", mark_nightly(["append", "dynamic", "fixed"], always=["append", "fixed"]))
 def test_a_share_of_the_source_above_the_memory_budget_is_spilled(
     spark: SparkSession, tmp_path: Path, layout: str
 ) -> None:

@@ -25,6 +25,7 @@ def session(spark: SparkSession, catalog: paimon.Catalog) -> Iterator[SparkSessi
     yield paimon.spark.register(spark.newSession(), catalog.warehouse)
 
 
+@pytest.mark.slow("a new session plans each statement anew")
 def test_names_are_paths_in_all_directions(session: SparkSession, catalog: paimon.Catalog) -> None:
     catalog.create_table("db.t", DDL, primary_keys=["id"], options={"bucket": 2})
     catalog.create_table("db.plain", DDL)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
+from support.case_lists import mark_products
 
 import paimon
 import paimon.spark
@@ -144,14 +145,14 @@ def test_intervals_and_variants_are_refused_where_no_frame_can_be_cast(
 MICROS = ["1969-12-31 23:59:58.999999", "2026-01-02 03:04:05.678901"]
 
 
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_LTZ"])
-@pytest.mark.parametrize(
-    ("digits", "fractions"),
-    [(0, ["59.0", "5.0"]), (2, ["59.0", "5.67"]), (3, ["58.999", "5.678"]), (5, ["58.99999", "5.67890"])],
-)
+FRACTIONS = {0: ["59.0", "5.0"], 2: ["59.0", "5.67"], 3: ["58.999", "5.678"], 5: ["58.99999", "5.67890"]}
+
+
+@pytest.mark.parametrize(("digits", "kind"), mark_products(FRACTIONS, ["TIMESTAMP", "TIMESTAMP_LTZ"]))
 def test_digits_that_a_column_lacks_are_cut_off(
-    spark: SparkSession, catalog: paimon.Catalog, kind: str, digits: int, fractions: list[str]
+    spark: SparkSession, catalog: paimon.Catalog, digits: int, kind: str
 ) -> None:
+    fractions = FRACTIONS[digits]
     by_function, by_source = (catalog.create_table(f"db.{n}", f"c {kind}({digits})") for n in ("function", "source"))
     zone = "Z" if kind == "TIMESTAMP_LTZ" else ""
     frame = spark.sql(
@@ -213,8 +214,7 @@ def test_streams_cast_in_the_time_zone_of_the_session(
         assert row == {"at": datetime(2026, 1, 2, 5, tzinfo=UTC), "s": "1.5"}
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize(("mode", "keyed"), mark_products(["append", "overwrite"], [False, True]))
 def test_a_static_partition_fills_in_its_columns(
     spark: SparkSession, catalog: paimon.Catalog, mode: str, keyed: bool
 ) -> None:

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -156,7 +157,7 @@ def delete_last_plan(checkpoint: Path) -> None:
     ("run", "lose"),
     [
         (run_source, restore_copy),
-        (run_function, restore_copy),
+        pytest.param(run_function, restore_copy, marks=pytest.mark.nightly),
         (run_events, restore_copy),
         (run_batches, restore_copy),
         (run_function, delete_last_plan),
@@ -231,7 +232,7 @@ def test_a_batch_whose_plan_is_not_in_the_checkpoint_is_refused(
         writer.option("checkpointLocation", f"{tmp_path}/async").start(table.location).awaitTermination()
 
 
-@pytest.mark.parametrize("run", [run_source, run_function])
+@pytest.mark.parametrize("run", mark_nightly([run_source, run_function], always=[run_function]))
 def test_a_new_stream_starts_on_a_table_whose_snapshots_expired(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start
 ) -> None:
@@ -473,6 +474,7 @@ def copy_changes(
     return query
 
 
+@pytest.mark.slow("starts a query several times")
 def test_a_stream_of_changes_adds_up_to_its_table(spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path) -> None:
     """One batch contains several versions of a key, so their order counts; retracts and aggregates show doubles."""
     source = catalog.create_table(
@@ -498,6 +500,7 @@ def test_a_stream_of_changes_adds_up_to_its_table(spark: SparkSession, catalog: 
         run_source(plain, catalog.create_table("db.plain", DDL), tmp_path / "plain")
 
 
+@pytest.mark.slow("starts a query several times")
 def test_batches_are_limited_and_a_consumer_follows_committed_batches(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ QUICK_ON_SPARK = (1, 6, 13, 15, 22)
 
 
 @pytest.mark.spark
+@pytest.mark.slow("compares queries of joins on Spark")
 def test_spark_returns_the_same_rows(
     spark: SparkSession, catalog: paimon.Catalog, plain: duckdb.DuckDBPyConnection
 ) -> None:
@@ -95,6 +96,7 @@ def test_queries_return_the_same_rows_after_refreshes(
 
 
 @pytest.mark.spark
+@pytest.mark.slow("compares queries of joins on Spark")
 def test_spark_returns_the_same_rows_after_refreshes(
     spark: SparkSession, catalog: paimon.Catalog, plain: duckdb.DuckDBPyConnection
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 from paimon import col
@@ -52,9 +53,7 @@ def numbers(rows: Any) -> list[int]:
     return sorted(row["i"] for row in rows.to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("keys", [(), ("i",)], ids=["append", "keyed"])
-@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize(("condition", "kind", "keys"), mark_products(CONDITIONS, ["DOUBLE", "FLOAT"], [(), ("i",)]))
 def test_every_statement_selects_the_same_rows(
     tmp_path: Path, condition: str, kind: str, keys: tuple[str, ...]
 ) -> None:
@@ -68,8 +67,7 @@ def test_every_statement_selects_the_same_rows(
         assert numbers(catalog.sql(f"SELECT i FROM {table.name} WHERE {condition}")) == []
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-@pytest.mark.parametrize("condition", COMPUTED)
+@pytest.mark.parametrize(("condition", "file_format"), mark_products(COMPUTED, ["parquet", "orc", "avro"]))
 def test_computed_conditions_have_the_order_of_plain_ones(tmp_path: Path, condition: str, file_format: str) -> None:
     in_sql, in_table = COMPUTED[condition]
     computed = condition.replace("d ", "d * 1 ", 1)
@@ -118,8 +116,7 @@ def compare(left: float, right: float) -> int:
     return (sort_key(left) > sort_key(right)) - (sort_key(left) < sort_key(right))
 
 
-@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
-@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize(("term", "kind"), mark_products(TERMS, ["DOUBLE", "FLOAT"]))
 def test_computed_floats_compare_as_java_does(tmp_path: Path, term: str, kind: str) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("d")

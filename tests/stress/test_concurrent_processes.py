@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly, mark_products
 from support.s3_server import BUCKET, cutting_replies, losing_replies, s3_server, storage_of
 
 import paimon
@@ -56,8 +57,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunRo
         }
 
 
-@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
-@pytest.mark.parametrize("place", ["disk", "racing", "store", "cutting store"])
+@pytest.mark.parametrize(("place", "keyed"), mark_products(["disk", "racing", "store", "cutting store"], [False, True]))
 def test_some_processes_write_one_table(places: dict[str, RunRound], place: str, keyed: bool) -> None:
     outcome = places[place](StressTest(3, 3, keyed))
     assert outcome.acknowledged == 9
@@ -65,7 +65,7 @@ def test_some_processes_write_one_table(places: dict[str, RunRound], place: str,
 
 
 @pytest.mark.slow("writers, readers and a compactor are processes")
-@pytest.mark.parametrize("place", ["disk", "racing", "store"])
+@pytest.mark.parametrize("place", mark_nightly(["disk", "racing", "store"], always=["disk", "store"]))
 def test_readers_see_acknowledged_rows_in_tables_that_hide_level_0(places: dict[str, RunRound], place: str) -> None:
     """With deletion vectors each row must be compacted before it is acknowledged. Compactions run concurrently."""
     outcome = places[place](StressTest(4, 4, has_primary_key=True, readers=1, has_deletion_vectors=True))

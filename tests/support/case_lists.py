@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import product
 from typing import TypeVar
 
 import pytest
@@ -21,6 +22,33 @@ def check_each(cases: Iterable[Case], check: Callable[[Case], object]) -> None:
         except Exception as error:
             failures.append(f"{case!s:.200}: {type(error).__name__} {error!s:.500}")
     assert not failures, f"{len(failures)} cases fail:\n" + "\n".join(failures[:SHOWN])
+
+
+def mark_products(longest: Collection[object], *others: Collection[object]) -> list[object]:
+    """Return all combinations of some lists of values; each value is in one that runs at every level.
+
+    The longest list comes first. The other combinations run in nightly runs only.
+    """
+    axes = [list(longest), *map(list, others)]
+    assert [len(axis) for axis in axes] == sorted(map(len, axes), reverse=True), "the longest list comes first"
+    always = {_select_places(number, [len(axis) for axis in axes]) for number in range(len(axes[0]))}
+    combinations = product(*(range(len(axis)) for axis in axes))
+    return [
+        pytest.param(
+            *(axis[place] for axis, place in zip(axes, places, strict=True)),
+            marks=[] if places in always else [pytest.mark.nightly],
+        )
+        for places in combinations
+    ]
+
+
+def _select_places(number: int, lengths: list[int]) -> tuple[int, ...]:
+    """Return a place in each list. Each time a list begins again, the next one moves on, so that other values meet."""
+    places, shift = list[int](), 0
+    for length in lengths:
+        places.append((number + shift) % length)
+        shift += number // length
+    return tuple(places)
 
 
 def mark_nightly(cases: Iterable[Case], always: Collection[Case]) -> list[object]:

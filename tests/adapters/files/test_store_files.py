@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from support.case_lists import mark_products
 from support.s3_server import (
     BUCKET,
     Cut,
@@ -249,8 +250,9 @@ def fill_root(endpoint: str) -> str:
     return root
 
 
-@pytest.mark.parametrize("place", [Cut.BEFORE, Cut.HEAD, Cut.BODY], ids=lambda place: place.name.lower())
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    ("operation", "place"), mark_products(OPERATIONS, [Cut.BEFORE, Cut.HEAD, Cut.BODY]), ids=lambda value: str(value)
+)
 def test_every_operation_retries_cut_replies(endpoint: str, operation: str, place: Cut) -> None:
     """Lose the first two replies to each kind of command, and to the retried requests."""
     left = Counter(dict.fromkeys(("GET", "HEAD", "PUT", "POST", "DELETE"), 2))

@@ -16,6 +16,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 
 from paimon.adapters.formats.avro.column_decoder import FlatField, decode_flat_columns, flat_fields, is_flat_worthwhile
 from paimon.adapters.formats.avro.column_decoder.cursor import PADDING
@@ -192,8 +193,7 @@ def test_long_texts_have_lengths_of_many_bytes() -> None:
     assert found["v"].to_pylist() == texts
 
 
-@pytest.mark.parametrize("nulls", NULLS)
-@pytest.mark.parametrize("kind", range(len(KINDS)))
+@pytest.mark.parametrize(("kind", "nulls"), mark_products(range(len(KINDS)), NULLS))
 def test_blocks_of_many_windows_are_decoded_as_columns(kind: int, nulls: str) -> None:
     """A key and a column of each type, in a block of several windows; each value differs from its neighbours."""
     avro, data_type, values = KINDS[kind]

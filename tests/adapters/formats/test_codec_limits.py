@@ -8,10 +8,12 @@ import random
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from itertools import product
 
 import cramjam
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_products
 
 from paimon.adapters.formats.guards.decompression import TooLarge, inflate, unbzip2, unlz4, unsnappy, unxz, unzstd
 
@@ -43,10 +45,14 @@ CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes, int], bytes]]
 }
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("size", [0, 1, 64_000, MIB, MIB + 1, 3 * MIB])
-@pytest.mark.parametrize("entropy", [0, 1, 2], ids=["zeros", "half", "chance"])
-def test_a_block_is_complete_up_to_its_limit_and_refused_beyond(codec: str, size: int, entropy: int) -> None:
+CASES = [*product(CODECS, [0, 1, 64_000, MIB, MIB + 1, 3 * MIB])]
+ENTROPIES = [0, 1, 2]
+"""All zeros, half of them, and chance alone."""
+
+
+@pytest.mark.parametrize(("case", "entropy"), mark_products(CASES, ENTROPIES))
+def test_a_block_is_complete_up_to_its_limit_and_refused_beyond(case: tuple[str, int], entropy: int) -> None:
+    codec, size = case
     compress, decompress = CODECS[codec]
     drawn = random.Random(size).randbytes(size * entropy // 2)
     data = drawn + bytes(size - len(drawn))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.case_lists import check_each
 
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.columns.plain import decode_array, plain_type, to_plain_table
@@ -131,13 +133,16 @@ def test_encoded_values_are_the_plain_ones(name: str, encoding: str) -> None:
     check_parts(encode(values), repeat(list_values(values)), data_type)
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("name", VALUES)
-def test_nested_values_are_the_plain_ones(name: str, encoding: str, wrapper: str) -> None:
+def test_nested_values_are_the_plain_ones(name: str) -> None:
     data_type, values = VALUES[name]
-    (encode, repeat), (wrap, nest, to_type) = ENCODINGS[encoding], WRAPPERS[wrapper]
-    check_parts(wrap(encode(values)), nest(repeat(list_values(values))), to_type(data_type))
+
+    def check(case: tuple[str, str]) -> None:
+        encoding, wrapper = case
+        (encode, repeat), (wrap, nest, to_type) = ENCODINGS[encoding], WRAPPERS[wrapper]
+        check_parts(wrap(encode(values)), nest(repeat(list_values(values))), to_type(data_type))
+
+    check_each(product(ENCODINGS, WRAPPERS), check)
 
 
 def test_dictionaries_of_nested_values() -> None:

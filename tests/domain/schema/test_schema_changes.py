@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from support.case_lists import check_each
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError, Unsupported
 from paimon.domain.options.validate import check_options
@@ -87,8 +89,11 @@ NOT_FOLLOWED = {"set_path=/x", "rename_seq_group"}
 
 
 @pytest.mark.parametrize("has_snapshots", [False, True])
-@pytest.mark.parametrize("name", CASES)
-def test_java_and_we_agree(name: str, has_snapshots: bool) -> None:
+def test_java_and_we_agree(has_snapshots: bool) -> None:
+    check_each(CASES, partial(check_agreement, has_snapshots=has_snapshots))
+
+
+def check_agreement(name: str, has_snapshots: bool) -> None:
     case = CASES[name]
     changes = [_change(c) for c in case["changes"]]
     given = {c.key: c.value for c in changes if isinstance(c, ch.SetOption)}

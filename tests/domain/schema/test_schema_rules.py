@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from support.case_lists import check_each
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.merge.aggregate.check import check_function_names
@@ -64,8 +65,11 @@ def _declare_schema(case: dict[str, Any]) -> TableSchema:
     return schema
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_java_and_we_agree(name: str) -> None:
+def test_java_and_we_agree() -> None:
+    check_each(CASES, check_agreement)
+
+
+def check_agreement(name: str) -> None:
     case = CASES[name]
     if name in NOT_FOLLOWED:
         with pytest.raises(Unsupported, match="option"):

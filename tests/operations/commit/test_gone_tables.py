@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_products
 
 import paimon
 from paimon import AlreadyExists, Catalog, CommitUncertain, StorageError, Table, TableDropped, TableReplaced
@@ -65,8 +66,7 @@ def test_a_write_into_a_dropped_or_renamed_table_is_refused(catalog: Catalog, ki
     assert rows_of(catalog) == []
 
 
-@pytest.mark.parametrize("is_written", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "is_written"), mark_products(KINDS, [False, True]))
 def test_messages_of_a_dropped_table_are_not_committed_into_a_new_one(
     catalog: Catalog, kind: str, is_written: bool
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 
 import paimon
 from paimon.domain.errors import CommitConflict, StorageError
@@ -210,13 +212,14 @@ OTHERS: dict[str, Callable[[Table], object]] = {
 APPENDED = [{}, {"bucket": "1", "bucket-key": "k"}, {"deletion-vectors.bitmap64": "true"}]
 
 
-@pytest.mark.parametrize("options", APPENDED)
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("first", ["delete", "compact"])
-@pytest.mark.parametrize("marked", [False, True])
+RACES = [*product(OTHERS, ["delete", "compact"])]
+
+
+@pytest.mark.parametrize(("race", "options", "marked"), mark_products(RACES, APPENDED, [False, True]))
 def test_a_race_is_refused_and_no_row_is_lost(
-    tmp_path: Path, options: dict[str, str], other: str, first: str, marked: bool
+    tmp_path: Path, race: tuple[str, str], options: dict[str, str], marked: bool
 ) -> None:
+    other, first = race
     table = append_table(tmp_path, **options, **{"write-only": "true"})
     for number in (0, 10):
         table.write(make_ten_rows(number))

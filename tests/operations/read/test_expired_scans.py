@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_products
 
 import paimon
 from paimon.domain.errors import CorruptTable, SnapshotExpired
@@ -20,7 +21,6 @@ TABLES: dict[str, tuple[list[str], dict[str, str]]] = {
     "append with vectors": ([], VECTORS),
     "dynamic": (["k"], {"bucket": "-1"}),
 }
-NIGHTLY = pytest.mark.nightly
 EXPIRED = r"Snapshot \d+ of table 'db\.t' expired while it was read"
 
 
@@ -109,10 +109,8 @@ READS: dict[str, Callable[[paimon.Catalog], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [k if k in ("keyed", "append") else pytest.param(k, marks=NIGHTLY) for k in TABLES])
-@pytest.mark.parametrize("prefix", ["data-", "manifest-"])
-@pytest.mark.parametrize("read", READS)
-def test_each_read_reports_the_expiry(tmp_path: Path, read: str, prefix: str, kind: str) -> None:
+@pytest.mark.parametrize(("read", "kind", "prefix"), mark_products(READS, TABLES, ["data-", "manifest-"]))
+def test_each_read_reports_the_expiry(tmp_path: Path, read: str, kind: str, prefix: str) -> None:
     create(tmp_path, kind)
     catalog, files = open_expiring(tmp_path, prefix)
     with pytest.raises(SnapshotExpired, match=EXPIRED):

@@ -14,6 +14,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 
 import paimon
 from paimon.domain.bucket.bucket_rule import compute_bucket
@@ -134,11 +135,14 @@ def test_rows_of_keyed_tables_do_not_change(
     assert table.maintain.check(deep=True).is_whole
 
 
-@pytest.mark.parametrize("options", [{}, {"bucket-append-ordered": "false"}, {"deletion-vectors.enabled": "true"}])
-@pytest.mark.parametrize(("old", "new"), [(3, 6), (4, 2), (3, 2), (1, 5)])
+APPENDED: list[dict[str, str]] = [{}, {"bucket-append-ordered": "false"}, {"deletion-vectors.enabled": "true"}]
+
+
+@pytest.mark.parametrize(("buckets", "options"), mark_products([(3, 6), (4, 2), (3, 2), (1, 5)], APPENDED))
 def test_append_tables_preserve_rows_and_the_order_of_each_key(
-    tmp_path: Path, options: dict[str, str], old: int, new: int
+    tmp_path: Path, buckets: tuple[int, int], options: dict[str, str]
 ) -> None:
+    old, new = buckets
     table = create_append(tmp_path, old, **options)
     for number in range(4):
         table.write([{"k": k, "p": "a", "s": number, "v": "x" * k} for k in range(40)])

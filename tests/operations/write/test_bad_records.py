@@ -10,11 +10,13 @@ import math
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_products
 from support.tables import create_table
 
 import paimon
@@ -68,11 +70,15 @@ BEYOND: dict[str, tuple[Any, Any, Any, Any]] = {
 """A value, three of it summed while a scan reads them, and the sum in Parquet files, and in ORC and Avro files."""
 
 
-@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-@pytest.mark.parametrize("kind", BEYOND)
-def test_sums_that_leave_their_type_are_javas(tmp_path: Path, kind: str, file_format: str, engine: str) -> None:
+FORMATS = ("parquet", "orc", "avro")
+
+
+@pytest.mark.parametrize(
+    ("case", "engine"), mark_products([*product(BEYOND, FORMATS)], ["aggregation", "partial-update"])
+)
+def test_sums_that_leave_their_type_are_javas(tmp_path: Path, case: tuple[str, str], engine: str) -> None:
     """Integers wrap, decimals keep 64 bits where the file does, and a null starts anew; nothing is ever refused."""
+    kind, file_format = case
     table = create_write_only_table(tmp_path, f"k INT NOT NULL, s INT, v {kind}", **{
         "merge-engine": engine, "fields__v__aggregate-function": "sum", "file__format": file_format,
         **({"fields.s.sequence-group": "v"} if engine == "partial-update" else {}),
@@ -146,25 +152,21 @@ def test_a_query_sees_the_digits_that_a_scan_sees(tmp_path: Path) -> None:
         table.compact(full=True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "function", "bad", "more"),
-    [
-        ("BYTES", "rbm32", b"xx", {}),
-        ("BYTES", "rbm64", b"xx", {}),
-        ("BYTES", "hll_sketch", b"xx", {}),
-        ("BYTES", "theta_sketch", b"xx", {}),
-        (
-            "ARRAY<ROW<a INT, b INT>>",
-            "nested_update",
-            [{"a": None, "b": 1}],
-            {"fields.v.nested-key": "a", "fields.v.nested-key-null-strategy": "error"},
-        ),
-    ],
-)
-@pytest.mark.parametrize("bucket", ["1", "-1", "-2"])
-def test_values_that_no_merge_takes_are_refused_alone(
-    tmp_path: Path, kind: str, function: str, bad: Any, more: dict[str, str], bucket: str
-) -> None:
+NOT_MERGED: dict[str, tuple[str, Any, dict[str, str]]] = {
+    "rbm32": ("BYTES", b"xx", {}),
+    "rbm64": ("BYTES", b"xx", {}),
+    "hll_sketch": ("BYTES", b"xx", {}),
+    "theta_sketch": ("BYTES", b"xx", {}),
+    "nested_update": (
+        "ARRAY<ROW<a INT, b INT>>", [{"a": None, "b": 1}],
+        {"fields.v.nested-key": "a", "fields.v.nested-key-null-strategy": "error"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "bucket"), mark_products(NOT_MERGED, ["1", "-1", "-2"]))
+def test_values_that_no_merge_takes_are_refused_alone(tmp_path: Path, function: str, bucket: str) -> None:
+    kind, bad, more = NOT_MERGED[function]
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function, "bucket": bucket, **more}
     table = create_write_only_table(tmp_path, f"k INT NOT NULL, v {kind}", **options)
     with pytest.raises(InvalidRequest, match="'v'"):

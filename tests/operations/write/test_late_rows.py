@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 from support.simulated_engines import assemble
 
 import paimon
@@ -79,8 +80,7 @@ def update_twice(table: paimon.Table, start: int) -> Callable[[], object]:
     return act
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-@pytest.mark.parametrize("earlier_rows", [0, 5])
+@pytest.mark.parametrize(("name", "earlier_rows"), mark_products(LAYOUTS, [0, 5]))
 def test_the_last_commit_has_the_newest_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, earlier_rows: int
 ) -> None:
