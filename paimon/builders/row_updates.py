@@ -19,13 +19,22 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID, TRACKING_FIELDS
 from paimon.operations.read.projection import bind_predicate, list_readable_fields, select_fields
 from paimon.operations.read.time_travel import pin_snapshot
+from paimon.operations.row_level.row_id_deletes import delete_row_ids, write_row_id_deletes
+from paimon.operations.row_level.row_id_updates import (
+    RowGroup,
+    RowIdUpdates,
+    read_groups,
+    select_shard,
+    update_by_function,
+)
+from paimon.operations.row_level.row_id_upsert import upsert_by_keys
+from paimon.operations.row_level.selected_rows import SelectedChange
 from paimon.operations.table_context import TableContext
 from paimon.results import SnapshotRead, SourceReads, note_reader
 from paimon.scan import condition_of
 
 if TYPE_CHECKING:
     from paimon.builders.merge_builder import PreparedMerge
-    from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
 
 
 class TableUpdate(BuilderDisplay):
@@ -36,8 +45,6 @@ class TableUpdate(BuilderDisplay):
     """
 
     def __init__(self, context: TableContext, commit_user: str) -> None:
-        from paimon.operations.row_level.row_id_updates import RowIdUpdates  # loaded when rows are changed
-
         self._context = context
         self._commit_user = commit_user
         self._updates = RowIdUpdates(context, pin_snapshot(context).snapshot)
@@ -66,8 +73,6 @@ class TableUpdate(BuilderDisplay):
         `keys` identify a row within its partition, and null equals null. If `rows` repeat a key, the last row counts.
         `columns` are set in existing rows; by default all columns of `rows`.
         """
-        from paimon.operations.row_level.row_id_upsert import upsert_by_keys
-
         return upsert_by_keys(self._context, self._commit_user, rows, keys, columns, self._updates)
 
     def update_by_function(
@@ -81,7 +86,6 @@ class TableUpdate(BuilderDisplay):
         The function gets the selected rows of one file group at a time, with `columns` and `_ROW_ID`. It returns the
         columns to set, with one value for each row. If it fails, no file is left behind.
         """
-        from paimon.operations.row_level.row_id_updates import update_by_function
 
         def compute(rows: pa.Table) -> pa.Table:
             found = function(rows)
@@ -95,9 +99,6 @@ class TableUpdate(BuilderDisplay):
         A condition on partition columns alone removes whole partitions; others need `deletion-vectors.enabled`. The
         commit conflicts if another commit changed rows of the same files.
         """
-        from paimon.operations.row_level.row_id_deletes import write_row_id_deletes
-        from paimon.operations.row_level.selected_rows import SelectedChange
-
         predicate = self._bind(where)
         if predicate is None or self._updates.snapshot is None:
             return []
@@ -109,8 +110,6 @@ class TableUpdate(BuilderDisplay):
 
         Rows that are already deleted are skipped. Raises `Unsupported` if the table has no deletion vectors.
         """
-        from paimon.operations.row_level.row_id_deletes import delete_row_ids
-
         return delete_row_ids(self._context, self._updates, row_ids)
 
     def merge(
@@ -143,8 +142,6 @@ class TableUpdate(BuilderDisplay):
 
         Rows are in the order of their ids. `columns` are read, and may include `_ROW_ID`.
         """
-        from paimon.operations.row_level.row_id_updates import select_shard
-
         chosen = select_fields((*self._context.schema.fields, *TRACKING_FIELDS), columns)
         return RowShard(self._updates, select_shard(self._updates.groups, shard, shards), chosen)
 
@@ -165,8 +162,6 @@ class RowShard:
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """Return a reader of the columns, in the order of the ids."""
-        from paimon.operations.row_level.row_id_updates import read_groups
-
         reader = read_groups(self._updates, self._groups, self._columns)
         table, state = self._updates.table, ReadState.of(self._updates.snapshot)
         return note_reader(reader, lambda: SourceReads([SnapshotRead(table.location, table.branch, state)]))

@@ -9,11 +9,10 @@ Source: the names follow the program APIs of Java and of pypaimon.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from paimon.builders.row_updates import TableUpdate
 from paimon.builders.table_write import TableWrite
 from paimon.display.notebook import BuilderDisplay, given_arguments
 from paimon.domain.bucket.postponed import MAX_BUCKETS
@@ -32,6 +31,9 @@ from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_rows import commit_rows, repeat_commit
+
+if TYPE_CHECKING:
+    from paimon.builders.row_updates import TableUpdate
 
 
 @frozen(repr=False)
@@ -222,6 +224,8 @@ class BatchWriteBuilder(BuilderDisplay):
 
     def new_update(self) -> TableUpdate:
         """Return the object that updates rows by their ids, in a table with `data-evolution.enabled`."""
+        from paimon.builders.row_updates import TableUpdate  # loaded when rows are changed
+
         return TableUpdate(self.context, self.commit_user)
 
     def new_commit(self) -> TableCommit:
@@ -264,6 +268,8 @@ class StreamWriteBuilder(BuilderDisplay):
 
     def new_update(self) -> TableUpdate:
         """Return the object that updates rows by their ids; see `BatchWriteBuilder.new_update`."""
+        from paimon.builders.row_updates import TableUpdate  # loaded when rows are changed
+
         return TableUpdate(self.context, self.commit_user)
 
     def new_commit(self) -> StreamTableCommit:

@@ -18,6 +18,7 @@ from paimon.ports.engine import Engine
 from paimon.ports.queries import QueryEngine, QuerySource
 from paimon.sql.missing_tables import refuse_file, suggest_table
 from paimon.sql.parse.statements import ObjectName, Query, TableName
+from paimon.system_table import SystemTable
 
 if TYPE_CHECKING:
     from paimon.builders.direct_writes import WriteResult
@@ -252,8 +253,6 @@ class Session:
 
     def open_table(self, name: TableName) -> Table:
         """Open a table that a statement changes; refuse a system table."""
-        from paimon.system_table import SystemTable
-
         opened = self.open(name)
         if isinstance(opened, SystemTable):
             raise InvalidRequest(

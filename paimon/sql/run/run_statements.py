@@ -22,7 +22,7 @@ from paimon.sql.run.result import SqlResult, StatementRun, note_line, report
 from paimon.sql.run.run_rows import ROW_RUNNERS, find_changed_rows
 from paimon.sql.run.run_show import SHOW_RUNNERS
 from paimon.sql.run.run_tables import TABLE_RUNNERS
-from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog, Workers
+from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog, View, Workers
 
 _MOST_KNOWN_SCRIPTS = 100
 _LONGEST_KNOWN_SCRIPT = 20_000
@@ -164,8 +164,6 @@ def _run_query(run: StatementRun, query: Query) -> SqlResult:
 
 
 def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:
-    from paimon.sql.session import View
-
     key = statement.name.lower()
     if key in run.session.views and not statement.replace:
         if statement.exist_ok:
