@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -119,8 +120,7 @@ def cdc(  # noqa: PLR0913  (a public signature)
     ----------
     events : object
         Texts (an iterable of str or bytes), or rows in any form that `Table.write` takes: the text in a column
-        ``value``, with the columns ``key``, ``topic``, ``partition`` and ``offset`` of Kafka where there are such. They
-        are applied in their order.
+        ``value``, and Kafka's ``key``, ``topic``, ``partition``, ``offset`` if there are any. They apply in order.
     table : Table, mapping of str to Table, or callable
         The table of all events; or by source table (``database.table``; in PostgreSQL ``database.schema.table``). A
         callable returns None for a source table to skip.
@@ -133,11 +133,9 @@ def cdc(  # noqa: PLR0913  (a public signature)
         By column of the table: the path of a member of the event, such as ``source.ts_ms``, or ``frame.`` and a column
         of `events`. A `sequence.field` from here orders late and doubled events, also deletes.
     dead_letters : Table, optional
-        Gets the events that cannot be read. Without it, the first one is an error. `paimon.DEAD_LETTER_SCHEMA` is its
-        schema.
+        Gets the events that cannot be read, as `paimon.DEAD_LETTER_SCHEMA`. Without it, the first one is an error.
     merge_schema : bool
-        Add columns that only the events have. They are added once all rows are written to files, so a refused call adds
-        none.
+        Add columns that only the events have, once all rows are written to files: a refused call adds none.
     commit_user, identifier : str, int
         With both given, each table gets the events once: a second call with the same pair changes nothing.
 
@@ -156,27 +154,44 @@ def cdc(  # noqa: PLR0913  (a public signature)
     """
     event_format = EventFormat(format, operation_column, metadata or {})
     event_format.check()
-    surveyed: SourceColumns = {}
-    if merge_schema or callable(table):
-        if not _is_repeatable(events):
-            hint = "pass a table or a list, not an iterator"
-            message = "The events are read twice, which an iterator does not allow."
-            raise InvalidRequest(message, subject="events", hint=hint)
-        for part in read_events(events):
-            surveyed = merge_surveys(surveyed, survey_events(part, event_format))
+    surveyed = _survey(events, event_format) if merge_schema or callable(table) else {}
     targets = CaptureTargets.of(table, event_format, surveyed)
     written = (*targets.tables, *(() if dead_letters is None else (dead_letters,)))
     user = commit_user_of(written[0].context, commit_user, identifier) if written else ""
 
-    def write_once() -> CdcResult:
-        for _ in range(SCHEMA_ATTEMPTS):
-            planned = targets.plan_columns(surveyed) if merge_schema else targets
-            done = _WriteEvents(event_format, planned, dead_letters, user, identifier)(read_events(events))
-            if done is not None:
-                return done
-        raise schema_changed_error(", ".join(table.name for table in targets.tables))
-
+    added = surveyed if merge_schema else None
+    write_once = partial(_write_once, events, event_format, targets, added, dead_letters, user, identifier)
     return retry_assignment(write_once) if _is_repeatable(events) else write_once()
+
+
+def _write_once(
+    events: Any,
+    event_format: EventFormat,
+    targets: CaptureTargets,
+    added: SourceColumns | None,
+    dead_letters: Table | None,
+    user: str,
+    identifier: int,
+) -> CdcResult:
+    """Write all events; `added` are columns of the events, of which the tables get those that they lack, if any."""
+    for _ in range(SCHEMA_ATTEMPTS):
+        planned = targets if added is None else targets.plan_columns(added)
+        done = _WriteEvents(event_format, planned, dead_letters, user, identifier)(read_events(events))
+        if done is not None:
+            return done
+    raise schema_changed_error(", ".join(table.name for table in targets.tables))
+
+
+def _survey(events: Any, event_format: EventFormat) -> SourceColumns:
+    """Read all events once, and return the columns of each source table."""
+    if not _is_repeatable(events):
+        hint = "pass a table or a list, not an iterator"
+        message = "The events are read twice, which an iterator does not allow."
+        raise InvalidRequest(message, subject="events", hint=hint)
+    surveyed: SourceColumns = {}
+    for part in read_events(events):
+        surveyed = merge_surveys(surveyed, survey_events(part, event_format))
+    return surveyed
 
 
 def _is_repeatable(events: Any) -> bool:

@@ -52,14 +52,14 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     spark : SparkSession
         The session; the data source is registered with it.
     table : Table, SystemTable or str
-        A table or a system table, or the path of one (``"…/orders"``, ``"…/orders$files"``), or its name in the
-        warehouse of the session. The tasks get its storage and catalog options without secrets. Their credentials
-        come from the environment, or from the function that the storage option ``login`` names.
+        A table or a system table, its path (``"…/orders"``, ``"…/orders$files"``), or its name in the warehouse of the
+        session. The tasks get its storage and catalog options without secrets. Their credentials come from the
+        environment, or from the function that the storage option ``login`` names.
     columns : sequence of str, optional
         Columns of the data frame; all by default.
     where : str, optional
-        A condition in Spark's SQL. Files whose statistics exclude it are not read. This does not apply to conditions
-        that are added to the data frame later, unless Spark itself reads the files.
+        A condition in Spark's SQL. Files whose statistics exclude it are not read. Conditions that are added later
+        exclude files only where Spark itself reads them.
     snapshot, tag, timestamp : int, str, or (int, str or datetime), optional
         A snapshot id, the name of a tag, or a time (epoch milliseconds, ISO text, datetime) at or before which the
         latest snapshot is read; at most one of them.
@@ -69,15 +69,12 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     Returns
     -------
     DataFrame
-        Timestamps have microseconds, because Spark has no nanoseconds. Where Spark reads files, its schema allows
-        nulls in all columns.
+        Timestamps have microseconds. Where Spark reads files, its schema allows nulls in all columns.
 
     Raises
     ------
-    InvalidRequest
-        A column, an option or a time is invalid. No job was started.
-    NotFound
-        The table, the snapshot or the tag does not exist.
+    InvalidRequest, NotFound
+        A column, an option or a time is invalid; the table, the snapshot or the tag does not exist. No job was started.
     CorruptTable
         A file that Spark or this call would read is missing or damaged.
     SnapshotExpired
@@ -91,17 +88,26 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]
     scan = scan.without_retracts() if isinstance(scan, Scan) else scan
     _check_columns(opened.name, needed or (), scan.arrow_schema.names)
-    state = _to_state_options(opened, scan, travel)
+    return _load_rows(spark, opened, scan, _to_state_options(opened, scan, travel), where, needed)
+
+
+def _load_rows(
+    spark: SparkSession,
+    table: Table | SystemTable,
+    scan: Scan | SystemScan,
+    state: Mapping[str, str],
+    where: str | None,
+    needed: Sequence[str] | None,
+) -> DataFrame:
+    """Return the rows of a scan, or those of them that a condition of Spark selects, with the needed columns."""
     if where is None:
-        frame = _load(spark, opened, scan, state)
+        frame = _load(spark, table, scan, state)
         return count_by_plan(frame, scan) if PINNED in state and isinstance(scan, Scan) else frame
     found = None
     if PINNED in state and isinstance(scan, Scan):
         scan, state = _restrict(scan, state, where, needed)
-        found = _look_up(spark, opened, scan)
-    if found is None:
-        found = _load(spark, opened, scan, state)
-    selected = found.where(where)
+        found = _look_up(spark, table, scan)
+    selected = (_load(spark, table, scan, state) if found is None else found).where(where)
     return selected if needed is None else selected.select(*needed)
 
 

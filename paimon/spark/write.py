@@ -76,12 +76,10 @@ def write(  # noqa: PLR0913  (a public signature)
     frame : DataFrame
         Rows with the columns of the table. Names match as ``spark.sql.caseSensitive`` of the session says.
     table : Table or str
-        A table, or the path of one, or its name in the warehouse of the session. Tasks get its storage and catalog
-        options without secrets; credentials come from the environment, or from the function that the storage option
-        ``login`` names.
+        A table, or the path of one, or its name in the warehouse of the session. As for `read`, tasks get its storage
+        and catalog options without secrets.
     mode : str
-        ``"append"``, which is an upsert in a table with a primary key, or ``"overwrite"``, which replaces the written
-        partitions.
+        ``"append"``, an upsert in a table with a primary key, or ``"overwrite"``, which replaces written partitions.
     kind_column : str, optional
         Column with row kinds (``+I``, ``-U``, ``+U``, ``-D``), which is not stored.
     tasks : int, optional
@@ -96,11 +94,8 @@ def write(  # noqa: PLR0913  (a public signature)
     partition : mapping of str to object, optional
         The values that all rows have in some partition columns, as in INSERT … PARTITION. The frame may lack these
         columns. An overwrite replaces these partitions; ``{}`` replaces the whole table.
-    merge_schema : bool
-        Add the columns that only `frame` has, as nullable ones. They are added once all rows are written to files, so a
-        refused write adds none.
-    missing_columns : str, optional
-        ``"error"`` or ``"null"``, as in `Table.write`.
+    merge_schema, missing_columns : bool, str, optional
+        As in `Table.write`; added columns are nullable.
 
     Returns
     -------
@@ -119,12 +114,7 @@ def write(  # noqa: PLR0913  (a public signature)
     opened = open_target(table, options, register(frame.sparkSession))
     opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
-    replaces = mode == "overwrite" or bool(opened.primary_keys)
-    own = find_own_reads(opened.definition, frame) if replaces else None
-    state = own.state if own else None
-    call = _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier, state)
-    write_once = call.write_with_new_columns if merge_schema else call.write
-    return write_once() if own else retry_assignment(write_once)
+    return _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier).run(merge_schema)
 
 
 def write_query_rows(
@@ -156,6 +146,14 @@ class _WriteCall:
     @property
     def _identifier(self) -> int:
         return BATCH_COMMIT_IDENTIFIER if self.commit_identifier is None else self.commit_identifier
+
+    def run(self, merge_schema: bool) -> WriteResult:
+        """Write and commit the rows, again if other writers changed what the writers of this call were assigned."""
+        replaces = self.mode == "overwrite" or bool(self.table.primary_keys)
+        own = find_own_reads(self.table.definition, self.frame) if replaces else None
+        call = evolve(self, state=own.state) if own else self
+        write_once = call.write_with_new_columns if merge_schema else call.write
+        return write_once() if own else retry_assignment(write_once)
 
     def write(self) -> WriteResult:
         """Write and commit the rows."""

@@ -86,28 +86,17 @@ def cdc(  # noqa: PLR0913  (a public signature)
         A batch or a stream of events as `paimon.cdc` takes them: as Spark reads them from Kafka, or from text files.
         Events of a key are applied in the order of their partition.
     table : Table, str, mapping of str to (Table or str), or callable
-        The table of all events, or by source table; a callable returns None for a source table to skip. A str is a path
-        or a name in the warehouse of the session.
+        As in `paimon.cdc`; a str is a path, or a name in the warehouse of the session.
     format : str
         As in `paimon.cdc`.
     checkpoint : str, optional
         For a stream: directory or URL of the query's checkpoint. Each batch is committed once to each table.
-    operation_column : str
-        As in `paimon.cdc`.
-    metadata : mapping of str to str, optional
-        As in `paimon.cdc`.
-    dead_letters : Table or str, optional
-        Gets the events that cannot be read. Without it, the first one is an error.
-    merge_schema : bool
+    operation_column, metadata, dead_letters, merge_schema : str, mapping of str to str, Table or str, bool, optional
         As in `paimon.cdc`.
     commit_user, commit_identifier : str, int, optional
         For a batch: with both given, each table gets the events once; see `write` for `foreachBatch`.
-    trigger : mapping of str to object, optional
-        For a stream: the arguments of `DataStreamWriter.trigger`.
-    query_name : str, optional
-        For a stream: the name of the query.
-    tasks : int, optional
-        Number of writing tasks, as in `write`.
+    trigger, query_name, tasks : mapping of str to object, str, int, optional
+        For a stream: as in `write_stream`. The number of writing tasks, as in `write`.
     on_batch : callable, optional
         For a stream: is called on the driver after each batch, with its number and its result.
 
@@ -125,26 +114,31 @@ def cdc(  # noqa: PLR0913  (a public signature)
     """
     spark = register(frame.sparkSession)
     event_format = EventFormat(format, operation_column, metadata or {})
-    event_format.check()
-    check_tasks(tasks)
-    capture = _Capture(table, event_format, dead_letters, merge_schema, tasks)
-    if not callable(table):
-        targets = capture.open_targets(spark, {})  # so that the caller sees the error
-        capture = evolve(capture, opened=targets.opened)
+    capture = _Capture(table, event_format, dead_letters, merge_schema, tasks).open(spark)
     if not frame.isStreaming:
         _refuse_arguments({"checkpoint": checkpoint, "trigger": trigger, "query_name": query_name}, "a batch")
         return capture.write(frame, _CallCommits(spark, commit_user, commit_identifier))
     _refuse_arguments({"commit_user": commit_user, "commit_identifier": commit_identifier}, "a stream")
+    commit = _CommitEvents(capture, _check_checkpoint(checkpoint), on_batch)
+    return _start_query(frame, commit, trigger, query_name)
+
+
+def _start_query(
+    frame: DataFrame, commit: _CommitEvents, trigger: Mapping[str, Any] | None, query_name: str | None
+) -> StreamingQuery:
+    writer = frame.writeStream.option(CHECKPOINT_OPTION, commit.checkpoint).foreachBatch(commit)
+    writer = writer if query_name is None else writer.queryName(query_name)
+    return (writer if trigger is None else writer.trigger(**trigger)).start()
+
+
+def _check_checkpoint(checkpoint: str | None) -> str:
     if checkpoint is None:
         raise InvalidRequest(
             "A stream of change events needs its checkpoint, which makes each batch commit once.",
             subject="checkpoint",
             hint="pass checkpoint='…'",
         )
-    commit = _CommitEvents(capture, checkpoint, on_batch)
-    writer = frame.writeStream.option(CHECKPOINT_OPTION, checkpoint).foreachBatch(commit)
-    writer = writer if query_name is None else writer.queryName(query_name)
-    return (writer if trigger is None else writer.trigger(**trigger)).start()
+    return checkpoint
 
 
 def _refuse_arguments(given: Mapping[str, object], kind: str) -> None:
@@ -237,6 +231,12 @@ class _Capture:
     tasks: int | None
     # Schemas of the tables at the time of the call; empty if `table` is callable
     opened: tuple[TableSchema, ...] = ()
+
+    def open(self, spark: SparkSession) -> _Capture:
+        """Check the arguments, and return this capture with the schemas of its tables."""
+        self.event_format.check()
+        check_tasks(self.tasks)
+        return self if callable(self.table) else evolve(self, opened=self.open_targets(spark, {}).opened)
 
     def write(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> CdcResult:
         """Write a batch of events, and commit it to each table.

@@ -74,10 +74,8 @@ def write_stream(  # noqa: PLR0913  (a public signature)
         Column with row kinds (``+I``, ``-U``, ``+U``, ``-D``), which is not stored.
     tasks : int, optional
         Number of writing tasks, as in `write`.
-    query_name : str, optional
-        Name of the query.
-    options : mapping of str to object, optional
-        Dynamic table options.
+    query_name, options : str, mapping of str to object, optional
+        Name of the query, and dynamic table options.
 
     Returns
     -------
