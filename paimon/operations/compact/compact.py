@@ -26,7 +26,7 @@ from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_r
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
-from paimon.operations.data_files.deletion_vectors import BucketVectors, read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import get_bucket_vectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
@@ -93,7 +93,7 @@ def plan_buckets(
     check_compactable(context, snapshot)
     vectors = read_bucket_vectors(context, snapshot)
     all_work = [
-        plan_bucket_work(context, bucket, full, vectors=vectors.get(key, BucketVectors(*key)))
+        plan_bucket_work(context, bucket, full, vectors=get_bucket_vectors(vectors, key))
         for bucket in find_buckets(context, snapshot, predicate)
         if bucket.bucket >= 0
         for key in [(bucket.partition, bucket.bucket)]

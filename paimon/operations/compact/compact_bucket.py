@@ -56,7 +56,12 @@ from paimon.operations.compact.lookup import Lookup, LookupResult, UpperLevels
 from paimon.operations.compact.lookup_cache import BucketLookupFiles, LookupCache
 from paimon.operations.compact.plan_bucket import BucketWork
 from paimon.operations.compact.section_read import SectionRead, read_in_order
-from paimon.operations.data_files.deletion_vectors import BucketVectors, WorkingVectors, read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import (
+    BucketVectors,
+    WorkingVectors,
+    get_bucket_vectors,
+    read_bucket_vectors,
+)
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -114,7 +119,7 @@ def _find_vectors(context: TableContext, work: BucketWork) -> BucketVectors:
     if work.vectors is not None or not context.options.deletion_vectors_enabled:
         return work.vectors or BucketVectors(*key)
     by_bucket = read_bucket_vectors(context, latest_snapshot(context))
-    return by_bucket.get(key, BucketVectors(*key))
+    return get_bucket_vectors(by_bucket, key)
 
 
 def _as_split(work: BucketWork) -> DataSplit:

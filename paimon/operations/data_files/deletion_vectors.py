@@ -113,6 +113,11 @@ def read_bucket_vectors(context: TableContext, snapshot: Snapshot | None) -> Map
     return {key: BucketVectors(*key, found) for key, found in vector_entries(entries).items()}
 
 
+def get_bucket_vectors(vectors: Mapping[BucketKey, BucketVectors], key: BucketKey) -> BucketVectors:
+    """Return the deletion vectors of a bucket; those of a bucket without an index file are empty."""
+    return vectors.get(key, BucketVectors(*key))
+
+
 def write_vectors(
     context: TableContext,
     vectors: BucketVectors,

@@ -48,8 +48,8 @@ from paimon.domain.types.system_columns import LEVEL
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.prepared_files import abort_on_refusal
 from paimon.operations.data_files.deletion_vectors import (
-    BucketVectors,
     delete_index_files,
+    get_bucket_vectors,
     read_bucket_vectors,
     read_vector,
 )
@@ -322,7 +322,7 @@ class _Job:
         snapshot = self.change.rows.snapshot
         old_vectors = {} if snapshot is None or not self.found else read_bucket_vectors(self.context, snapshot)
         for key, matches in self.found.items():
-            vectors = old_vectors.get(key, BucketVectors(*key))
+            vectors = get_bucket_vectors(old_vectors, key)
             self.messages.append(build_removal_message(self.context, matches.split, matches.files, vectors))
 
     def _plan_change(self, changes: pa.Table) -> ChangeRows:

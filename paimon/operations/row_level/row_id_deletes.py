@@ -29,6 +29,7 @@ from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
     delete_index_files,
+    get_bucket_vectors,
     read_bucket_vectors,
     write_vectors,
 )
@@ -108,7 +109,7 @@ def _delete_ids(context: TableContext, updates: RowIdUpdates, ids: RowIds) -> tu
 
     with undo_on_failure(undo):
         for key, bucket in buckets.items():
-            change = write_vectors(context, old_vectors.get(key, BucketVectors(*key)), bucket.changed)
+            change = write_vectors(context, get_bucket_vectors(old_vectors, key), bucket.changed)
             increment = DataIncrement(new_index_files=change.new, deleted_index_files=change.deleted)
             message = _build_message(bucket.split, increment, updates.snapshot_id)
             messages.append(evolve(message, row_groups=bucket.groups))
@@ -129,9 +130,7 @@ def _remove_partitions(context: TableContext, change: SelectedChange) -> Written
     old_vectors: Vectors = read_bucket_vectors(context, change.snapshot)
     messages = []
     for key, files in removed.items():
-        index = write_vectors(
-            context, old_vectors.get(key, BucketVectors(*key)), {}, removed={f.file_name for f in files}
-        )
+        index = write_vectors(context, get_bucket_vectors(old_vectors, key), {}, removed={f.file_name for f in files})
         increment = DataIncrement(deleted_files=files, new_index_files=index.new, deleted_index_files=index.deleted)
         messages.append(_build_message(bucket_splits[key], increment, change.snapshot.id))
     return WrittenChanges(messages, rows)

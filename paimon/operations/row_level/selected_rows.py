@@ -53,6 +53,7 @@ from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import (
     BucketVectors,
     delete_index_files,
+    get_bucket_vectors,
     read_bucket_vectors,
     read_vector,
     write_vectors,
@@ -205,7 +206,7 @@ def write_append_changes(context: TableContext, change: SelectedChange) -> Writt
         for matches in found:
             write_new_rows(context, writer, matches, change.assignments)
             key = matches.split.partition, matches.split.bucket
-            vectors = old_vectors.get(key, BucketVectors(*key))
+            vectors = get_bucket_vectors(old_vectors, key)
             messages.append(build_removal_message(context, matches.split, matches.files, vectors))
         return WrittenChanges([*messages, *writer.prepare_commit()], sum(matches.count for matches in found))
 

@@ -39,7 +39,11 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.data_files.deletion_vectors import BucketVectors, delete_index_files, read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import (
+    delete_index_files,
+    get_bucket_vectors,
+    read_bucket_vectors,
+)
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.row_level.merge import WrittenMerge
 from paimon.operations.row_level.merge_changes import (
@@ -155,7 +159,7 @@ class _Output:
                 for match in matches:
                     for rows in read_new_rows(self.context, split, match, None):
                         self.writer.write(rows)
-            vectors = old_vectors.get(key, BucketVectors(*key))
+            vectors = get_bucket_vectors(old_vectors, key)
             self.messages.append(build_removal_message(self.context, split, matches, vectors))
 
 

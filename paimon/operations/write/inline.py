@@ -24,7 +24,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.lookup_cache import LookupCache
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
-from paimon.operations.data_files.deletion_vectors import BucketVectors, read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import BucketVectors, get_bucket_vectors, read_bucket_vectors
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.buckets import Buckets, BucketState
 from paimon.operations.write.restore import CommittedFiles
@@ -100,7 +100,7 @@ class InlinePlanner:
 
         The work is empty if there is nothing to do, or if no snapshot contains the last vectors of the bucket yet.
         """
-        vectors = self._vectors.get(state.address, BucketVectors(*state.address)) if self.uses_vectors else None
+        vectors = get_bucket_vectors(self._vectors, state.address) if self.uses_vectors else None
         nothing = BucketWork(*state.address, self._total, state.directory, vectors=vectors)
         if self.uses_vectors and self._committed is not None and self._committed.is_awaiting_commit(state.address):
             return nothing  # no snapshot contains the prepared vectors yet

@@ -41,7 +41,7 @@ from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.prepared_files import abort, list_prepared_paths
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
-from paimon.operations.data_files.deletion_vectors import BucketVectors, read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import BucketVectors, get_bucket_vectors, read_bucket_vectors
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
@@ -173,7 +173,7 @@ class RowVisibilityPlanner:
         if self._request.replaces and _names_on_level_0(files) <= set(self._hidden[address]):
             table = without_changelog_producer(table)
         bucket = BucketFiles(*address, restored.total_buckets[address.partition], files)
-        vectors = held.get(address, BucketVectors(*address))
+        vectors = get_bucket_vectors(held, address)
         context = context.with_table(table)
         return context, plan_bucket_work(context, bucket, False, vectors=vectors)
 

@@ -32,7 +32,7 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.data_files.deletion_vectors import BucketVectors, delete_index_files
+from paimon.operations.data_files.deletion_vectors import BucketVectors, delete_index_files, get_bucket_vectors
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.row_level.selected_rows import BucketMatches, FileMatch, build_removal_message
 from paimon.operations.table_context import TableContext
@@ -77,9 +77,7 @@ def plan_units(
         groups.setdefault((split.partition, split.bucket) if context.table.is_bucketed else number, []).append(split)
     vectors = old_vectors if old_vectors is not None and context.table.is_bucketed else {}
     keys = [(group[0].partition, group[0].bucket) for group in groups.values()]
-    return [
-        WorkUnit(group, vectors.get(key, BucketVectors(*key))) for key, group in zip(keys, groups.values(), strict=True)
-    ]
+    return [WorkUnit(group, get_bucket_vectors(vectors, key)) for key, group in zip(keys, groups.values(), strict=True)]
 
 
 def has_partial_units(context: TableContext, old_vectors: Mapping[BucketKey, BucketVectors]) -> bool:
@@ -137,7 +135,7 @@ class RemoveRows:
         removals: list[CommitMessage] = []
         with undo_on_failure(lambda: self._undo(removals)):
             for key, (removed, files) in found.items():
-                vectors = self.old_vectors.get(key, BucketVectors(*key))
+                vectors = get_bucket_vectors(self.old_vectors, key)
                 removals.append(build_removal_message(self.context, removed, files, vectors))
             return encode([*messages, *removals])
 
