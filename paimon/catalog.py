@@ -24,6 +24,7 @@ from paimon.domain.secrets import remove_password
 from paimon.domain.text_checks import check_mapping, check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
+from paimon.domain.undo import undo_on_failure
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
@@ -305,11 +306,7 @@ class Catalog(NotebookDisplay):
             As in `create_table`.
         fill : callable
             Writes rows to the table that it is given, which has another branch than the new table.
-        primary_keys, partition_keys : sequence of str
-            As in `create_table`.
-        options : mapping, optional
-            As in `create_table`.
-        comment : str, optional
+        primary_keys, partition_keys, options, comment : sequence of str, mapping or str, optional
             As in `create_table`.
 
         Returns
@@ -324,7 +321,6 @@ class Catalog(NotebookDisplay):
         AlreadyExists
             There is a table of this name.
         """
-        from paimon.domain.undo import undo_on_failure
         from paimon.operations.refs.filled_tables import begin_filled_table, discard_branch, find_interrupted
         from paimon.table import open_at
 
@@ -437,11 +433,11 @@ class Catalog(NotebookDisplay):
             As `Maintain.run_due`. A table that cannot be opened has a row with the action ``open``.
         """
 
-        def maintain_table(table: Table) -> pa.Table:
+        def run_due(table: Table) -> pa.Table:
             """Do what is due for one table."""
             return table.maintain.run_due(full=full, orphans=orphans, dry_run=dry_run)
 
-        return maintain_tables(self, database, maintain_table)
+        return report_tables(self, database, run_due)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
         """Open a table.
@@ -660,14 +656,14 @@ def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
     return {key: option_text(value) for key, value in check_mapping(options, "options").items()}
 
 
-def maintain_tables(catalog: Catalog, database: str | None, maintain: Callable[[Table], pa.Table]) -> pa.Table:
-    """Maintain tables one after the other, and return the reports of all; `database` limits this to one database."""
+def report_tables(catalog: Catalog, database: str | None, run_due: Callable[[Table], pa.Table]) -> pa.Table:
+    """Do what is due for the tables of a database, or of all, one after the other, and join their reports."""
     from paimon.operations.maintenance.due_work import DoneWork, to_report
 
     reports = [to_report([])]
     for name in list_table_names(catalog, database):
         try:
-            report = maintain(catalog.table(name))
+            report = run_due(catalog.table(name))
         except PaimonError as error:
             report = to_report([DoneWork(name, "open", error=str(error))])
         reports.append(report)

@@ -39,7 +39,7 @@ except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoun
 
 if TYPE_CHECKING:
     from paimon.spark.maintenance.compact import compact
-    from paimon.spark.maintenance.maintain import check, expire_snapshots, maintain, remove_orphans
+    from paimon.spark.maintenance.expire_and_check import check, expire_snapshots, maintain, remove_orphans
     from paimon.spark.maintenance.rescale import rescale
     from paimon.spark.row_level.delete_update import delete, update
     from paimon.spark.row_level.merge import merge
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 _LOADED_ON_USE = {
     "SparkCatalog": "sql.sql_catalog",
     "cdc": "streams.capture_changes",
-    "check": "maintenance.maintain",
+    "check": "maintenance.expire_and_check",
     "compact": "maintenance.compact",
     "connect": "sql.sql_catalog",
     "delete": "row_level.delete_update",
-    "expire_snapshots": "maintenance.maintain",
-    "maintain": "maintenance.maintain",
+    "expire_snapshots": "maintenance.expire_and_check",
+    "maintain": "maintenance.expire_and_check",
     "merge": "row_level.merge",
-    "remove_orphans": "maintenance.maintain",
+    "remove_orphans": "maintenance.expire_and_check",
     "rescale": "maintenance.rescale",
     "update": "row_level.delete_update",
     "write_stream": "streams.write_stream",

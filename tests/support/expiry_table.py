@@ -15,7 +15,7 @@ from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import NotFound, PaimonError
 from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, IndexManifestEntry, ManifestEntry
-from paimon.domain.manifest.merge import live_files
+from paimon.domain.manifest.merge_entries import live_files
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot

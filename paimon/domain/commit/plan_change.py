@@ -62,7 +62,7 @@ from paimon.domain.commit.overwrite import PartitionFilter, build_overwrite, par
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
-from paimon.domain.manifest.type_fit import Misfit
+from paimon.domain.manifest.type_fit import UnsafeCast
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
@@ -94,7 +94,7 @@ class Base(Protocol):
     def read_bucket_options(self) -> tuple[int, ...]:
         """Return the option `bucket` of the schemas since that of the writer; the last one is the newest."""
 
-    def find_misfit(self, files: Iterable[DataFileMeta]) -> Misfit | None:
+    def find_unsafe_cast(self, files: Iterable[DataFileMeta]) -> UnsafeCast | None:
         """Return a column of a file whose values may not fit the newest schema."""
 
     def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
@@ -277,12 +277,12 @@ def _check_types(base: Base, change: Change) -> None:
     The statistics of a file must show that all values fit. Compacted files have no new rows.
     """
     added = [e.file for e in change.entries if e.kind is FileKind.ADD and e.file.schema_id != base.schema_id]
-    misfit = base.find_misfit(added) if added and change.kind is not CommitKind.COMPACT else None
-    if misfit is not None:
-        wanted = format_type(misfit.change.wanted.with_nullable(True))
+    cast = base.find_unsafe_cast(added) if added and change.kind is not CommitKind.COMPACT else None
+    if cast is not None:
+        wanted = format_type(cast.change.wanted.with_nullable(True))
         raise CommitConflict(
-            f"Column {misfit.change.name!r} became {wanted}, but {misfit.describe()}",
-            files=[misfit.file_name],
+            f"Column {cast.change.name!r} became {wanted}, but {cast.describe()}",
+            files=[cast.file_name],
             hint="open the table again, and write the rows under its new schema",
         )
 

@@ -142,32 +142,32 @@ def commit_status_of_identifier(commit_identifier: int, committed: Iterable[int]
     return CommitStatus.NOT_COMMITTED if any(number < commit_identifier for number in known) else CommitStatus.UNKNOWN
 
 
-def is_overwritten(is_head: bool, held_by_next: bool | None) -> bool:
+def is_overwritten(is_head: bool, is_in_next: bool | None) -> bool:
     """Return whether the history lacks a published snapshot, given that its id now holds another snapshot.
 
-    `is_head` states whether the other snapshot is the newest one. `held_by_next` states whether the next one contains
+    `is_head` states whether the other snapshot is the newest one. `is_in_next` states whether the next one contains
     the changes, because it was built before the replacement. None means that there is no next one, or that this is not
     known.
     """
-    return is_head or held_by_next is False
+    return is_head or is_in_next is False
 
 
 def is_built_on(
     delta: Iterable[ManifestEntry],
-    held: Collection[_Identity],
+    live: Collection[_Identity],
     index: tuple[str | None, str | None],
     later_index: str | None,
 ) -> bool | None:
     """Return whether a later snapshot was built on the snapshot with this delta; None if this cannot be determined.
 
-    The files are compared, because manifests are merged. `held` has the files that were live in the later snapshot, at
+    The files are compared, because manifests are merged. `live` has the files that were live in the later snapshot, at
     least those that `delta` names. `index` has the index manifests before and after the snapshot.
     """
     added, deleted = _net_change(delta)
     if added:
-        found = sum(identity in held for identity in added)
+        found = sum(identity in live for identity in added)
         return True if found == len(added) else None if found else False
-    if any(identity in held for identity in deleted):
+    if any(identity in live for identity in deleted):
         return False
     before, after = index
     if before == after:

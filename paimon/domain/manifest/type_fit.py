@@ -57,15 +57,15 @@ class TypeChange:
     """A column with two types: the one of a file, and the one that its values are read with."""
 
     name: str
-    held: DataType
+    stored: DataType
     wanted: DataType
     position: int
     """The position among the columns of the file's schema."""
 
 
 @frozen
-class Misfit:
-    """Values of a file that are lost under a type, or that may be lost."""
+class UnsafeCast:
+    """A change of a column's type that loses values of a file, or may lose some."""
 
     file_name: str
     change: TypeChange
@@ -74,10 +74,10 @@ class Misfit:
 
     def describe(self) -> str:
         """Return the problem as the end of a sentence."""
-        held = format_type(self.change.held.with_nullable(True))
+        stored = format_type(self.change.stored.with_nullable(True))
         if self.bound is None:
-            return f"the statistics of file {self.file_name!r} do not prove that each {held} fits"
-        return f"file {self.file_name!r} has the {held} {self.bound}"
+            return f"the statistics of file {self.file_name!r} do not prove that each {stored} fits"
+        return f"file {self.file_name!r} has the {stored} {self.bound}"
 
 
 def find_type_changes(written: Sequence[DataField], current: Sequence[DataField]) -> tuple[TypeChange, ...]:
@@ -90,7 +90,9 @@ def find_type_changes(written: Sequence[DataField], current: Sequence[DataField]
     )
 
 
-def find_misfit(file: DataFileMeta, written: Sequence[DataField], changes: Iterable[TypeChange]) -> Misfit | None:
+def find_unsafe_cast(
+    file: DataFileMeta, written: Sequence[DataField], changes: Iterable[TypeChange]
+) -> UnsafeCast | None:
     """Return the first column of a file whose values are not proven to fit; None if all fit."""
     by_name = _read_stats(file, written)
     for change in changes:
@@ -100,9 +102,9 @@ def find_misfit(file: DataFileMeta, written: Sequence[DataField], changes: Itera
         if stats.null_count == file.row_count:
             continue
         if stats.minimum is None or stats.maximum is None:
-            return Misfit(file.file_name, change, None)
-        if not holds_between(change.held, change.wanted, stats.minimum, stats.maximum):
-            return Misfit(file.file_name, change, _find_bad_bound(change, stats))
+            return UnsafeCast(file.file_name, change, None)
+        if not holds_between(change.stored, change.wanted, stats.minimum, stats.maximum):
+            return UnsafeCast(file.file_name, change, _find_bad_bound(change, stats))
     return None
 
 
@@ -120,11 +122,11 @@ def _read_stats(file: DataFileMeta, written: Sequence[DataField]) -> dict[str, C
 def _find_bad_bound(change: TypeChange, stats: ColumnStats) -> str | None:
     """Return a bound that is a value of the file for certain, or that no value between fits either."""
     is_one = bool(stats.minimum == stats.maximum)
-    if not is_one and not (_is_ordered(change.held) and _is_ordered(change.wanted)):
+    if not is_one and not (_is_ordered(change.stored) and _is_ordered(change.wanted)):
         return None
     for bound in (stats.minimum, stats.maximum):
-        if not holds_between(change.held, change.wanted, bound, bound):
-            return _format_bound(bound, change.held)
+        if not holds_between(change.stored, change.wanted, bound, bound):
+            return _format_bound(bound, change.stored)
     return None
 
 

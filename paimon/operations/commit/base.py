@@ -15,7 +15,7 @@ from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.manifest_stats import may_hold_partition
-from paimon.domain.manifest.type_fit import Misfit
+from paimon.domain.manifest.type_fit import UnsafeCast
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -78,10 +78,10 @@ class CommitBase:
         schemas = (own if i == own.id else load_schema(engine, paths, i) for i in ids)
         return tuple(TableOptions.of(schema.options).bucket for schema in schemas)
 
-    def find_misfit(self, files: Iterable[DataFileMeta]) -> Misfit | None:
+    def find_unsafe_cast(self, files: Iterable[DataFileMeta]) -> UnsafeCast | None:
         """Return a column of a file whose values may not fit the newest schema, by the statistics of the file."""
         newest = load_schema(self._context.engine, self._context.paths, self.schema_id)
-        return next(iter(TypeProof(self._context, newest).find_misfits(files)), None)
+        return next(iter(TypeProof(self._context, newest).find_unsafe_casts(files)), None)
 
     def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot of an id; None if it does not exist. The base is not read again."""

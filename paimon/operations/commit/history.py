@@ -305,7 +305,7 @@ def _find_lost(context: TableContext, last: OwnCommit, latest: Snapshot) -> list
             break
         following = find_snapshot(context, committed.id + 1) if latest.id > committed.id else None
         is_contained = None if following is None else is_descendant(context, following, committed, index_before)
-        if stored is not None and is_overwritten(is_head=latest.id == committed.id, held_by_next=is_contained):
+        if stored is not None and is_overwritten(is_head=latest.id == committed.id, is_in_next=is_contained):
             lost.insert(0, (committed, stored))
     return lost
 

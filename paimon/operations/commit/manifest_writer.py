@@ -40,7 +40,7 @@ from paimon.domain.manifest.entry_codec import entry_to_record, manifest_to_reco
 from paimon.domain.manifest.entry_columns import entry_columns
 from paimon.domain.manifest.index_codec import index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta
-from paimon.domain.manifest.merge import merge_entries
+from paimon.domain.manifest.merge_entries import merge_entries
 from paimon.domain.manifest.merge_plan import (
     FullMerge,
     MergeLimits,

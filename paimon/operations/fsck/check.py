@@ -149,11 +149,11 @@ class ContentCheck:
         newest = latest_schema(context.engine, context.paths) if is_newest else None
         proof = TypeProof(context, newest or load_schema(context.engine, context.paths, snapshot.schema_id))
         for entry in entries:
-            for misfit in proof.find_misfits([entry.file]):
-                if misfit.bound is not None:
+            for cast in proof.find_unsafe_casts([entry.file]):
+                if cast.bound is not None:
                     path = f"{directories.directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
-                    column, kind = misfit.change.name, format_type(misfit.change.wanted.with_nullable(True))
-                    reason = f"has the value {misfit.bound} in column {column!r}, which {kind} does not hold"
+                    column, kind = cast.change.name, format_type(cast.change.wanted.with_nullable(True))
+                    reason = f"has the value {cast.bound} in column {column!r}, which {kind} does not hold"
                     self._findings.faults.append(Fault(FaultKind.TYPE, path, reason, [state.name]))
 
     def _check_files(

@@ -78,9 +78,9 @@ def run_due_work(context: TableContext, request: DueRequest, compact: Callable[[
 
     `compact` compacts the table, and returns the number of compacted buckets.
     """
-    maintained = context.with_table(evolve(context.table, options=context.options.with_values({"write-only": "false"})))
+    compacting = context.with_table(evolve(context.table, options=context.options.with_values({"write-only": "false"})))
     done: list[DoneWork] = []
-    for action in _list_actions(maintained, request, compact):
+    for action in _list_actions(compacting, request, compact):
         context.engine.observer.progress(f"maintenance: {action.name}", len(done))
         try:
             count = action.count() if request.dry_run else action.run()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.manifest.type_fit import Misfit, TypeChange, find_misfit, find_type_changes
+from paimon.domain.manifest.type_fit import TypeChange, UnsafeCast, find_type_changes, find_unsafe_cast
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
@@ -32,15 +32,15 @@ class TypeProof:
         self._fields = tuple(f for f in schema.fields if columns is None or f.id in columns)
         self._known: dict[int, tuple[Sequence[DataField], tuple[TypeChange, ...]]] = {}
 
-    def find_misfits(self, files: Iterable[DataFileMeta]) -> Iterable[Misfit]:
+    def find_unsafe_casts(self, files: Iterable[DataFileMeta]) -> Iterable[UnsafeCast]:
         """Yield the first column of each file whose values are not proven to fit."""
         for file in files:
             if file.schema_id == self._schema.id:
                 continue
             written, changes = self._find_changes(file.schema_id)
-            misfit = find_misfit(file, written, changes) if changes else None
-            if misfit is not None:
-                yield misfit
+            unsafe = find_unsafe_cast(file, written, changes) if changes else None
+            if unsafe is not None:
+                yield unsafe
 
     def _find_changes(self, schema_id: int) -> tuple[Sequence[DataField], tuple[TypeChange, ...]]:
         found = self._known.get(schema_id)
@@ -61,13 +61,13 @@ def check_stored_values(
     if snapshot is None or not columns:
         return
     live = read_live_entries(context, read_data_manifests(context, snapshot))
-    misfits = TypeProof(context, schema, columns).find_misfits(entry.file for entry in live)
-    misfit = next(iter(misfits), None)
-    if misfit is not None:
-        wanted = format_type(misfit.change.wanted.with_nullable(True))
+    casts = TypeProof(context, schema, columns).find_unsafe_casts(entry.file for entry in live)
+    cast = next(iter(casts), None)
+    if cast is not None:
+        wanted = format_type(cast.change.wanted.with_nullable(True))
         raise InvalidRequest(
-            f"Column {misfit.change.name!r} cannot become {wanted}: {misfit.describe()}",
-            subject=misfit.change.name,
+            f"Column {cast.change.name!r} cannot become {wanted}: {cast.describe()}",
+            subject=cast.change.name,
             hint=f"keep the type, or accept the loss: allow_lossy=True, ALLOW LOSSY in SQL, or --allow-lossy{note}",
         )
 
@@ -84,12 +84,12 @@ def check_restored_values(context: TableContext, target: Snapshot) -> None:
         return
     live = {e.file.file_name for e in read_live_entries(context, read_data_manifests(context, latest))}
     restored = [e.file for e in read_live_entries(context, read_data_manifests(context, target))]
-    misfits = TypeProof(context, newest, columns).find_misfits(f for f in restored if f.file_name not in live)
-    misfit = next((found for found in misfits if found.bound is not None), None)
-    if misfit is not None:
-        wanted = format_type(misfit.change.wanted.with_nullable(True))
+    casts = TypeProof(context, newest, columns).find_unsafe_casts(f for f in restored if f.file_name not in live)
+    cast = next((found for found in casts if found.bound is not None), None)
+    if cast is not None:
+        wanted = format_type(cast.change.wanted.with_nullable(True))
         raise InvalidRequest(
-            f"Snapshot {target.id} cannot be restored: {misfit.change.name!r} is {wanted} now, but {misfit.describe()}",
-            subject=misfit.change.name,
+            f"Snapshot {target.id} cannot be restored: {cast.change.name!r} is {wanted} now, but {cast.describe()}",
+            subject=cast.change.name,
             hint="change the type of the column back first",
         )

@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask, entry_columns
-from paimon.domain.manifest.merge import check_added_once, mark_live
+from paimon.domain.manifest.merge_entries import check_added_once, mark_live
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths, check_within
 from paimon.domain.predicate.expression import Predicate

@@ -14,7 +14,7 @@ from paimon.domain.commit.plan_change import Intent, SafeSnapshot, plan_change
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
-from paimon.domain.manifest.type_fit import Misfit
+from paimon.domain.manifest.type_fit import UnsafeCast
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 
@@ -45,7 +45,7 @@ class FixedBase:
         self.asked.append("bucket_options")
         return (-1,)
 
-    def find_misfit(self, files: Iterable[DataFileMeta]) -> Misfit | None:
+    def find_unsafe_cast(self, files: Iterable[DataFileMeta]) -> UnsafeCast | None:
         raise AssertionError
 
     def find_snapshot(self, snapshot_id: int) -> Snapshot | None:

@@ -31,7 +31,7 @@ from paimon.domain.manifest.entry_codec import (
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta, may_hold_partition
-from paimon.domain.manifest.merge import check_added_once, live_files, mark_live, merge_entries
+from paimon.domain.manifest.merge_entries import check_added_once, live_files, mark_live, merge_entries
 from paimon.domain.manifest.merge_plan import (
     MergeLimits,
     entries_after_full_merge,

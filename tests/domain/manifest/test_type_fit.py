@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paimon.domain.columns.cast import cast_column
 from paimon.domain.errors import PaimonError
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.manifest.type_fit import find_misfit, find_type_changes, holds_all, holds_between
+from paimon.domain.manifest.type_fit import find_type_changes, find_unsafe_cast, holds_all, holds_between
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.stats.stats_codec import to_simple_stats
@@ -148,8 +148,8 @@ def test_a_file_proves_its_columns_by_its_own_statistics() -> None:
 
     def find(v: ColumnStats, w: ColumnStats, **more: Any) -> str | None:
         stats = to_simple_stats([ColumnStats(1, 2, 0), v, w], types)
-        misfit = find_misfit(DataFileMeta("f", 1, 4, value_stats=stats, **more), written, changes)
-        return None if misfit is None else f"{misfit.change.name}: {misfit.bound}"
+        cast = find_unsafe_cast(DataFileMeta("f", 1, 4, value_stats=stats, **more), written, changes)
+        return None if cast is None else f"{cast.change.name}: {cast.bound}"
 
     small, large, nulls, unknown = ColumnStats(1, 5, 0), ColumnStats(1, 3 * 10**9, 0), ColumnStats(None, None, 4), None
     assert find(small, nulls) is None
@@ -157,4 +157,4 @@ def test_a_file_proves_its_columns_by_its_own_statistics() -> None:
     assert find(ColumnStats(None, None, 3), small) == "v: None"
     assert find(small, large, write_cols=["k", "v", "w"]) == "w: 3000000000"
     empty = DataFileMeta("f", 1, 4, value_stats_cols=[])
-    assert find_misfit(empty, written, changes) is not None and unknown is None
+    assert find_unsafe_cast(empty, written, changes) is not None and unknown is None

@@ -16,7 +16,7 @@ from support.golden_tables import golden_directory
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
-from paimon.domain.manifest.merge import merge_entries
+from paimon.domain.manifest.merge_entries import merge_entries
 from paimon.domain.manifest.merge_plan import (
     MergeLimits,
     entries_after_full_merge,

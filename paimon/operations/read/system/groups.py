@@ -14,7 +14,7 @@ import pyarrow as pa
 from attrs import define
 
 from paimon.domain.manifest.entries import ManifestEntry
-from paimon.domain.manifest.merge import mark_live
+from paimon.domain.manifest.merge_entries import mark_live
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
 from paimon.domain.row.binary_row import deserialize

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from paimon.catalog import Catalog, maintain_tables
+from paimon.catalog import Catalog, report_tables
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.operations.expire.expire_snapshots import Expired
@@ -190,14 +190,14 @@ def maintain(
     running = get_session(spark)
     request = DueRequest(full, orphans, dry_run)
 
-    def maintain_table(table: Table) -> pa.Table:
-        """Maintain one table with tasks."""
+    def run_due(table: Table) -> pa.Table:
+        """Do what is due for one table, with tasks."""
         check_shared_storage(table)
         context = distribute_table(table, running).context
         return to_report(run_due_work(context, request, lambda: compact_in_tasks(table, full, None, running).buckets))
 
     if isinstance(target, Catalog):
-        return maintain_tables(target, None, maintain_table)
+        return report_tables(target, None, run_due)
     if isinstance(target, str) and not {"/", "."}.intersection(target):
         catalog = open_session_catalog(running)
         if catalog is None:
@@ -206,5 +206,5 @@ def maintain(
                 subject=target,
                 hint="call paimon.spark.register(spark, warehouse=…), or give the path of a table",
             )
-        return maintain_tables(catalog, target, maintain_table)
-    return maintain_table(open_target(target, None, running))
+        return report_tables(catalog, target, run_due)
+    return run_due(open_target(target, None, running))
