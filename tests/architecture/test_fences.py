@@ -226,3 +226,15 @@ def catches_everything(node: ast.AST) -> bool:
     else:
         return False
     return any(kind is None or ast.unparse(kind) in ("Exception", "BaseException") for kind in caught)
+
+
+LONGEST_FUNCTION = 60
+
+
+def test_functions_fit_on_one_screen() -> None:
+    long = []
+    for path in modules(PACKAGE):
+        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION:
+                long.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+    assert long == [], "move steps into functions; the docstring counts, too"
