@@ -22,8 +22,9 @@ from support.case_lists import mark_products
 from support.consistent_damage import avro_file, avro_records, update_recorded_sizes
 
 import paimon
-from paimon.adapters.formats.avro.container import compress, encode_header, encode_long
+from paimon.adapters.formats.avro.container import compress, encode_header
 from paimon.adapters.formats.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
+from paimon.adapters.formats.varints import encode_zigzag
 
 MIB = 1 << 20
 READ = """
@@ -72,7 +73,7 @@ def bomb(record: object, count: int, codec: str = "zstandard") -> bytes:
     """An Avro file of one block of zeros."""
     head = encode_header(json.dumps(record), codec)
     packed = zeros(count, codec)
-    return head + encode_long(count) + encode_long(len(packed)) + packed + head[-16:]
+    return head + encode_zigzag(count) + encode_zigzag(len(packed)) + packed + head[-16:]
 
 
 def set_row_count(root: Path, rows: int | None = None) -> None:

@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from paimon.adapters.formats.avro import AvroFormat
-from paimon.adapters.formats.avro.container import encode_header, encode_long
+from paimon.adapters.formats.avro.container import encode_header
 from paimon.adapters.formats.guards.orc_stripes import check_stripe, check_types
 from paimon.adapters.formats.guards.orc_tail import OrcTail, decompress_section, unpack_numbers
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.protobuf import BYTES, VARINT, Malformed, Part, decode, encode
 from paimon.adapters.formats.records import AvroRecordIO
+from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.commit.message_codec import decode as decode_messages
 from paimon.domain.deletion.vector_codec import MAGIC_64, decode_vector
 from paimon.domain.errors import CorruptTable, PaimonError
@@ -174,7 +175,7 @@ def test_types_are_read_in_time_proportional_to_their_text() -> None:
 
 def avro(schema: Any, blocks: list[tuple[int, bytes]], codec: str = "zstandard") -> bytes:
     head = encode_header(schema if isinstance(schema, str) else json.dumps(schema), codec)
-    return head + b"".join(encode_long(count) + encode_long(len(p)) + p + head[-16:] for count, p in blocks)
+    return head + b"".join(encode_zigzag(count) + encode_zigzag(len(p)) + p + head[-16:] for count, p in blocks)
 
 
 def record(*fields: Any) -> dict[str, Any]:
@@ -206,11 +207,11 @@ AVRO_BOMBS = {
     "a fixed of 10**12 bytes": avro(record({"type": "fixed", "name": "x", "size": 10**12}), [(1, bytes(99))], "null"),
     "a deep schema": avro('{"type":"array","items":' * 100_000 + '"int"' + "}" * 100_000, [], "null"),
     "deep types": avro(record(json.loads('{"type":"array","items":' * 40 + '"int"' + "}" * 40)), [], "null"),
-    "2**62 items": avro(record({"type": "array", "items": "int"}), [(1, encode_long(2**62) + bytes(99))], "null"),
-    "-2**62 items": avro(record({"type": "array", "items": "int"}), [(1, encode_long(-(2**62)) + bytes(99))], "null"),
-    "2**62 characters": avro(record("string"), [(1, encode_long(2**62) + bytes(99))], "null"),
+    "2**62 items": avro(record({"type": "array", "items": "int"}), [(1, encode_zigzag(2**62) + bytes(99))], "null"),
+    "-2**62 items": avro(record({"type": "array", "items": "int"}), [(1, encode_zigzag(-(2**62)) + bytes(99))], "null"),
+    "2**62 characters": avro(record("string"), [(1, encode_zigzag(2**62) + bytes(99))], "null"),
     "2**62 records": avro(ONE, [(2**62, bytes(99))], "null"),
-    "a size of 2**62": avro(ONE, [], "null") + encode_long(1) + encode_long(2**62),
+    "a size of 2**62": avro(ONE, [], "null") + encode_zigzag(1) + encode_zigzag(2**62),
     "an unknown codec": avro(ONE, [(1, b"\0")], "lz9"),
 }
 LIKE_ENTRIES = b"\x04\0\x18\0\0\0" * 300_000

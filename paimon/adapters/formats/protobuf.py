@@ -11,6 +11,8 @@ from itertools import islice
 
 from attrs import frozen
 
+from paimon.adapters.formats.varints import decode_zigzag, encode_varint
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _MAX_PARTS = 1_000_000
 
@@ -59,12 +61,12 @@ def encode(parts: Iterable[Part]) -> bytes:
     """Encode fields as a message."""
     out = bytearray()
     for part in parts:
-        out += _varint_bytes(part.number << 3 | part.wire)
+        out += encode_varint(part.number << 3 | part.wire)
         if isinstance(part.value, int):
-            out += _varint_bytes(part.value)
+            out += encode_varint(part.value)
             continue
         if part.wire == BYTES:
-            out += _varint_bytes(len(part.value))
+            out += encode_varint(len(part.value))
         out += part.value
     return bytes(out)
 
@@ -111,17 +113,3 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-
-
-def decode_zigzag(value: int) -> int:
-    """Return the signed number of a zigzag encoding."""
-    return (value >> 1) ^ -(value & 1)
-
-
-def _varint_bytes(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

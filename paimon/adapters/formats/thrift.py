@@ -12,6 +12,8 @@ from typing import Any
 
 from attrs import define
 
+from paimon.adapters.formats.varints import decode_zigzag, encode_varint, encode_zigzag
+
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 _INTEGERS = (I16, I32, I64)
 _MAX_DEPTH = 64
@@ -134,8 +136,7 @@ class ByteReader:
 
     def read_zigzag(self) -> int:
         """Read a signed number in zigzag encoding."""
-        value = self.read_varint()
-        return (value >> 1) ^ -(value & 1)
+        return decode_zigzag(self.read_varint())
 
 
 def _struct(source: ByteReader, depth: int) -> ThriftStruct:
@@ -181,17 +182,6 @@ def _list(source: ByteReader, depth: int) -> ThriftList:
     return ThriftList(kind, [_value(source, kind, depth + 1) for _ in range(size)])
 
 
-def _put_varint(out: bytearray, value: int) -> None:
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-
-
-def _put_zigzag(out: bytearray, value: int) -> None:
-    _put_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
-
-
 def _put_struct(out: bytearray, value: ThriftStruct) -> None:
     last = 0
     for number, (kind, member) in sorted(value.members.items()):
@@ -201,7 +191,7 @@ def _put_struct(out: bytearray, value: ThriftStruct) -> None:
             out.append((number - last) << 4 | kind)
         else:
             out.append(kind)
-            _put_zigzag(out, number)
+            out += encode_zigzag(number)
         last = number
         if kind not in (TRUE, FALSE):
             _put_value(out, kind, member)
@@ -210,9 +200,9 @@ def _put_struct(out: bytearray, value: ThriftStruct) -> None:
 
 def _put_value(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
-        _put_zigzag(out, value)
+        out += encode_zigzag(value)
     elif kind == BINARY:
-        _put_varint(out, len(value))
+        out += encode_varint(len(value))
         out += value
     elif kind == STRUCT:
         _put_struct(out, value)
@@ -227,6 +217,6 @@ def _put_value(out: bytearray, kind: int, value: Any) -> None:
 def _put_list(out: bytearray, kind: int, values: Sequence[Any]) -> None:
     out.append(min(len(values), 15) << 4 | kind)
     if len(values) >= 15:
-        _put_varint(out, len(values))
+        out += encode_varint(len(values))
     for element in values:
         _put_value(out, kind, element)

@@ -35,7 +35,7 @@ _MOST_DIGITS = 4_000
 _LONE_COMMA = re.compile(r"[,(\[{]\s*,")
 _OPENING = (TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 
-_OPERATORS: Mapping[type[exp.Expression], Operator] = {
+OPERATORS: Mapping[type[exp.Expression], Operator] = {
     exp.EQ: Operator.EQ,
     exp.NEQ: Operator.NE,
     exp.LT: Operator.LT,
@@ -43,7 +43,8 @@ _OPERATORS: Mapping[type[exp.Expression], Operator] = {
     exp.GT: Operator.GT,
     exp.GTE: Operator.GE,
 }
-_FLIPPED: Mapping[Operator, Operator] = {
+"""The operators of comparisons, by the class of the syntax node."""
+FLIPPED: Mapping[Operator, Operator] = {
     Operator.EQ: Operator.EQ,
     Operator.NE: Operator.NE,
     Operator.LT: Operator.GT,
@@ -51,6 +52,7 @@ _FLIPPED: Mapping[Operator, Operator] = {
     Operator.GT: Operator.LT,
     Operator.GE: Operator.LE,
 }
+"""The operator after both sides of a comparison changed places."""
 _KNOWN_PARTS = frozenset(("this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"))
 """The converted attributes of syntax nodes. A node with any other attribute is refused, so that nothing is ignored."""
 
@@ -147,7 +149,7 @@ def _flatten_chain(node: exp.Expression) -> tuple[Predicate, ...]:
 
 
 def _convert_comparison(node: exp.Expression) -> Predicate:
-    op = _OPERATORS[type(node)]
+    op = OPERATORS[type(node)]
     left, right = _strip_parentheses(node.this), _strip_parentheses(node.expression)
     left_column, right_column = _is_column(left), _is_column(right)
     if left_column and right_column:
@@ -157,7 +159,7 @@ def _convert_comparison(node: exp.Expression) -> Predicate:
     if left_column:
         return Compare(_to_path(left), op, literal_value(right))
     if right_column:
-        return Compare(_to_path(right), _FLIPPED[op], literal_value(left))
+        return Compare(_to_path(right), FLIPPED[op], literal_value(left))
     return _compare_constants(node, op, literal_value(left), literal_value(right))
 
 
@@ -300,7 +302,7 @@ def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) 
 
 
 _NODES: Mapping[type[exp.Expression], Callable[[exp.Expression], Predicate]] = {
-    **dict.fromkeys(_OPERATORS, _convert_comparison),
+    **dict.fromkeys(OPERATORS, _convert_comparison),
     exp.And: lambda node: And(_flatten_chain(node)),
     exp.Or: lambda node: Or(_flatten_chain(node)),
     exp.Not: lambda node: _negate_predicate(convert_predicate(node.this)),

@@ -333,3 +333,12 @@ def check_unexpired(context: TableContext, snapshot: Snapshot | None, hint: str)
             "read",
             hint=f"{hint}; raise 'snapshot.time-retained' if this occurs often",
         ) from error
+
+
+def load_live_or_tagged(context: TableContext, snapshot_id: int) -> Snapshot:
+    """Read a snapshot, or the copy of it in a tag if it has expired; NotFound if there is none."""
+    found = find_snapshot(context, snapshot_id)
+    if found is not None:
+        return found
+    tagged = (tag.snapshot for tag in tags(context) if tag.snapshot.id == snapshot_id)
+    return next(tagged, None) or load_snapshot(context, snapshot_id)

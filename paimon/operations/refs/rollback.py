@@ -21,6 +21,7 @@ from paimon.operations.commit.publish import delete_newest_snapshot
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
+    load_live_or_tagged,
     load_snapshot,
     load_tag,
     snapshot_before,
@@ -140,11 +141,7 @@ def _find_target(
             )
         return found
     assert snapshot_id is not None
-    found = find_snapshot(context, snapshot_id)
-    if found is not None:
-        return found
-    tagged = (t.snapshot for t in tags(context) if t.snapshot.id == snapshot_id)
-    return next(tagged, None) or load_snapshot(context, snapshot_id)
+    return load_live_or_tagged(context, snapshot_id)
 
 
 def drop_expired_changelog(context: TableContext, snapshot: Snapshot) -> Snapshot:

@@ -33,6 +33,7 @@ from paimon.operations.metadata.snapshots import (
     find_snapshot,
     find_tag,
     latest_snapshot,
+    load_live_or_tagged,
     load_snapshot,
     load_tag,
     snapshot_ids,
@@ -186,7 +187,7 @@ def find_expired_tags(context: TableContext, older_than: OlderThan | None = None
 
 
 def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: float | None) -> Tag:
-    snapshot = latest_snapshot(context) if snapshot_id is None else _find_or_load(context, snapshot_id)
+    snapshot = latest_snapshot(context) if snapshot_id is None else load_live_or_tagged(context, snapshot_id)
     if snapshot is None:
         raise NotFound("snapshot", "latest", hint="the table has no snapshot yet; write to it first")
     retained = context.options.tag_default_time_retained_millis if retained_millis is None else retained_millis
@@ -196,15 +197,6 @@ def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained
         raise InvalidRequest(f"Tag {name!r}: time to live must be positive, but is {retained} ms", subject=name)
     now = to_local_millis(context.engine, context.engine.clock.now_millis())
     return Tag(name, snapshot, format_local_time(now), retained / 1000)
-
-
-def _find_or_load(context: TableContext, snapshot_id: int) -> Snapshot:
-    """Read a snapshot, or the copy of it in a tag."""
-    found = find_snapshot(context, snapshot_id)
-    if found is not None:
-        return found
-    tagged = (tag.snapshot for tag in tags(context) if tag.snapshot.id == snapshot_id)
-    return next(tagged, None) or load_snapshot(context, snapshot_id)
 
 
 def _tag_path(paths: TablePaths, name: str) -> str:

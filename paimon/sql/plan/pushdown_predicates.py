@@ -35,7 +35,7 @@ from attrs import frozen
 from sqlglot import exp
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
-from paimon.domain.predicate.sql import parse_number
+from paimon.domain.predicate.sql import FLIPPED, OPERATORS, parse_number
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     BooleanType,
@@ -52,15 +52,6 @@ from paimon.sql.parse.query_tree import QueryTree
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """Computes constant expressions, given as SQL."""
 
-OPERATORS: Mapping[type[exp.Expression], Operator] = {
-    exp.EQ: Operator.EQ,
-    exp.NEQ: Operator.NE,
-    exp.LT: Operator.LT,
-    exp.LTE: Operator.LE,
-    exp.GT: Operator.GT,
-    exp.GTE: Operator.GE,
-}
-_FLIPPED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
 _CONSTANT = (
     *(exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Boolean),
     *(exp.Add, exp.Sub, exp.Mul, exp.Date, exp.Null),
@@ -217,7 +208,7 @@ class _Converter:
             return None
         if self._column(node.this) is not None:
             return self._compare(node.this, operator, node.expression)
-        return self._compare(node.expression, _FLIPPED.get(operator, operator), node.this)
+        return self._compare(node.expression, FLIPPED[operator], node.this)
 
     def _compare(self, column: exp.Expression, operator: Operator, value: exp.Expression) -> Predicate | None:
         field = self._column(column)

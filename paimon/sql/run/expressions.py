@@ -38,12 +38,11 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Not, Or, Predicate
 from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.predicate.scalar_sql import HINT, convert_condition
-from paimon.domain.predicate.sql import PredicateDialect, column_path, parse_sql
+from paimon.domain.predicate.sql import OPERATORS, PredicateDialect, column_path, parse_sql
 from paimon.domain.types.sql_tokens import StatementReader, Token
 from paimon.sql.parse.parse_query import begins_subquery, parse_query
 from paimon.sql.parse.query_tree import DIALECT
 from paimon.sql.plan.plan_query import plan_query, query_engine
-from paimon.sql.plan.pushdown_predicates import OPERATORS
 from paimon.sql.run.result import StatementRun
 
 _ANY_HINT = "UPDATE and DELETE take any subquery"

@@ -22,9 +22,10 @@ from paimon.adapters.formats.avro.column_decoder import FlatField, decode_flat_c
 from paimon.adapters.formats.avro.column_decoder.cursor import PADDING
 from paimon.adapters.formats.avro.column_decoder.flat_columns import has_many_blocks
 from paimon.adapters.formats.avro.column_decoder.record_starts import find_record_starts
-from paimon.adapters.formats.avro.container import Block, encode_long
+from paimon.adapters.formats.avro.container import Block
 from paimon.adapters.formats.avro.decode import DecodePlan, decode_plan
 from paimon.adapters.formats.avro.records import decode_block, encode_block
+from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
@@ -276,13 +277,13 @@ VECTOR = {"type": "array", "items": "float"}
 @pytest.mark.parametrize(
     ("nodes", "data"),
     [
-        (["boolean", "double"], bytes(9) + encode_long(2**24)),
-        ([VECTOR], encode_long(2**27)),
-        (["long", ["null", VECTOR]], b"\2\2" + encode_long(2**27)),
-        ([{"type": "array", "items": {"type": "array", "items": "boolean"}}, "string"], b"\2" + encode_long(2**27)),
-        ([{"type": "record", "name": "q", "fields": [{"name": "v", "type": VECTOR}]}], encode_long(2**27)),
-        ([{"type": "map", "values": VECTOR}], b"\2\2k" + encode_long(2**27)),
-        ([{"type": "array", "items": {"type": "fixed", "name": "x", "size": 3}}], encode_long(2**27)),
+        (["boolean", "double"], bytes(9) + encode_zigzag(2**24)),
+        ([VECTOR], encode_zigzag(2**27)),
+        (["long", ["null", VECTOR]], b"\2\2" + encode_zigzag(2**27)),
+        ([{"type": "array", "items": {"type": "array", "items": "boolean"}}, "string"], b"\2" + encode_zigzag(2**27)),
+        ([{"type": "record", "name": "q", "fields": [{"name": "v", "type": VECTOR}]}], encode_zigzag(2**27)),
+        ([{"type": "map", "values": VECTOR}], b"\2\2k" + encode_zigzag(2**27)),
+        ([{"type": "array", "items": {"type": "fixed", "name": "x", "size": 3}}], encode_zigzag(2**27)),
     ],
 )
 def test_a_damaged_count_in_a_column_that_is_not_read_ends_with_the_data(nodes: list[Any], data: bytes) -> None:

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.golden_tables import golden_directory
 
-from paimon.adapters.formats.avro.container import encode_header, encode_long
+from paimon.adapters.formats.avro.container import encode_header
 from paimon.adapters.formats.records import AvroRecordIO
+from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 
@@ -83,7 +84,7 @@ def test_broken_files_are_corrupt(whole: bytes, data: st.DataObject) -> None:
 
 def bomb(schema: object, codec: str, count: int, packed: bytes) -> bytes:
     header = encode_header(json.dumps(schema), codec)
-    return header + encode_long(count) + encode_long(len(packed)) + packed + header[-16:]
+    return header + encode_zigzag(count) + encode_zigzag(len(packed)) + packed + header[-16:]
 
 
 TEXTS = {"type": "record", "name": "record", "fields": [{"name": "s", "type": "bytes"}]}
@@ -98,10 +99,10 @@ ZEROS = bytes(64 * 1024 * 1024)
         bomb(TEXTS, "zstandard", len(ZEROS) * 4, bytes(cramjam.zstd.compress(ZEROS, 3)) * 4),
         bomb(TEXTS, "deflate", len(ZEROS), bytes(cramjam.deflate.compress(ZEROS, 9))),
         bomb(TEXTS, "snappy", 1, b"\xff\xff\xff\xff\x0f" + bytes(20)),
-        bomb(NOTHINGS, "null", 1, encode_long(2**40) + b"\0"),
+        bomb(NOTHINGS, "null", 1, encode_zigzag(2**40) + b"\0"),
         bomb(LINKS, "null", 1, b"\x02" * 100_000 + b"\0"),
         bomb(TEXTS, "null", 2**40, b"\0" * 100),
-        b"Obj\x01" + encode_long(1) + encode_long(2**50),
+        b"Obj\x01" + encode_zigzag(1) + encode_zigzag(2**50),
     ],
     ids=["zstandard", "deflate", "snappy", "items without bytes", "recursion", "record count", "header"],
 )

@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from paimon.adapters.formats.guards.avro import MAX_HEADER_BYTES, has_too_many_records, max_block_bytes
 from paimon.adapters.formats.guards.decompression import check_size, inflate, unbzip2, unsnappy, unxz, unzstd
+from paimon.adapters.formats.varints import decode_zigzag, encode_zigzag
 from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 
 # Block codecs of Avro files, by Avro's names, decompressing within a limit.
@@ -192,9 +193,9 @@ def encode_header(schema: str, codec: str) -> bytes:
     The last 16 bytes are the marker, which is derived from the schema.
     """
     pairs = (("avro.schema", schema.encode()), ("avro.codec", codec.encode()))
-    body = b"".join(encode_long(len(k)) + k.encode() + encode_long(len(v)) + v for k, v in pairs)
+    body = b"".join(encode_zigzag(len(k)) + k.encode() + encode_zigzag(len(v)) + v for k, v in pairs)
     sync = hashlib.blake2b(body, digest_size=SYNC_BYTES).digest()
-    return MAGIC + encode_long(len(pairs)) + body + encode_long(0) + sync
+    return MAGIC + encode_zigzag(len(pairs)) + body + encode_zigzag(0) + sync
 
 
 def pack_block(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> bytes:
@@ -203,18 +204,7 @@ def pack_block(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> by
     `codec` is Avro's name; `zstd_level` is for zstandard only.
     """
     packed = compress(codec, block.data, zstd_level)
-    return b"".join((encode_long(block.record_count), encode_long(len(packed)), packed, sync))
-
-
-def encode_long(value: int) -> bytes:
-    """Encode an Avro long: zigzag, then 7 bits per byte, low bits first."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return b"".join((encode_zigzag(block.record_count), encode_zigzag(len(packed)), packed, sync))
 
 
 def _read_long(source: pa.NativeFile, path: str, first: bytes = b"") -> int:
@@ -225,7 +215,7 @@ def _read_long(source: pa.NativeFile, path: str, first: bytes = b"") -> int:
         value |= (byte[0] & 0x7F) << shift
         shift += 7
         if byte[0] < 0x80:
-            return (value >> 1) ^ -(value & 1)
+            return decode_zigzag(value)
         if shift > 63:
             raise CorruptTable(path, "has an Avro number of more than 64 bits")
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import fastavro
 
-from paimon.adapters.formats.avro.container import Block, encode_long
+from paimon.adapters.formats.avro.container import Block
+from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable
 
 
@@ -21,7 +22,9 @@ def decode_block(block: Block, schema: Any, path: str, reader_schema: Any = None
 
     `schema` is an array of the file's records (see `parse_block_schema`), `reader_schema` the same with fewer fields.
     """
-    data = b"".join((encode_long(block.record_count), block.data, b"\0")) if block.record_count else b"\0" + block.data
+    data = (
+        b"".join((encode_zigzag(block.record_count), block.data, b"\0")) if block.record_count else b"\0" + block.data
+    )
     stream = BytesIO(data)
     try:
         records = fastavro.schemaless_reader(stream, schema, reader_schema)
@@ -38,4 +41,4 @@ def encode_block(records: Iterable[Mapping[str, Any]], schema: Any) -> Block:
     stream = BytesIO()
     fastavro.schemaless_writer(stream, schema, rows)
     data = stream.getvalue()
-    return Block(len(rows), data[len(encode_long(len(rows))) : -1] if rows else b"")
+    return Block(len(rows), data[len(encode_zigzag(len(rows))) : -1] if rows else b"")

@@ -16,7 +16,8 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.adapters.formats.guards.orc_tail import OrcTail, decompress_section, unpack_numbers
-from paimon.adapters.formats.protobuf import Malformed, Part, decode, decode_zigzag, int_field, read_varint
+from paimon.adapters.formats.protobuf import Malformed, Part, decode, int_field, read_varint
+from paimon.adapters.formats.varints import decode_zigzag
 
 # Check the lengths of strings, lists and maps in an ORC stripe before Arrow's decoder uses them.
 #

@@ -49,6 +49,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.adapters.formats.thrift import ThriftStruct, decode, decode_sized
+from paimon.adapters.formats.varints import decode_zigzag
 
 # The bytes of a Parquet file as its reader and the guards take them: in place if local, fetched ahead if remote.
 #
@@ -297,7 +298,7 @@ def _number(digits: bytes) -> int:
     for byte in digits:
         value |= (byte & 0x7F) << shift
         shift += 7
-    return value >> 1 ^ -(value & 1)
+    return decode_zigzag(value)
 
 
 def read_page_header(read_at: _ReadAt, at: int) -> tuple[ThriftStruct, int]:
