@@ -36,7 +36,7 @@ from paimon.compat.catalog_values import (
 from paimon.compat.data_types import to_paimon_field
 from paimon.compat.refused import PeerClass, check_known_options, refuse, report_unknown
 from paimon.compat.schema import Schema, SchemaChange, TableSchema, from_paimon_schema
-from paimon.compat.schema_manager import change_schema
+from paimon.compat.schema_manager import add_peer_words, change_schema
 from paimon.compat.snapshot import from_paimon_snapshot, from_paimon_tag
 from paimon.compat.system_tables import SystemTable, open_system_table
 from paimon.compat.table import FileStoreTable
@@ -456,17 +456,6 @@ class CatalogFactory:
         warehouse, arguments = to_connect_arguments(catalog_options)
         catalog = paimon.connect(warehouse, **arguments)
         return (JdbcCatalog if arguments.get("metastore") == "jdbc" else FileSystemCatalog)(catalog)
-
-
-def add_peer_words(message: str) -> str:
-    """Return a message about a column with the words of pypaimon added, which programs may look for."""
-    if changed := re.search(r"Option '([^']+)' cannot change|table of (type) 'format-table'", message):
-        return f"{message} (Change '{changed[1] or changed[2]}' is not supported yet.)"
-    if "cannot become NOT NULL" in message:
-        return f"{message} (nullable to non nullable)"
-    if "cannot become" in message:
-        return f"{message} (it cannot be converted: there is no executable cast)"
-    return message
 
 
 def add_bucket_key(schema: Schema) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Source: `pypaimon.schema.schema_manager`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import paimon
@@ -55,7 +56,6 @@ class SchemaManager(TableManager):
         if self.latest() is not None:
             raise RuntimeError("Schema in filesystem exists, creation is not allowed.")
         declared = TableSchema.from_schema(0, schema)
-        check_known_options(declared.options)
         self.commit(declared)
         return declared
 
@@ -71,7 +71,11 @@ class SchemaManager(TableManager):
             comment=new_schema.comment,
             time_millis=new_schema.time_millis or self.file_io.engine.clock.now_millis(),
         )
-        check_schema(stored)
+        try:
+            check_known_options(stored.options)
+            check_schema(stored)
+        except paimon.InvalidRequest as error:
+            raise ValueError(add_peer_words(str(error))) from error
         return self.file_io.try_to_write_atomic(self._to_path(stored.id), schema_to_json(stored).decode())
 
     def commit_changes(self, changes: Sequence[SchemaChange]) -> TableSchema:
@@ -81,7 +85,7 @@ class SchemaManager(TableManager):
         try:
             return from_paimon_schema(change_schema(self.table, changes).table_schema)
         except (paimon.PaimonError, ValueError, TypeError) as error:
-            raise RuntimeError(f"Failed to commit schema changes: {error}") from error
+            raise RuntimeError(f"Failed to commit schema changes: {add_peer_words(str(error))}") from error
 
     def _list_ids(self) -> list[int]:
         names = [name.removeprefix(_PREFIX) for name in self.file_io.list_names(self.schema_path)]
@@ -96,3 +100,22 @@ def change_schema(table: paimon.Table, changes: Sequence[SchemaChange]) -> paimo
     wanted = check_fixed_options(changes, table)
     check_known_options({change.key: change.value for change in wanted if isinstance(change, SetOption)})
     return table.alter(*(change.to_paimon() for change in wanted), allow_unknown_options=True, allow_lossy=True)
+
+
+_PEER_WORDS = {
+    "Option '([^']+)' cannot change|table of (type) 'format-table'": "Change '{}' is not supported yet.",
+    "cannot become NOT NULL": "nullable to non nullable",
+    "cannot become": "it cannot be converted: there is no executable cast",
+    "of the partition key has the type": "it can not be part of partition keys",
+    r"Option '([^']+)' is -?\d+\. Use at least 1": "{} should be at least 1",
+    r"Option '(target-file-row-num)' .* 64 bits": "{} should be at most 9223372036854775807",
+}
+"""Words of pypaimon by the messages of this library that have them in brackets, because programs may look for them."""
+
+
+def add_peer_words(message: str) -> str:
+    """Return a message about a column or an option with the words of pypaimon added."""
+    for pattern, words in _PEER_WORDS.items():
+        if found := re.search(pattern, message):
+            return f"{message} ({words.format(*filter(None, found.groups()))})"
+    return message

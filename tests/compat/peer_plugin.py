@@ -132,6 +132,8 @@ def find_internal(error: BaseException) -> str | None:
         return "a constant"
     if "'Mock' object" in text or "'MagicMock' object" in text:
         return "a mock in place of an object"
+    if isinstance(error, AttributeError) and text.endswith("object has no setter"):
+        return "another object in place of a part of a table"
     if isinstance(error, TypeError) and text.startswith(tuple(f"{n}.__init__()" for n in INTERNAL_CONSTRUCTORS)):
         return f"constructor {text.partition('.')[0]}"
     return None

@@ -77,6 +77,8 @@ def test_schemas_are_listed_written_and_changed(table: Any) -> None:
     assert not manager.commit(manager.latest())
     with pytest.raises(RuntimeError, match="Failed to commit schema changes: Column 'no' does not exist"):
         manager.commit_changes([SchemaChange.drop_column("no")])
+    with pytest.raises(RuntimeError, match="target-file-row-num should be at least 1"):
+        manager.commit_changes([SchemaChange.set_option("target-file-row-num", "0")])
     with pytest.raises(RuntimeError, match="Schema in filesystem exists"):
         manager.create_table(manager.latest().to_schema())
     other = SchemaManager(table.file_io, f"{table.table_path}2")

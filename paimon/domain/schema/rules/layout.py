@@ -21,7 +21,7 @@ def check_layout(schema: TableSchema, options: TableOptions) -> None:
     """Refuse options of the layout that do not fit the columns and keys."""
     _check_bucket(schema, options)
     _check_bucket_key(schema, options)
-    _check_postponed(options)
+    _check_numbers(options)
     _check_row_tracking(schema, options)
     _check_blobs(schema, options)
     _check_clustering(schema, options)
@@ -98,12 +98,13 @@ def _check_bucket_function(schema: TableSchema, options: TableOptions) -> None:
         raise option_error("bucket-function.type", "is 'hive', which cannot hash timestamps", "use 'default'")
 
 
-def _check_postponed(options: TableOptions) -> None:
+def _check_numbers(options: TableOptions) -> None:
     targets = (
         ("postpone.batch-write-fixed-bucket.max-parallelism", options.postpone_max_parallelism),
         ("postpone.default-bucket-num", options.postpone_default_bucket_num),
         ("postpone.target-row-num-per-bucket", options.postpone_target_rows_per_bucket),
         ("postpone.target-size-per-bucket", options.postpone_target_bytes_per_bucket),
+        ("target-file-row-num", options.target_file_row_num),
     )
     for key, value in targets:
         if value is not None and value < 1:
