@@ -140,6 +140,27 @@ def test_the_difference_equals_its_reference(before: list[reference.KeyedRow], a
     assert repr(found.to_pylist()) == repr(table(expected).to_pylist())
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (RowKind.INSERT, RowKind.UPDATE_AFTER, []),
+        (RowKind.INSERT, RowKind.DELETE, [RowKind.DELETE]),
+        (RowKind.INSERT, RowKind.UPDATE_BEFORE, [RowKind.UPDATE_BEFORE]),
+        (RowKind.DELETE, RowKind.INSERT, [RowKind.INSERT]),
+        (RowKind.DELETE, RowKind.DELETE, [RowKind.DELETE]),
+        (RowKind.INSERT, None, [RowKind.DELETE]),
+        (RowKind.UPDATE_BEFORE, None, []),
+    ],
+)
+def test_a_later_retract_is_a_difference_and_an_earlier_one_is_no_row(
+    before: RowKind, after: RowKind | None, shown: list[RowKind]
+) -> None:
+    old, new = ([reference.KeyedRow(("a", 1), kind, (1.5,))] if kind is not None else [] for kind in (before, after))
+    found = columnar.compute_difference(table(old), table(new), KEYS)
+    assert [RowKind(kind) for kind in found["_VALUE_KIND"].to_pylist()] == shown
+    assert found.to_pylist() == table(reference.compute_difference(old, new)).to_pylist()
+
+
 @st.composite
 def two_columns(draw: st.DrawFn) -> tuple[Any, list[Any], list[Any]]:
     kind = draw(data_types())

@@ -52,6 +52,16 @@ def test_level_0_is_picked_newest_first() -> None:
     assert [run.files[0].file_name for run in tree.runs] == ["a", "b", "c", "d", "e", "f"]
 
 
+def test_the_youngest_file_of_the_top_level_dates_the_last_full_compaction() -> None:
+    rules = evolve(CompactionRules(), optimization_interval_millis=100)
+    new, *top = tree_from("0:1 5:9 5:9", rules).files
+    tree = MergeTree.of(
+        [new, *(evolve(f, creation_time_millis=made) for f, made in zip(top, (100, 300), strict=True))], 6
+    )
+    assert pick(tree, rules, now_millis=400, hour=NOON) is None
+    assert pick(tree, rules, now_millis=401, hour=NOON) is not None
+
+
 def test_a_forced_full_compaction_takes_everything_to_the_top() -> None:
     rules = CompactionRules()
     assert pick_full(MergeTree.of((), 6), rules) is None

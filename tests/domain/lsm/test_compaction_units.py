@@ -13,7 +13,13 @@ from paimon.domain.lsm.compaction.level_order import include_newer_runs
 from paimon.domain.lsm.compaction.pick import pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
-from paimon.domain.lsm.compaction.unit_plan import UnitPlan, list_looked_up_files, plan_unit
+from paimon.domain.lsm.compaction.unit_plan import (
+    Merging,
+    UnitPlan,
+    choose_merging,
+    list_looked_up_files,
+    plan_unit,
+)
 from paimon.domain.maintenance.small_files import MarkedFile, PackRules, pack_small_files
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
@@ -110,17 +116,24 @@ def test_everything_is_rewritten_on_demand() -> None:
     assert drawn(plan_unit(tree, CompactUnit(5, files), evolve(RULES, rewrite_all=True), KEY)) == "[a] [b]"
     top = MergeTree.of(files[:1], 6)
     unit = pick_full(top, evolve(RULES, rewrite_all=True))
-    assert unit is not None and drawn(plan_unit(top, unit, RULES, KEY)) == "[a]"
+    assert unit is not None
+    plan = plan_unit(top, unit, RULES, KEY)
+    assert (drawn(plan), plan.output_level, plan.drop_deletes) == ("[a]", 5, True)
 
 
 @pytest.mark.parametrize(
     ("levels_left", "output", "dropped"),
-    [([], 5, True), ([], 2, True), ([3], 2, False), ([5], 4, False), ([], 1, True)],
-)
+    [
+        ([], 5, True), ([], 2, True), ([3], 2, False), ([5], 4, False), ([], 1, True), ([2], 2, True), ([1], 2, True),
+        ([], 0, False),
+    ],
+)  # fmt: skip
 def test_deletes_are_dropped_only_without_older_rows_below(levels_left: list[int], output: int, dropped: bool) -> None:
     selected = [file("a L0 1..5 20b 1d"), file("b L0 3..9 20b")]
     tree = MergeTree.of([*selected, *(file(f"x L{level} 1..9 20b") for level in levels_left)], 6)
     assert plan_unit(tree, CompactUnit(output, selected), RULES, KEY).drop_deletes is dropped
+    vectors = CompactionRules.of(TableOptions.of({"deletion-vectors.enabled": "true"}))
+    assert plan_unit(tree, CompactUnit(output, selected), vectors, KEY).drop_deletes is (output > 0)
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), st.integers(50, 150), st.booleans()), max_size=8)
@@ -194,6 +207,34 @@ def test_lookups_depend_on_the_files_that_can_hold_keys_of_level_0() -> None:
     assert [f.file_name for f in list_looked_up_files(plan, KEY)] == ["mid"]
     above_0 = plan_unit(MergeTree.of(files[1:], 6), CompactUnit(3, files[1:2]), rules, KEY)
     assert list_looked_up_files(above_0, KEY) == ()
+
+    low = file("l L0 2..3 200b")
+    both = plan_unit(MergeTree.of([*files, low], 6), CompactUnit(3, [*files[:2], low]), rules, KEY)
+    assert [f.file_name for f in list_looked_up_files(both, KEY)] == ["low", "mid"]
+
+
+@pytest.mark.parametrize(("deletes", "looked_up"), [("2d", ["low"]), ("?d", ["low"]), ("0d", [])])
+def test_dropped_deletes_depend_on_the_files_that_can_hold_their_keys(deletes: str, looked_up: list[str]) -> None:
+    files = [file(f"b L2 1..3 200b {deletes}"), file("low L5 1..2 9b"), file("up L5 7..9 9b")]
+    rules = CompactionRules.of(TableOptions.of({"deletion-vectors.enabled": "true"}))
+    plan = plan_unit(MergeTree.of(files, 6), CompactUnit(3, files[:1]), rules, KEY)
+    assert plan.drop_deletes and [f.file_name for f in list_looked_up_files(plan, KEY)] == looked_up
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "level", "merging"),
+    [
+        ({}, ["a L0 1..2 9b"], 5, Merging.PLAIN),
+        (LOOKUP, ["a L0 1..2 9b", "b L2 1..2 9b"], 5, Merging.LOOKUP),
+        (LOOKUP, ["b L2 1..2 9b"], 5, Merging.PLAIN),
+        ({"changelog-producer": "full-compaction"}, ["b L2 1..2 9b"], 5, Merging.TOP),
+        ({"changelog-producer": "full-compaction"}, ["a L0 1..2 9b"], 3, Merging.PLAIN),
+    ],
+)
+def test_what_a_rewrite_needs(options: dict[str, str], texts: list[str], level: int, merging: Merging) -> None:
+    files, rules = [file(text) for text in texts], CompactionRules.of(TableOptions.of(options))
+    plan = plan_unit(MergeTree.of(files, 6), CompactUnit(level, files), rules, KEY)
+    assert choose_merging(files, plan, rules) is merging
 
 
 # Append tables.

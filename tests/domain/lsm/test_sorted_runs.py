@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.lsm.keys import to_comparable_key, to_comparable_values
-from paimon.domain.lsm.sorted_run import cut_into_sections
+from paimon.domain.lsm.sorted_run import KeyedFile, cut_into_sections
 from paimon.domain.lsm.write_order import sort_oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.row import binary_row
@@ -53,6 +54,35 @@ def test_sections_are_disjoint_and_use_the_fewest_runs(files: list[DataFileMeta]
         assert len(section) == deepest
         reach = itertools.accumulate((high for _, high in sorted(members)), max)
         assert all(low <= end for end, (low, _) in zip(reach, sorted(members)[1:], strict=False))
+
+
+# The order of a `java.util.PriorityQueue` of Java 17 that takes the files as `IntervalPartition` does.
+JAVA_RUNS = [
+    ("0..40 0..4 9..14 15..20 11..14 19..21 17..22 13..17 15..17 4..7 1..3 3..3 4..9 12..16",
+     "f7 | f11 f9 f4 f3 | f0 | f10 f12 f13 f6 | f1 f2 f8 f5"),
+    ("0..40 5..9 7..10 14..18 14..18 18..22 9..10 17..20 2..6 12..12 16..21 16..18 10..15 14..19",
+     "f1 f12 f11 | f8 f2 f9 f4 | f6 f3 | f13 | f10 | f7 | f5 | f0"),
+    ("0..40 8..8 0..1 9..9 6..9 7..7 14..16 14..14 14..16 7..10 10..15 18..21 19..23 16..16",
+     "f9 f6 | f8 | f0 | f2 f4 f10 f11 | f5 f1 f3 f7 f13 f12"),
+    ("0..40 14..16 10..11 8..8 9..13 19..20 5..9 17..21 1..5 16..19 6..7 11..11 5..10 18..19",
+     "f6 f2 f1 f13 | f12 f11 f9 | f0 | f8 f10 f3 f4 f7 | f5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spans", "runs"), JAVA_RUNS)
+def test_runs_are_in_the_order_of_javas_queue(spans: str, runs: str) -> None:
+    bounds = [span.split("..") for span in spans.split()]
+    (section,) = cut_into_sections([a_file(f"f{i}", int(a), int(b)) for i, (a, b) in enumerate(bounds)], INT)
+    assert " | ".join(" ".join(f.file_name for f in run.files) for run in section) == runs
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [((1, 3), (3, 5), True), ((1, 3), (4, 5), False), ((1, 9), (3, 4), True), ((2, 2), (2, 2), True)],
+)
+def test_files_overlap_if_they_can_hold_one_key(one: tuple[int, int], other: tuple[int, int], overlap: bool) -> None:
+    a, b = (KeyedFile.of(a_file("f", *span), INT) for span in (one, other))
+    assert (a.overlaps(b), b.overlaps(a)) == (overlap, overlap)
 
 
 def test_a_closed_bound_that_touches_belongs_to_the_same_section() -> None:

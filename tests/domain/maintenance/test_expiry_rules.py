@@ -71,6 +71,19 @@ def test_numbers_ages_and_consumers_hold(
     assert until <= max(earliest, latest)
 
 
+@pytest.mark.parametrize(("since", "first_retained"), [(49, 2), (50, 1), (51, 1)])
+def test_a_snapshot_expires_above_the_retention_time_only(since: int, first_retained: int) -> None:
+    assert find_first_retained(ExpiryRange(1, 1, 2), Retention(1, 9, 50, 9), [(1, since)], 100) == first_retained
+
+
+def test_a_limit_is_shorter_than_another_if_one_of_its_parts_is() -> None:
+    retention = Retention(2, 6, DAY, 4)
+    Retention(2, 2, DAY, 4).check()
+    assert not retention.is_shorter_than(retention)
+    for shorter in (Retention(1, 6, DAY, 4), Retention(2, 5, DAY, 4), Retention(3, 7, HOUR, 4)):
+        assert shorter.is_shorter_than(retention)
+
+
 def test_inconsistent_retention_limits_are_refused() -> None:
     for retention in (Retention(0, 5, 1, 1), Retention(3, 2, 1, 1)):
         with pytest.raises(InvalidRequest):
@@ -84,6 +97,7 @@ def test_inconsistent_retention_limits_are_refused() -> None:
         (Retention(2, 6, DAY, 50), 9, "snapshot.num-retained.min"),
         (Retention(2, 6, DAY, 4), 5, "snapshot.expire.limit"),
         (Retention(2, 6, DAY, 50), 7, "snapshot.time-retained"),
+        (Retention(2, 6, DAY, 50), 8, "snapshot.time-retained"),
     ],
 )
 def test_what_retains_snapshots_is_named(retention: Retention, first_retained: int, option: str) -> None:

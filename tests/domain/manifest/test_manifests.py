@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -223,5 +224,6 @@ def test_a_file_that_is_added_twice_is_an_error() -> None:
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         twice = columns([entry], [entry])
         check_added_once(twice.filter(mark_live(twice)))
+    check_added_once(columns([entry], [evolve(entry, file=evolve(entry.file, level=5))]))
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         live_files([entry.to_delete_entry()])

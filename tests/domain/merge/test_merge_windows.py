@@ -44,12 +44,15 @@ def run_tables(draw: st.DrawFn) -> list[pa.Table]:
 
 
 @settings(max_examples=100)
-@given(run_tables(), st.integers(1, 6), st.sampled_from([0, 50, 300, 1 << 20]))
-def test_merging_in_windows_equals_merging_at_once(tables: list[pa.Table], batch_rows: int, budget: int) -> None:
+@given(run_tables(), st.integers(1, 6), st.sampled_from([0, 50, 300, 1 << 20]), st.sampled_from([1, -1]))
+def test_merging_in_windows_equals_merging_at_once(
+    tables: list[pa.Table], batch_rows: int, budget: int, order: int
+) -> None:
     runs = [
-        (Piece(batch, age) for batch in table.to_batches(max_chunksize=batch_rows)) for age, table in enumerate(tables)
+        map(Piece, table.to_batches(max_chunksize=batch_rows), itertools.repeat(age))
+        for age, table in enumerate(tables)
     ]
-    cut = list(cut_into_windows(runs, KEYS, budget))
+    cut = list(cut_into_windows(runs[::order], KEYS, budget))  # the runs of a section are in any order
     assert all(window and [p.age for p in window] == sorted(p.age for p in window) for window in cut)
     parts = [merge(pa.Table.from_batches([p.batch for p in window]), SPEC) for window in cut]
     whole = merge(pa.concat_tables(tables), SPEC) if tables else pa.table({})

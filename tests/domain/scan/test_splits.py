@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.lsm.sorted_run import cut_into_sections
-from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
 from paimon.domain.predicate.expression import Compare, In, Literal, Operator, Or
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.scan.assemble import BucketFiles, pack_bucket, prune_sections
+from paimon.domain.scan.assemble import BucketFiles, assemble_splits, pack_bucket, prune_sections
 from paimon.domain.scan.prune_by_partition import find_bucket_keys
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.split_packing import SplitLimits, pack
+from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.types.data_types import CharType, DataField, IntType
 
 TYPES = (IntType(),)
@@ -87,6 +90,57 @@ def test_column_values_prune_only_when_conclusive(files: list[DataFileMeta], dat
             assert selected & names == (names if matching & names else set())
         else:
             assert names <= selected
+
+
+def vector(cardinality: int | None) -> DeletionFile:
+    return DeletionFile("index", DeletionVectorRange("a", 0, 1, cardinality))
+
+
+SPLIT = DataSplit(
+    1, b"", 0, 1, "t/bucket-0", (DataFileMeta("a", 10, 5), DataFileMeta("b", 20, 7)), raw_convertible=True
+)
+COUNTS = {
+    "all rows": (SPLIT, 12),
+    "rows that must be merged": (evolve(SPLIT, raw_convertible=False), None),
+    "vectors": (evolve(SPLIT, deletion_files=(vector(2), vector(3))), 7),
+    "a file without a vector": (evolve(SPLIT, deletion_files=(None, vector(3))), 9),
+    "a vector of unknown size": (evolve(SPLIT, deletion_files=(vector(2), vector(None))), None),
+    "a difference": (evolve(SPLIT, before_files=SPLIT.files), None),
+    "ranges": (evolve(SPLIT, row_ranges=((0, 5), (3, 4))), 6),
+    "ranges and vectors": (evolve(SPLIT, row_ranges=((0, 5), (3, 4)), deletion_files=(None, vector(1))), None),
+    "ranges and empty vectors": (evolve(SPLIT, row_ranges=((0, 5), (3, 4)), deletion_files=(None, vector(0))), 6),
+}
+
+
+@pytest.mark.parametrize(("split", "count"), COUNTS.values(), ids=COUNTS)
+def test_the_rows_of_a_split_are_counted_where_metadata_determines_them(split: DataSplit, count: int | None) -> None:
+    assert split.merged_row_count == count
+
+
+def test_the_files_of_a_split_have_paths_and_sizes() -> None:
+    split = evolve(SPLIT, files=(SPLIT.files[0], evolve(SPLIT.files[1], external_path="s3://b/b")))
+    assert split.file_paths == ("t/bucket-0/a", "s3://b/b")
+    assert split.file_size == 30
+
+
+def test_a_file_without_a_match_is_pruned_unless_it_can_hide_rows() -> None:
+    files = tuple(DataFileMeta(name, 1, 1, key(0), key(9), level=2, delete_row_count=0) for name in "ab")
+    bucket = BucketFiles(b"", 0, 1, files, frozenset("a"))
+    merged = rules(merges=True, target=99)
+    separate = evolve(merged, unmerged_above_0=True)
+    assert [sorted(f.file_name for f in group.files) for group in pack_bucket(bucket, merged)] == [["a", "b"]]
+    assert [sorted(f.file_name for f in group.files) for group in pack_bucket(bucket, separate)] == [["a"]]
+    fresh = evolve(bucket, files=(files[0], evolve(files[1], level=0)))
+    assert [sorted(f.file_name for f in group.files) for group in pack_bucket(fresh, separate)] == [["a", "b"]]
+
+
+def test_a_split_has_the_vectors_of_its_files() -> None:
+    bucket = BucketFiles(b"p", 3, 8, SPLIT.files)
+    one, none = ({"b": vector(1)}, {"c": vector(1)})
+    (split,) = assemble_splits(7, bucket, rules(merges=False, target=99), "dir", one)
+    assert split == DataSplit(7, b"p", 3, 8, "dir", SPLIT.files, True, (None, vector(1)))
+    (split,) = assemble_splits(7, bucket, rules(merges=False, target=99), "dir", none)
+    assert split.deletion_files == ()
 
 
 FIELDS = (DataField(0, "a", IntType()), DataField(1, "b", IntType()))

@@ -52,11 +52,6 @@ class MergeTree:
         return cls((*newest_first, *above), max([levels - 1, *by_level]))
 
     @property
-    def highest_level(self) -> int:
-        """The highest level that holds files; 0 for an empty tree."""
-        return max((run.level for run in self.runs), default=0)
-
-    @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """All files, run after run."""
         return tuple(f for run in self.runs for f in run.files)

@@ -86,8 +86,9 @@ class UnitPlan:
 def plan_unit(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_types: Sequence[DataType]) -> UnitPlan:
     """Plan the work of a unit: each file is rewritten, upgraded, or on the output level already."""
     level = unit.output_level
-    drop = level != 0 and (level >= tree.highest_level or rules.options.deletion_vectors_enabled)
-    above = tuple(f for run in tree.runs if run.level > level for f in run.files) if rules.needs_lookup else ()
+    above = tuple(f for run in tree.runs if run.level > level for f in run.files)
+    drop = level != 0 and (not above or rules.options.deletion_vectors_enabled)
+    above = above if rules.needs_lookup else ()
     if unit.one_by_one:
         single_files = tuple((_to_single_file_section(f),) for f in unit.files)
         return UnitPlan(level, drop, single_files, above=above, top_level=tree.top_level, expiry=rules.expiry)
