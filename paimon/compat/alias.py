@@ -31,7 +31,10 @@ _ERRORS = (
 _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon": {"catalog": "CatalogFactory", "schema": "Schema", "snapshot": "Tag", "managers": "TagManager"},
     "pypaimon.api.api_response": {"catalog_values": "GetTagResponse PagedList Partition"},
-    "pypaimon.branch": {"managers": "BranchManager FileSystemBranchManager"},
+    "pypaimon.branch": {
+        "catalog_values": "DEFAULT_MAIN_BRANCH",
+        "managers": "BranchManager FileSystemBranchManager",
+    },
     "pypaimon.branch.branch_manager": {"catalog_values": "DEFAULT_MAIN_BRANCH", "managers": "BranchManager"},
     "pypaimon.branch.filesystem_branch_manager": {"managers": "FileSystemBranchManager"},
     "pypaimon.catalog.catalog": {"catalog": "Catalog", "catalog_values": "Identifier"},
@@ -60,7 +63,7 @@ _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon.common.predicate": {"predicate": "Predicate"},
     "pypaimon.common.predicate_builder": {"predicate": "PredicateBuilder"},
     "pypaimon.consumer.consumer": {"managers": "Consumer"},
-    "pypaimon.consumer.consumer_manager": {"managers": "ConsumerManager"},
+    "pypaimon.consumer.consumer_manager": {"catalog_values": "DEFAULT_MAIN_BRANCH", "managers": "ConsumerManager"},
     "pypaimon.read.explain": {"scan": "ExplainResult ExplainSplitInfo PruningStat"},
     "pypaimon.read.plan": {"scan": "Plan"},
     "pypaimon.read.read_builder": {"read": "ReadBuilder"},
