@@ -43,7 +43,7 @@ BUSY_MODULES = {
     "lsm/compaction/unit_plan.py": ("lsm/test_compaction_units.py",),
     "lsm/sorted_run.py": ("lsm/test_sorted_runs.py",),
     "maintenance/snapshot_expiry.py": ("maintenance/test_expiry_rules.py",),
-    "manifest/merge.py": ("manifest/test_manifests.py",),
+    "manifest/merge_entries.py": ("manifest/test_manifests.py",),
     "bucket/bucket_rule.py": ("bucket/test_buckets.py",),
     "row/kinds.py": ("merge/test_merge.py",),
     "deletion/vector.py": ("deletion/test_deletion_vectors.py",),
