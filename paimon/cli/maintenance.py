@@ -30,7 +30,7 @@ from paimon.cli.arguments import (
     open_data_table,
     parse_options,
 )
-from paimon.cli.output import print_records, print_rows
+from paimon.cli.output import print_records, print_report
 from paimon.cli.terminal import TerminalObserver, print_styled
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError
 from paimon.domain.maintenance.fault import HealthReport
@@ -175,7 +175,7 @@ def _print_health(table: Table, report: HealthReport, output: str) -> None:
 
 def _print_due_work(arguments: argparse.Namespace, report: pa.Table) -> None:
     """Print the actions, and raise an error if one failed."""
-    print_rows(report.to_reader(), arguments.output)
+    print_report(report, arguments.output)
     failed = report.num_rows - report["error"].null_count
     if failed:
         warehouse = arguments.path or arguments.warehouse
@@ -185,7 +185,7 @@ def _print_due_work(arguments: argparse.Namespace, report: pa.Table) -> None:
 
 
 def _print_orphans(files: pa.Table, is_listed: bool, output: str) -> None:
-    print_rows(files.to_reader(), output)
+    print_report(files, output)
     if output == "table":
         size = sum(files["size"].to_pylist())
         done = "can be deleted (--delete)" if is_listed else "deleted"

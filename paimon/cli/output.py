@@ -29,6 +29,7 @@ __all__ = [
     "describe_lost_compaction",
     "print_lost_compaction",
     "print_records",
+    "print_report",
     "print_rows",
     "print_with_total",
 ]
@@ -80,6 +81,15 @@ def _print_first_rows(reader: pa.RecordBatchReader, most_rows: int) -> None:
         total += batch.num_rows
     more = f"{ELLIPSIS} {format_count(total - most_rows, 'more row')}, {total:,} in total"
     _draw_rows(pa.Table.from_batches(first, reader.schema), more if total > most_rows else format_count(total, "row"))
+
+
+def print_report(rows: pa.Table, output: str) -> None:
+    """Print rows of which a terminal cuts nothing, because the next command takes their names and paths."""
+    if output != "table" or not sys.stdout.isatty() or rows.num_rows > _MOST_DRAWN_ROWS:
+        print_rows(rows.to_reader(), output)
+    else:
+        draw_records(to_text_columns(rows))
+        print_styled(format_count(rows.num_rows, "row"), "dim")
 
 
 def print_with_total(reader: pa.RecordBatchReader, limit: int, describe_total: Callable[[], str]) -> None:
@@ -209,9 +219,5 @@ def print_result(result: SqlResult, output: str) -> None:
         print(result.to_text())
     elif result.is_query:
         print_rows(result.to_batches(), output, TERMINAL_ROWS)
-    elif output == "table" and sys.stdout.isatty():
-        rows = result.to_arrow()
-        draw_records(to_text_columns(rows))
-        print_styled(format_count(rows.num_rows, "row"), "dim")
     else:
-        print_rows(result.to_batches(), output)
+        print_report(result.to_arrow(), output)

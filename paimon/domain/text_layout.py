@@ -26,7 +26,7 @@ terminal: an East Asian wide character takes two, a combining mark none.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import evolve, frozen
 
@@ -235,17 +235,30 @@ def _character_width(character: str) -> int:
 
 
 def cut_text(text: str, width: int) -> str:
-    """Cut a text that is wider than allowed, and end it with an ellipsis; marks stay with their letter."""
+    """Cut a text that is wider than allowed, and end it with an ellipsis; marks stay with their letter.
+
+    A path is cut at its start, because its end has the name of the file.
+
+    >>> cut_text("a text of many words", 10), cut_text("s3://lake/shop.db/orders/data-1.parquet", 20)
+    ('a text of…', '…ders/data-1.parquet')
+    """
     start = text[: max(width, 8) * _MARKS_OF_ONE_CELL]  # a text of many megabytes is not measured
     if len(start) == len(text) and display_width(text) <= width:
         return text
-    end = used = 0
-    for character in start:
+    if start.count("/") > 1 and not any(map(str.isspace, start)):
+        return ELLIPSIS + text[len(text) - _count_characters(reversed(text[-len(start) :]), width) :]
+    return text[: _count_characters(start, width)] + ELLIPSIS
+
+
+def _count_characters(characters: Iterable[str], width: int) -> int:
+    """Count the first characters that need less than `width` cells."""
+    count = used = 0
+    for character in characters:
         used += _character_width(character)
         if used >= width:
             break
-        end += 1
-    return text[:end] + ELLIPSIS
+        count += 1
+    return count
 
 
 def _pad(cell: str, width: int) -> str:

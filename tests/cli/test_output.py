@@ -117,7 +117,7 @@ def test_printed_columns_fit_and_are_from_both_ends(widths: list[int], room: int
     assert sum(gap > 1 for gap in gaps) == 1, "one gap"
 
 
-@given(st.text(max_size=40), st.integers(1, 20))
+@given(st.text(max_size=40) | st.text("a/b東", max_size=40), st.integers(1, 20))
 def test_cut_texts_are_no_wider_than_allowed(text: str, width: int) -> None:
     assert display_width(cut_text(text, width)) <= max(width, 1)
     assert display_width(text) > width or cut_text(text, width) == text
@@ -188,6 +188,19 @@ def test_a_query_shows_its_first_rows_and_the_total(screen: tuple[int, Screens],
     ]  # fmt: skip
     assert found["forty"][-1] == "40 rows"
     assert len(in_pipe(["sql", str(lake), "-e", "SELECT range FROM range(1000)"]).splitlines()) > 1000
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_shell_writes_the_rows_of_a_query_to_a_file(
+    lake: Path, tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "rows.md"
+    typed = f"\\o {file}\rSELECT range FROM range(3);\rSELECT range FROM range(50);\rexit\r"
+    lines = on_terminal(["sql", str(lake)], columns, typed=typed)
+    assert f"3 rows written to {file}" in lines
+    assert "… 10 more rows, 50 in total" in lines
+    assert file.read_text().splitlines() == ["| range |", "| ---: |", "| 0 |", "| 1 |", "| 2 |"]
 
 
 def test_long_values_are_cut_at_the_width_of_the_screen(screen: tuple[int, Screens]) -> None:

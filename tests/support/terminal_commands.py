@@ -18,7 +18,7 @@ import paimon
 
 HOME = str(Path(paimon.__file__).parents[1])
 COMMAND = (sys.executable, "-m", "paimon")
-_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+_STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _BLOCKER = """
 import sys
 class Without:
@@ -37,11 +37,18 @@ def block_packages(*packages: str) -> str:
     return _BLOCKER.format(blocked=set(packages))
 
 
-def on_terminal(words: Sequence[str], columns: int = 80, command: Sequence[str] = COMMAND) -> list[str]:
-    """The lines that a command prints on a terminal of this width, without styles. The command must succeed."""
+def on_terminal(
+    words: Sequence[str], columns: int = 80, command: Sequence[str] = COMMAND, typed: str = ""
+) -> list[str]:
+    """The lines that a command prints on a terminal of this width, without styles. The command must succeed.
+
+    `typed` is what its user types.
+    """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     surrounding = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"PYTHONPATH": HOME}
+    surrounding["PROMPT_TOOLKIT_NO_CPR"] = "1"  # this terminal does not answer where its cursor is
+    os.write(master, typed.encode())
     with subprocess.Popen([*command, *words], stdin=slave, stdout=slave, stderr=slave, env=surrounding) as process:
         os.close(slave)
         output = b"".join(iter(lambda: _read(master), b""))
