@@ -21,7 +21,7 @@ from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.field_paths import explain_double_quotes
+from paimon.domain.predicate.field_paths import explain_quotes
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import rename_columns
 from paimon.domain.scan.splits import DataSplit
@@ -96,7 +96,7 @@ class Changes(NotebookDisplay, Results):
         if self._where is None:
             return None
         fields = (evolve(ROW_KIND, name=KIND_COLUMN.name), *self._context.schema.fields)
-        with explain_double_quotes(self._where):
+        with explain_quotes(self._where):
             predicate = bind_predicate(condition_of(self._where), self._context.table, fields)
         check_condition(self._context.engine, predicate, fields)
         return rename_columns(predicate, {KIND_COLUMN.name: ROW_KIND.name})

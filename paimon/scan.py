@@ -20,7 +20,7 @@ from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.field_paths import explain_double_quotes
+from paimon.domain.predicate.field_paths import explain_quotes
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import columns_of, restrict_to_columns
 from paimon.domain.report import Report, ShownText
@@ -179,7 +179,7 @@ class Scan(NotebookDisplay, Results):
                 subject=others[0],
                 hint=hint,
             )
-        with explain_double_quotes(self._where):
+        with explain_quotes(self._where):
             bound = bind_predicate(predicate, table, self.fields)
         check_condition(self._context.engine, bound, self.fields)
         return bound

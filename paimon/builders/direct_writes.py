@@ -47,7 +47,7 @@ from paimon.domain.errors import (
     Unsupported,
 )
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.field_paths import explain_double_quotes
+from paimon.domain.predicate.field_paths import explain_quotes
 from paimon.domain.report import CardDisplay
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -268,7 +268,7 @@ def delete_where(
         found = condition_of(compute_late_input(condition))
         return _run_maintenance(context, delete_rows(context, found, user, properties, write, state))
 
-    with explain_missing_table(context), explain_double_quotes(where):
+    with explain_missing_table(context), explain_quotes(where):
         return retry_assignment(delete_once)
 
 
@@ -303,7 +303,7 @@ def update_where(
         found = condition_of(compute_late_input(condition))
         return _run_maintenance(context, update_rows(context, values, found, user, properties, write, state))
 
-    with explain_missing_table(context), explain_double_quotes(where):
+    with explain_missing_table(context), explain_quotes(where):
         return retry_assignment(update_once)
 
 

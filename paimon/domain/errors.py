@@ -12,9 +12,6 @@ from difflib import get_close_matches
 _RESTORE = "restore the file from a backup, or roll back to a snapshot that does not reference it"
 _TRY_AGAIN = "check the path, its permissions and the free space, then try again"
 
-FUNCTION_LIST = "https://duckdb.org/docs/stable/sql/functions/overview lists the functions"
-"""The hint for a function that does not exist, where no name is similar: queries have the functions of DuckDB."""
-
 _MAX_CHARACTERS = 4_000
 """Characters of a message: enough for the difference of two wide schemas."""
 

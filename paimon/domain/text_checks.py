@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date, time
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -29,11 +31,11 @@ def is_unicode(text: str) -> bool:
 def show_value(value: object) -> str:
     """Return the text of a value for a message; Python writes no integers of more than 4,300 digits.
 
-    >>> show_value("a"), show_value(10**5000)
-    ("'a'", 'an integer of more than 4300 digits')
+    >>> show_value("a"), show_value(date(2026, 1, 31)), show_value(10**5000)
+    ("'a'", '2026-01-31', 'an integer of more than 4300 digits')
     """
     try:
-        return repr(value)
+        return str(value) if isinstance(value, date | time | Decimal) else repr(value)
     except ValueError:
         return "an integer of more than 4300 digits"
 
@@ -62,9 +64,8 @@ def check_path(value: object, what: str) -> str:
 def check_names(values: object, what: str) -> tuple[str, ...]:
     """Return the names as a tuple; refuse a single text, or a value that is not an iterable of texts."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidRequest(
-            f"{capitalize(what)} {values!r} is not a list of names", subject=what, hint="pass a list of str"
-        )
+        hint = f"write [{values!r}]" if isinstance(values, str) else "pass a list of str"
+        raise InvalidRequest(f"{what!r} is {show_value(values)}, and not a list of names", subject=what, hint=hint)
     return tuple(check_text(value, what) for value in values)
 
 

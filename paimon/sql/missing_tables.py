@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, did_you_mean
+from paimon.domain.query_hints import FILES
 from paimon.sql.parse.statements import ObjectName
 
 _FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".orc", ".avro", ".gz")
@@ -39,27 +40,29 @@ def suggest_table(parts: ObjectName, catalog: Databases, error: NotFound, on_spa
         return error.hint
     names = ", ".join(_list_databases(catalog)) or "none"
     where = f"write database.table, or USE a database first; databases: {names}"
+    if not parts[0].isidentifier():
+        return where
     if on_spark:
         return f"{where}. A temporary view of Spark is passed by name: sql(text, {parts[0]}=spark.table({parts[0]!r}))"
-    return where
+    return f"{where}. A data frame is passed by name: sql(text, {parts[0]}={parts[0]})"
 
 
 def refuse_file(parts: ObjectName) -> None:
     """Refuse the name of a file where a statement needs a table."""
     name = ".".join(parts)
     if name.lower().endswith(_FILE_ENDINGS):
-        hint = "load it with 'paimon write TABLE FILE', or read it with pyarrow and pass it by name: sql(text, df=rows)"
-        raise InvalidRequest(f"{name!r} is a file, and not a table.", subject=name, hint=hint)
+        raise InvalidRequest(f"{name!r} is a file, and not a table.", subject=name, hint=FILES)
 
 
 def _find_elsewhere(table: str, catalog: Databases) -> list[str]:
     """Return the full names of the tables of this name in all databases, or else that of the nearest name."""
+    table, dollar, suffix = table.partition("$")
     full = [f"{database}.{name}" for database in _list_databases(catalog) for name in catalog.tables(database)]
-    same = [name for name in full if name.partition(".")[2].lower() == table.lower()]
-    if same:
-        return same[:3]
-    near = did_you_mean(table, {name.partition(".")[2] for name in full}) or ""
-    return [name for name in full if near == f"did you mean {name.partition('.')[2]!r}?"][:3]
+    found = [name for name in full if name.partition(".")[2].lower() == table.lower()]
+    if not found:
+        near = did_you_mean(table, {name.partition(".")[2] for name in full}) or ""
+        found = [name for name in full if near == f"did you mean {name.partition('.')[2]!r}?"]
+    return [f"{name}{dollar}{suffix}" for name in found[:3]]
 
 
 def _list_databases(catalog: Databases) -> Sequence[str]:

@@ -233,13 +233,17 @@ class Session:
             if isinstance(error, InvalidRequest):
                 refuse_file(name.parts)
                 raise
-            if error.kind not in ("table", "database"):
-                raise
-            self.refuse_view(name.parts)
-            if error.kind == "table" and (error.hint or "").startswith("did"):
-                raise
-            hint = suggest_table(name.parts, place.catalog, error, self.workers is not None)
-            raise NotFound(error.kind, error.name, hint=hint) from error
+            raise self.explain_missing(name.parts, error) from error
+
+    def explain_missing(self, parts: ObjectName, error: NotFound) -> NotFound:
+        """Return the error about the table of a name, or its database, with what helps; refuse the name of a view."""
+        if error.kind not in ("table", "database"):
+            return error
+        self.refuse_view(parts)
+        if error.kind == "table" and (error.hint or "").startswith("did"):
+            return error
+        hint = suggest_table(parts, self.locate(parts).catalog, error, self.workers is not None)
+        return NotFound(error.kind, error.name, hint=hint)
 
     def find_view(self, parts: ObjectName) -> View | None:
         """Return the view of a name; None if it is not the name of a view."""

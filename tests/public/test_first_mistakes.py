@@ -25,6 +25,23 @@ STATEMENTS = {
     'SELECT * FROM shop.orders WHERE name = "nam"': "Did you mean 'name'?",
     "SELECT zqwxy(id) FROM shop.orders": "overview lists the functions",
     "SELECT uper(name) FROM shop.orders": "Did you mean 'upper'?",
+    "SELECT * FROM shop.orders WHERE name = ann": "Known are: at, day, id, name, t; a text is in single quotes: 'ann'",
+    "SELECT * FROM shop.orders WHERE name = `ann`": "Known are: at, day, id, name, t.",
+    "SELECT * FROM orders$snapshots": "Did you mean 'shop.orders$snapshots'?",
+    "SELECT * FROM df": "A data frame is passed by name: sql(text, df=df).",
+    "SELECT * FROM read_csv('rows.csv')": "Load it with 'paimon write TABLE FILE'",
+    "DROP TABLE orders": "Did you mean 'shop.orders'?",
+    "DROP TABLE shop.order": "Did you mean 'orders'?",
+    "ALTER TABLE orders RENAME TO x": "Did you mean 'shop.orders'?",
+    "ALTER TABLE shop.orders ADD COLUMN x": "a type is missing",
+    "EXPLAIN shop.orders": "Write SELECT * FROM shop.orders.",
+    "INSERT INTO shop.orders (id) VALUES ('x')": "from source column id. Repair the value, or write TRY_CAST(x AS type)",
+    "SELECT DATE 'x'": "expected format is (YYYY-MM-DD)",
+    "UPDATE shop.orders SET day = DATE 'x'": "'x' is not a valid DATE. Give a day of the calendar",
+    "SELECT to_date(name) FROM shop.orders": "Write CAST(x AS DATE)",
+    "RESTORE TABLE shop.orders TO VERSION AS OF 1": "CALL sys.rollback('database.table', 'snapshot or tag')",
+    "MSCK REPAIR TABLE shop.orders": "Each statement reads the latest snapshot",
+    "UPSERT INTO shop.orders VALUES (1)": "INSERT INTO replaces the rows of the same primary key",
     "DESCRIBE HISTORY shop.orders": "SELECT * FROM table$snapshots lists the snapshots",
     "DESC DETAIL shop.orders": "DESCRIBE EXTENDED table",
     "OPTIMIZE shop.orders": "CALL sys.compact('database.table')",
@@ -34,10 +51,27 @@ CONDITIONS = {
     'name = "ann"': "a text is in single quotes: 'ann'",
     '"x" = "ann"': "a text is in single quotes",
     "\"nam\" = 'a'": "Did you mean 'name'?",
-    "nothing = 1": "Known are: at, id, name",
-    "at > TIMESTAMP '2024-13-01'": "Give a time such as '2026-01-31 12:30:00'.",
+    "nothing = 1": "Known are: at, day, id, name, t.",
+    "name = ann": "Known are: at, day, id, name, t; a text is in single quotes: 'ann'.",
+    "name = `ann`": "Known are: at, day, id, name, t.",
+    "day = DATE 'x'": "'x' is not a valid DATE. Give a day of the calendar, such as DATE '2026-01-31'.",
+    "day > DATE '2026-02-30' AND id = 1": "'2026-02-30' is not a valid DATE. Give a day of the calendar",
+    "day = '2026-02-30'": "The calendar has no such day; give one such as '2026-01-31'.",
+    "day = 'x'": "Give a day such as '2026-01-31'.",
+    "at > TIMESTAMP '2024-13-01'": "The calendar has no such day; give one such as '2026-01-31'.",
+    "at > TIMESTAMP 'x'": "Give a date and a time such as '2026-01-31 12:30:00'.",
+    "t = TIME '25:00'": "give a time of day such as '12:30:00.123'.",
+    "id = DATE '2026-01-31'": "2026-01-31 is not a valid BIGINT",
+    "date_format(day, 'x') = 'y'": "Write strftime(x, '%Y-%m-%d').",
     "zqwxy(id) = 1": "overview lists the functions",
     "uper(name) = 'A'": "Did you mean 'upper'?",
+}
+VALUES = {
+    "id": ("x", "'x' is not a valid BIGINT. Give a whole number."),
+    "name": (5, "Write the value in quotes."),
+    "day": ("2026-02-30", "The calendar has no such day; give one such as '2026-01-31'."),
+    "at": ("x", "Give a date and a time such as '2026-01-31 12:30:00'."),
+    "t": ("25:00", "Hours end at 23, minutes and seconds at 59; give a time of day such as '12:30:00.123'."),
 }
 
 
@@ -45,16 +79,15 @@ CONDITIONS = {
 def catalog(tmp_path: Path) -> paimon.Catalog:
     opened = paimon.connect(tmp_path / "lake")
     opened.create_database("shop")
-    opened.create_table("shop.orders", "id BIGINT, name STRING, at TIMESTAMP").write(
-        [{"id": 1, "name": "a", "at": None}]
-    )
+    columns = "id BIGINT, name STRING, at TIMESTAMP, day DATE, t TIME(3)"
+    opened.create_table("shop.orders", columns).write([{"id": 1, "name": "a"}])
     return opened
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_statement(catalog: paimon.Catalog, statement: str) -> None:
     with pytest.raises(paimon.PaimonError) as refused:
-        catalog.sql(statement)
+        catalog.sql(statement).to_arrow()
     assert STATEMENTS[statement] in str(refused.value)
 
 
@@ -65,6 +98,15 @@ def test_a_condition(catalog: paimon.Catalog, condition: str) -> None:
         with pytest.raises(paimon.InvalidRequest) as refused:
             run()
         assert CONDITIONS[condition] in str(refused.value)
+
+
+@pytest.mark.parametrize("column", VALUES)
+def test_a_value(catalog: paimon.Catalog, column: str) -> None:
+    value, expected = VALUES[column]
+    table = catalog.table("shop.orders")
+    with pytest.raises(paimon.InvalidRequest) as refused:
+        table.write([{"id": 1, column: value}])
+    assert expected in str(refused.value) and f"Column {column!r}" in str(refused.value)
 
 
 def test_a_table_or_a_database_may_be_called_history(catalog: paimon.Catalog) -> None:

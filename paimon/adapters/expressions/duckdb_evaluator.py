@@ -16,9 +16,10 @@ from attrs import field, frozen
 
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.decimal_overflow import widen_if_needed
-from paimon.domain.errors import FUNCTION_LIST, InvalidRequest, Unsupported, suggest_or
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.extras import missing_extra
 from paimon.domain.predicate.expression import ScalarSql
+from paimon.domain.query_hints import suggest_function
 
 _ROWS = "batch_rows"
 _HINT = "functions and types are those of DuckDB; use CAST(x AS type) where types differ"
@@ -116,9 +117,7 @@ def _to_error(expression: ScalarSql, text: str) -> InvalidRequest:
     what = (text.splitlines()[0].partition(": ")[2] or text).rstrip("!")
     near = _SIMILAR.search(text)
     unknown = _NO_FUNCTION.search(text)
-    hint = _HINT if near is None else f"did you mean {near[1]!r}? {_HINT[:1].upper()}{_HINT[1:]}"
-    if unknown is not None and suggest_or(unknown[1], [] if near is None else [near[1]], None) is None:
-        hint = FUNCTION_LIST
+    hint = _HINT if unknown is None else suggest_function(unknown[1], [] if near is None else [near[1]])
     return InvalidRequest(
         f"SQL expression {expression.text!r} cannot be computed: {what}", subject=expression.text, hint=hint
     )

@@ -24,16 +24,9 @@ import pyarrow as pa
 from attrs import field, frozen
 from fsspec import AbstractFileSystem
 
-from paimon.domain.errors import (
-    FUNCTION_LIST,
-    CorruptTable,
-    InvalidRequest,
-    PaimonError,
-    StorageError,
-    did_you_mean,
-    suggest_or,
-)
+from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
+from paimon.domain.query_hints import CASTS, FILES, suggest_function
 from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.queries import TYPE_NAMES, QuerySource, SharedFile, SourceFiles
 from paimon.ports.temp import is_temp_full, to_temp_error
@@ -188,6 +181,10 @@ def to_paimon_error(error: Exception) -> PaimonError:
             return InvalidRequest(describe(name[1]), subject=name[1], hint=_find_hint(name[1], text))
     near = _SIMILAR.search(text)
     hint = f"did you mean {near[1]}?" if near else None
+    if "file system operations are disabled" in first:
+        first, hint = first.partition(" - ")[0], FILES
+    elif isinstance(error, duckdb.ConversionException):
+        hint = CASTS
     return InvalidRequest(f"The query failed: {first}.", subject=kind or None, hint=hint)
 
 
@@ -198,7 +195,7 @@ def _find_hint(name: str, text: str) -> str | None:
     if "Type with name" in text:
         return did_you_mean(name.upper(), [*TYPE_NAMES, *known])
     if "Function with name" in text:
-        return suggest_or(name, known, FUNCTION_LIST)
+        return suggest_function(name, known)
     return suggest_column(name, known) if known or name.upper() == DEFAULT else None
 
 

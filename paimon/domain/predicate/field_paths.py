@@ -6,6 +6,7 @@ is chosen. The rest of the name is resolved among the fields of its ROW.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -42,8 +43,8 @@ def suggest_column(name: str, known: Iterable[str]) -> str | None:
 
 
 @contextmanager
-def explain_double_quotes(condition: object) -> Iterator[None]:
-    """Add to the error about an unknown column in double quotes that a text of SQL is in single quotes."""
+def explain_quotes(condition: object) -> Iterator[None]:
+    """Add to the error about an unknown column that a text of SQL is in single quotes, if a text is meant."""
     try:
         yield
     except InvalidRequest as error:
@@ -55,10 +56,17 @@ def explain_double_quotes(condition: object) -> Iterator[None]:
 
 
 def hint_single_quotes(name: str, sql: str, hint: str | None) -> str | None:
-    """Return the hint about an unknown column of SQL; if its name is quoted and nothing is near, a text is meant."""
-    if f'"{name}"' not in sql or (hint or "").startswith(("did", DEFAULT)):
+    """Return the hint about an unknown column of SQL.
+
+    If no name is near, a name in double quotes is meant as a text, and one after an operator may be.
+    """
+    if (hint or "").startswith(("did", DEFAULT)):
         return hint
-    return f"double quotes are for names; a text is in single quotes: '{name}'"
+    if f'"{name}"' in sql:
+        return f"double quotes are for names; a text is in single quotes: '{name}'"
+    if re.search(rf"[=<>]\s*{re.escape(name)}\b(?!\s*\()", sql):
+        return f"{hint + '; ' if hint else ''}a text is in single quotes: '{name}'"
+    return hint
 
 
 def _find_type(name: str, fields: Sequence[DataField]) -> DataType | None:

@@ -83,7 +83,7 @@ def fit_literal(value: Any, data_type: DataType) -> Fit:
     return Fit(parse_literal(value, data_type))
 
 
-def _misfit_error(value: Any, kind: str, hint: str) -> InvalidRequest:
+def _misfit_error(value: Any, kind: str, hint: str | None) -> InvalidRequest:
     shown = show_value(value)
     return InvalidRequest(
         f"{shown} is not a valid {kind}", subject=value if isinstance(value, str) else shown, hint=hint
@@ -156,7 +156,7 @@ def _fit_date(value: Any) -> Fit:
             return Fit(parse_literal(value, DateType()))
         except InvalidRequest:
             if not isinstance(value, str) or ":" not in value:
-                raise _misfit_error(value, "DATE", "pass a day such as '2026-01-31'") from None
+                raise
     return _fit_signed(Fraction(parse_literal(value, TimestampType(precision=9)), _NANOS_PER_DAY), 32)
 
 
@@ -166,6 +166,6 @@ def _to_millis(value: Any) -> Fraction:
     if isinstance(text, str) and ":" in text:
         try:
             return Fraction(parse_literal(f"1970-01-01 {text.strip()}", TimestampType(precision=9)), 1_000_000)
-        except InvalidRequest:
-            raise _misfit_error(value, "TIME", "pass a time of day such as '12:30:00.123'") from None
+        except InvalidRequest as error:
+            raise _misfit_error(value, "TIME", error.hint) from None
     return Fraction(parse_literal(value, TimeType()))

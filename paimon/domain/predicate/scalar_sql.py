@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.expression import Predicate, ScalarSql, SqlCondition
-from paimon.domain.predicate.sql import PredicateDialect, column_path, convert_predicate, parse_sql
+from paimon.domain.predicate.sql import InvalidLiteral, PredicateDialect, column_path, convert_predicate, parse_sql
 from paimon.domain.predicate.transform import join_conjuncts
 
 T = TypeVar("T")
@@ -74,12 +74,12 @@ def convert_or_wrap(
 ) -> T:
     """Convert a syntax tree with `convert`; if it refuses the tree by `InvalidRequest`, wrap it with `wrap`.
 
-    A single literal that `convert` refuses is not wrapped: its error is raised.
+    A single literal that `convert` refuses, and an invalid date, are not wrapped: their error is raised.
     """
     try:
         return convert(node)
-    except InvalidRequest:
-        if isinstance(node, exp.Literal):
+    except InvalidRequest as error:
+        if isinstance(node, exp.Literal) or isinstance(error, InvalidLiteral):
             raise
         return wrap(node)
 

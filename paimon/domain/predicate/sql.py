@@ -26,6 +26,12 @@ from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 
 T = TypeVar("T")
+
+
+class InvalidLiteral(InvalidRequest):
+    """Raised for a literal with a type whose text is no value of it, such as DATE 'x': the whole text is invalid."""
+
+
 HINT = "a predicate compares columns with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT"
 LONGEST_TEXT = 1_000_000
 _MOST_TOKENS = 200_000
@@ -295,10 +301,18 @@ def parse_number(text: str) -> int | Decimal | float:
 def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) -> Any:
     kinds = exp.DataType.Type
     if to.this in (kinds.DATE,):
-        return datetime.date.fromisoformat(text.strip())
+        return _read_date(text)
     if to.this in (kinds.TIMESTAMPNTZ, kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ, kinds.TIMESTAMP_NS, kinds.TIME):
         return text  # converted by `bind`: the column can have nanoseconds
     raise _not_a_predicate_error(node, "write the value as DATE '…', TIME '…', TIMESTAMP '…', or without a type")
+
+
+def _read_date(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text.strip())
+    except ValueError as error:
+        hint = "give a day of the calendar, such as DATE '2026-01-31'"
+        raise InvalidLiteral(f"{text!r} is not a valid DATE", subject=text, hint=hint) from error
 
 
 _NODES: Mapping[type[exp.Expression], Callable[[exp.Expression], Predicate]] = {

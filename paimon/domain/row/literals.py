@@ -47,6 +47,8 @@ _DATE_TEXT = re.compile(r"(\d{4,9})-(\d{1,2})-(\d{1,2})")
 _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2})(?::?(\d{2}))?)$")
 
+_DATE_SHAPE = "'2026-01-31'"
+_TIME_SHAPE = "'12:30:00.123'"
 _TIMESTAMP_SHAPE = "'2026-01-31 12:30:00'"
 
 
@@ -106,11 +108,11 @@ def _describe_expected(data_type: DataType) -> str:
     """Return the hint for a value of another kind."""
     match data_type:
         case DateType():
-            return "give a day such as '2026-01-31'"
+            return f"give a day such as {_DATE_SHAPE}"
         case TimeType():
-            return "give a time of day such as 12:30:00.123"
+            return f"give a time of day such as {_TIME_SHAPE}"
         case TimestampType() | LocalZonedTimestampType():
-            return f"give a time such as {_TIMESTAMP_SHAPE}"
+            return f"give a date and a time such as {_TIMESTAMP_SHAPE}"
         case ArrayType():
             return "give a list"
         case MapType():
@@ -189,16 +191,21 @@ def _decimal(value: Any, precision: int, scale: int) -> Decimal:
 
 def _date(value: Any) -> int:
     if isinstance(value, datetime.datetime):
-        raise _Misfit("the value has a time of day")
+        raise _Misfit(f"the value has a time of day; give a day such as {_DATE_SHAPE}")
     if isinstance(value, datetime.date):
         return value.toordinal() - _EPOCH_DAY
     if isinstance(value, str):
         found = _DATE_TEXT.fullmatch(value.strip())
         if found:
-            year, month, day = map(int, found.groups())
-            return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
-        return _integer(value, 32)
+            return _calendar_day(*map(int, found.groups()))
     return _integer(value, 32)
+
+
+def _calendar_day(year: int, month: int, day: int) -> int:
+    try:
+        return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError as error:
+        raise _Misfit(f"the calendar has no such day; give one such as {_DATE_SHAPE}") from error
 
 
 def _time(value: Any) -> int:
@@ -227,7 +234,7 @@ def _timestamp(value: Any, zoned: bool) -> int:
         return (value.toordinal() - _EPOCH_DAY) * _NANOS_PER_DAY
     if isinstance(value, str):
         return _timestamp_text(value.strip(), zoned)
-    raise _Misfit(f"give a datetime or text such as {_TIMESTAMP_SHAPE}")
+    raise _Misfit(f"give a datetime, or text such as {_TIMESTAMP_SHAPE}")
 
 
 def _timestamp_text(text: str, zoned: bool) -> int:
@@ -241,17 +248,17 @@ def _timestamp_text(text: str, zoned: bool) -> int:
         text = text[: zone.start()]
     day, _, clock = text.replace("T", " ").strip().partition(" ")
     if not _DATE_TEXT.fullmatch(day):
-        raise _Misfit(f"give text such as {_TIMESTAMP_SHAPE}")
+        raise _Misfit(f"give a date and a time such as {_TIMESTAMP_SHAPE}")
     return _date(day) * _NANOS_PER_DAY + (_time_text(clock.strip()) if clock else 0) + shift
 
 
 def _time_text(text: str) -> int:
     found = _TIME_TEXT.fullmatch(text)
     if found is None:
-        raise _Misfit("give a time of day such as 12:30:00.123")
+        raise _Misfit(f"give a time of day such as {_TIME_SHAPE}")
     hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise _Misfit("hours end at 23, minutes and seconds at 59")
+        raise _Misfit(f"hours end at 23, minutes and seconds at 59; give a time of day such as {_TIME_SHAPE}")
     return _clock_nanos(hour, minute, second, int((found[4] or "0").ljust(9, "0")))
 
 
@@ -290,4 +297,6 @@ def _nested_literal(value: Any, data_type: DataType) -> Any:
 
 
 def _type_name(data_type: DataType) -> str:
+    if isinstance(data_type, LocalZonedTimestampType):
+        return "TIMESTAMP_LTZ"
     return type(data_type).__name__.removesuffix("Type").upper()

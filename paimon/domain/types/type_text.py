@@ -94,7 +94,8 @@ def read_type(reader: TokenReader, depth: int = 0) -> DataType:
     if word.kind != "word" or name not in _KNOWN:
         if name in ("GEOMETRY", "GEOGRAPHY"):
             raise Unsupported(f"type {name}")
-        raise reader.error(f"{word.text or 'nothing'!r} is not a type", hint=did_you_mean(name, _KNOWN))
+        wrong = f"{word.text!r} is not a type" if word.text else "a type is missing"
+        raise reader.error(wrong, hint=did_you_mean(name, _KNOWN))
     reader.advance()
     try:
         parsed = _read_nested(reader, name, depth) if name in _NESTED_NAMES else _read_atomic(reader, name)

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean, suggest_or
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
+from paimon.domain.query_hints import CASTS
 from paimon.engines import translate_spark_error
 from paimon.ports.queries import TYPE_NAMES
 from paimon.spark.sql.sql_dialect import translate_query
@@ -137,7 +138,8 @@ def to_query_error(error: BaseException, list_functions: Callable[[], Iterable[s
         name = _last_name(parameters.get("colName", message))
         return InvalidRequest(f"Column {name!r} of USING is not in both tables.", subject=name)
     if condition == "CAST_INVALID_INPUT":
-        return InvalidRequest(f"The query failed: Could not convert a value: {_first_sentence(message)}.")
+        message = f"The query failed: Could not convert a value: {_first_sentence(message)}."
+        return InvalidRequest(message, subject=condition, hint=CASTS)
     return InvalidRequest(f"The query failed: {_first_sentence(message)}.", subject=condition)
 
 

@@ -61,6 +61,10 @@ def _refuse(reader: StatementReader) -> Statement:
     first = reader.current
     if first.kind != "word":
         raise reader.error(f"expected a statement, not {reader.describe_next()}", hint=_list_statements())
+    following = reader.tokens[reader.position + 1 :][:2]
+    if following[0].text == ".":
+        name = f"{first.text}.{following[-1].text}"
+        raise reader.error(f"expected a statement, not the name {name!r}", hint=f"write SELECT * FROM {name}")
     words = _next_words(reader, 2)
     known = {words[0] for words in _READERS} | set(QUERY_WORDS)
     if words[0] in known:
@@ -118,8 +122,8 @@ _OTHER_STATEMENTS = frozenset(
     (
         *("ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
         *("EXPORT", "GRANT", "IMPORT", "INSTALL", "LIST", "LOAD", "MSCK", "OPTIMIZE", "PRAGMA"),
-        *("PREPARE", "REPAIR", "REPLACE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE", "UNCACHE"),
-        *("UPSERT", "VACUUM", "COMPACT", "STOP", "ADD", "REMOVE", "EXECUTE", "TABLE"),
+        *("PREPARE", "REPAIR", "REPLACE", "RESTORE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE"),
+        *("UNCACHE", "UPSERT", "VACUUM", "COMPACT", "STOP", "ADD", "REMOVE", "EXECUTE", "TABLE"),
     )
 )
 """First words of statements that other systems have."""
@@ -130,8 +134,17 @@ _WAYS: Mapping[str, str] = {
     "VACUUM": (
         "CALL sys.expire_snapshots('database.table') removes old snapshots, CALL sys.remove_orphan_files the rest"
     ),
-    "ROLLBACK": "CALL sys.rollback('database.table', 'snapshot or tag') restores a state",
-    "COPY": "'paimon write TABLE FILE' loads a file; 'paimon sql --output csv' prints a result as CSV",
+    **dict.fromkeys(("ROLLBACK", "RESTORE"), "CALL sys.rollback('database.table', 'snapshot or tag') restores a state"),
+    **dict.fromkeys(
+        ("COPY", "LOAD", "IMPORT", "EXPORT"),
+        "'paimon write TABLE FILE' loads a file; 'paimon sql --output csv' prints a result as CSV",
+    ),
+    **dict.fromkeys(("MSCK", "REPAIR"), "each statement reads the latest snapshot, with all partitions: leave it out"),
+    **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMPORARY VIEW name AS SELECT … names a query, and keeps no rows"),
+    **dict.fromkeys(("UPSERT", "REPLACE"), "INSERT INTO replaces the rows of the same primary key"),
+    **dict.fromkeys(("PRAGMA", "LIST"), "SHOW TABLES lists tables, DESCRIBE table its columns"),
+    **dict.fromkeys(("BEGIN", "START", "COMMIT"), "each statement is a commit of its own: leave it out"),
+    "ATTACH": "CREATE CATALOG name WITH ('warehouse' = 'path') opens another warehouse",
 }
 """What does the work of the statements of other systems."""
 

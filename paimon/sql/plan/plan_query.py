@@ -61,6 +61,8 @@ class PlannedQuery:
     names: tuple[str, ...] = ()
     # The tables whose newest snapshot is read
     reads: tuple[SnapshotRead, ...] = ()
+    # As the user wrote it, for error hints
+    text: str = ""
 
 
 @frozen(eq=False)
@@ -117,7 +119,7 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
     reads = [read for relation in relations.values() for read in relation.reads]
     if counted is not None:
         return PlannedQuery(counted.sql, counted.sources, (lambda: counted.note,), reads=tuple(reads))
-    return evolve(_push_down(session, tree, relations), reads=tuple(reads))
+    return evolve(_push_down(session, tree, relations), reads=tuple(reads), text=query.text)
 
 
 def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
@@ -233,7 +235,7 @@ def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
             raise
         # Columns that the query does not read are not known to the engine.
         hint = suggest_column(error.subject, planned.names) or error.hint
-        hint = hint_single_quotes(error.subject, planned.sql, hint)
+        hint = hint_single_quotes(error.subject, planned.text, hint)
         raise InvalidRequest(error.message, subject=error.subject, hint=hint) from error
 
 

@@ -114,12 +114,15 @@ class _CastRows:
         found = described.types
         if len(found) != len(given):
             message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {len(found)}."
-            names = ", ".join(column.name for column in given)
-            raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
+            hint = f"the columns are {', '.join(column.name for column in given)}"
+            raise InvalidRequest(message, subject=table.name, hint=hint)
         in_tasks = run.session.workers is not None
+        # An error about a value names its column. Numbers distinguish columns whose names differ in case only.
+        names = [quote_identifier(c.name) for c in given]
+        sources = names if len({n.lower() for n in names}) == len(names) else [f"c{i}" for i in range(len(names))]
         casts = [
-            f"{_cast(f'c{i}', kind, c.type, in_tasks)} AS {quote_identifier(c.name)}"
-            for i, (c, kind) in enumerate(zip(given, found, strict=True))
+            f"{_cast(source, kind, c.type, in_tasks)} AS {name}"
+            for source, name, c, kind in zip(sources, names, given, found, strict=True)
         ]
         static = statement.partition or {}
         fields = {column.name: column for column in table.table_schema.fields}
@@ -127,8 +130,7 @@ class _CastRows:
             f"CAST({_to_literal(value)} AS {_to_engine_type(fields[name].type)}) AS {quote_identifier(name)}"
             for name, value in static.items()
         ]
-        aliases = ", ".join(f"c{i}" for i in range(len(given)))
-        text = f"SELECT {', '.join(casts)} FROM ({planned.sql}) AS q({aliases})"
+        text = f"SELECT {', '.join(casts)} FROM ({planned.sql}) AS q({', '.join(sources)})"
         return cls(engine, planned, text, lambda: cls.plan(run.renew(), table, statement))
 
     def open(self) -> pa.RecordBatchReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -29,6 +30,7 @@ from paimon.sql.parse.statements import (
     DropTable,
     DropView,
     Insert,
+    ObjectName,
     Refresh,
     RenameTable,
     ResetOption,
@@ -307,19 +309,29 @@ def _rename_table(run: StatementRun, statement: RenameTable) -> SqlResult:
     new = parts if len(parts) > 1 else (place.database, parts[0])
     if len(new) == 3 and new[0] != place.catalog_name:
         raise InvalidRequest("A table cannot be renamed to another catalog.", subject=".".join(new))
-    place.catalog.rename_table(place.name, ".".join(new[-2:]))
+    with _explain_missing(run, place, statement.name.parts):
+        place.catalog.rename_table(place.name, ".".join(new[-2:]))
     return report(run, f"Table {place.name!r} has the name {'.'.join(new[-2:])!r}.")
+
+
+@contextmanager
+def _explain_missing(run: StatementRun, place: TablePlace, parts: ObjectName) -> Iterator[None]:
+    """Add to the error about a missing table, or its database, what helps."""
+    try:
+        yield
+    except NotFound as error:
+        found = place.database in place.catalog.databases()
+        missing = error if found else NotFound("database", place.database)
+        raise run.session.explain_missing(parts, missing) from error
 
 
 def _drop_table(run: StatementRun, statement: DropTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
-    if place.database not in place.catalog.databases() and not statement.missing_ok:
-        raise NotFound("database", place.database)
-    if not _has_table(place):
+    if statement.missing_ok and not _has_table(place):
         run.session.refuse_view(statement.name.parts)
-        if statement.missing_ok:
-            return report(run, f"There is no table {place.name!r}.")
-    place.catalog.drop_table(place.name, missing_ok=statement.missing_ok)
+        return report(run, f"There is no table {place.name!r}.")
+    with _explain_missing(run, place, statement.name.parts):
+        place.catalog.drop_table(place.name)
     return report(run, f"Table {place.name!r} is dropped.")
 
 
