@@ -19,11 +19,10 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted, compact_manifests
-from paimon.operations.expire.expire_changelogs import expire_changelogs, find_expirable_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
-from paimon.operations.expire.retention_reasons import expire_and_explain
+from paimon.operations.expire.retention_reasons import expire_and_explain, expire_changelogs_and_explain
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.maintenance.purge import Purged, purge
@@ -125,7 +124,8 @@ class Maintain:
         Returns
         -------
         Expired
-            The changelogs that are gone, and how many files were deleted.
+            The changelogs that are gone, and how many files were deleted. Its `retained_by` names what retains the
+            others.
 
         Raises
         ------
@@ -142,9 +142,7 @@ class Maintain:
             older_than,
             max_deletes,
         )
-        if dry_run:
-            return on_same_table(find_expirable_changelogs)(self._context, retention, delete_all)
-        return on_same_table(expire_changelogs)(self._context, retention, delete_all)
+        return on_same_table(expire_changelogs_and_explain)(self._context, retention, delete_all, dry_run)
 
     def expire_tags(self, older_than: object = None) -> list[str]:
         """Delete the tags whose time to live is over, and those created before `older_than`; return their names."""

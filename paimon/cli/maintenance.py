@@ -37,7 +37,7 @@ from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.markup import format_count
 from paimon.table import Table
 from paimon.verbs.arguments import complete_arguments
-from paimon.verbs.expiry_verbs import EXPIRE_PARTITIONS, EXPIRE_SNAPSHOTS
+from paimon.verbs.expiry_verbs import EXPIRE_CHANGELOGS, EXPIRE_PARTITIONS, EXPIRE_SNAPSHOTS
 from paimon.verbs.file_verbs import FSCK, MAINTAIN, REMOVE_ORPHAN_FILES
 from paimon.verbs.verb import Command, Confirmation, Parameter, Type, Verb
 from paimon.verbs.verb_table import COMMAND_GROUPS, VERBS
@@ -148,10 +148,11 @@ def _print_result(
         heading = command.heading and command.heading.format_map({**given, "table": table.name})
         # the columns of a partition are those of the table
         records = result if verb is EXPIRE_PARTITIONS else verb.to_records(result)
-        if verb is EXPIRE_SNAPSHOTS and output == "table":
+        has_reasons = verb in (EXPIRE_SNAPSHOTS, EXPIRE_CHANGELOGS) and output == "table"
+        if has_reasons:
             records = [{name: value for name, value in r.items() if name != "retained by"} for r in records]
         print_records(records, output, heading)
-        if verb is EXPIRE_SNAPSHOTS and output == "table":
+        if has_reasons:
             for reason in result.retained_by:
                 print(f"retained by {reason}")
 

@@ -127,12 +127,9 @@ def _ask_shorter(table: VerbTable, is_shorter: bool) -> str | None:
 
 
 def _to_expired_rows(done: Expired) -> Rows:
-    ids = (done.first, done.until - 1) if done.snapshots else (None, None)
-    return [{"expired": done.snapshots, "first": ids[0], "last": ids[1], "files": done.files}]
-
-
-def _to_expired_snapshot_rows(done: Expired) -> Rows:
-    return [{**row, "retained_by": [str(reason) for reason in done.retained_by]} for row in _to_expired_rows(done)]
+    first, last = (done.first, done.until - 1) if done.snapshots else (None, None)
+    reasons = [str(reason) for reason in done.retained_by]
+    return [{"expired": done.snapshots, "first": first, "last": last, "files": done.files, "retained_by": reasons}]
 
 
 def _to_partition_rows(dropped: Sequence[Mapping[str, str | None]]) -> Rows:
@@ -151,7 +148,8 @@ def to_consumer_rows(names: Sequence[str]) -> Rows:
 
 def _expired_columns(noun: str) -> tuple[Column, ...]:
     ids = (Column(name, pa.int64(), in_call=False) for name in ("first", "last"))
-    return (Column("expired", pa.int64(), noun), *ids, Column("files", pa.int64()))
+    reasons = Column("retained_by", pa.list_(pa.string()), in_call=False)
+    return (Column("expired", pa.int64(), noun), *ids, Column("files", pa.int64()), reasons)
 
 
 _LIMITS = (
@@ -175,14 +173,14 @@ _LIMITS = (
 
 EXPIRE_SNAPSHOTS = Verb(
     "expire_snapshots", "delete the oldest snapshots and their files", expire_snapshots,
-    _to_expired_snapshot_rows,
+    _to_expired_rows,
     (
         *_LIMITS,
         Parameter(
             "dry_run", Type.BOOLEAN, "show which snapshots would go; remove nothing", in_call=False, flag=Flag(),
         ),
     ),
-    (*_expired_columns("snapshots"), Column("retained_by", pa.list_(pa.string()), in_call=False)),
+    _expired_columns("snapshots"),
     Command(
         "expire snapshots", "lake/default.db/orders --retain-max 20",
         "remove the oldest snapshots, and the files that only they reference", confirmation=Confirmation.ON_TERMINAL,

@@ -35,7 +35,7 @@ STATEMENTS = {
     "ALTER TABLE orders RENAME TO x": "Did you mean 'shop.orders'?",
     "ALTER TABLE shop.orders ADD COLUMN x": "a type is missing",
     "EXPLAIN shop.orders": "Write SELECT * FROM shop.orders.",
-    "INSERT INTO shop.orders (id) VALUES ('x')": "from source column id. Repair the value, or write TRY_CAST(x AS type)",
+    "INSERT INTO shop.orders (id) VALUES ('x')": "from source column id. Repair the value, or write TRY_CAST",
     "SELECT DATE 'x'": "expected format is (YYYY-MM-DD)",
     "UPDATE shop.orders SET day = DATE 'x'": "'x' is not a valid DATE. Give a day of the calendar",
     "SELECT to_date(name) FROM shop.orders": "Write CAST(x AS DATE)",

@@ -316,3 +316,6 @@ def test_partitions_are_shown_in_the_order_of_their_type(tmp_path: Path) -> None
     session.sql("INSERT INTO t VALUES (1, 10, 'b'), (2, 9, 'a'), (3, 10, 'a'), (4, -1, 'a'), (5, NULL, 'a')")
     shown = session.sql("SHOW PARTITIONS t").to_arrow()["partition"].to_pylist()
     assert shown[:4] == ["hour=-1/day=a", "hour=9/day=a", "hour=10/day=a", "hour=10/day=b"] and len(shown) == 5
+    assert session.sql("SELECT `partition` FROM t$partitions").to_arrow()["partition"].to_pylist() == shown
+    buckets = session.sql("SELECT `partition` FROM t$buckets").to_arrow()["partition"].to_pylist()
+    assert buckets[:4] == ["{-1, a}", "{9, a}", "{10, a}", "{10, b}"]

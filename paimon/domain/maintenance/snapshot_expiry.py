@@ -47,6 +47,8 @@ class Retention:
     time_millis: int
     # the largest number that expires at once
     limit: int
+    # the beginning of the options with these limits: 'snapshot' or 'changelog'
+    options: str = "snapshot"
 
     @classmethod
     def of_snapshots(cls, options: TableOptions) -> Retention:
@@ -68,6 +70,7 @@ class Retention:
             options.changelog_num_retained_max,
             options.changelog_time_retained_millis,
             limit,
+            "changelog",
         )
 
     def is_shorter_than(self, other: Retention) -> bool:
@@ -139,13 +142,13 @@ def find_first_retained(
 
 @frozen
 class RetentionReason:
-    """A consumer, tag, branch or option that retains snapshots or their files."""
+    """A consumer, tag, branch, option or rule that retains snapshots, changelogs or their files."""
 
-    # 'consumer', 'tag', 'branch' or 'option'
+    # 'consumer', 'tag', 'branch', 'option' or 'rule'
     kind: str
-    # the name of the consumer, tag or branch, or the option, such as 'snapshot.num-retained.min'
+    # the name of the consumer, tag or branch, the option, such as 'snapshot.num-retained.min', or the rule
     name: str
-    # the smallest snapshot that it retains
+    # the smallest snapshot or changelog that it retains
     snapshot_id: int
     # last progress of a consumer, time of a tag's file, else the commit time of the snapshot; None if unknown
     since_millis: int | None = None
@@ -167,15 +170,15 @@ def find_retention_reasons(
     since_millis: int | None,
     references: Iterable[RetentionReason],
 ) -> list[RetentionReason]:
-    """Return what retains snapshots, and the files of expired ones: references by snapshot, then the option.
+    """Return what retains snapshots or changelogs, and files of expired ones: references by id, then the option.
 
     `first_retained` is the first id that would stay without consumers, and `since_millis` its commit time.
     """
     found = sorted((r for r in references if r.snapshot_id < first_retained), key=lambda r: (r.snapshot_id, r.name))
     if latest - first_retained < retention.num_min:
-        option = "snapshot.num-retained.min"
+        option = f"{retention.options}.num-retained.min"
     elif first_retained == earliest + retention.limit:
         option = "snapshot.expire.limit"
     else:
-        option = "snapshot.time-retained"
+        option = f"{retention.options}.time-retained"
     return [*found, RetentionReason("option", option, first_retained, since_millis)]

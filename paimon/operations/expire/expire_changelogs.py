@@ -13,7 +13,13 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve
 
-from paimon.domain.maintenance.snapshot_expiry import ExpiryRange, Retention, find_expirable, find_first_retained
+from paimon.domain.maintenance.snapshot_expiry import (
+    NOT_REFERENCED,
+    ExpiryRange,
+    Retention,
+    find_expirable,
+    find_first_retained,
+)
 from paimon.domain.paths import join_path
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_changelogs
@@ -43,7 +49,7 @@ def expire_changelogs(context: TableContext, retention: Retention | None = None,
         return Expired(1, 1)
     if delete_all:
         return _expire(context, range(ids[0], ids[-1] + 1), ids[-1] + 1)
-    until = _find_end(context, rules, ids, latest.id)
+    until = find_end(context, rules, ids, latest.id, earliest_consumer_snapshot(context))
     return _expire(context, range(ids[0], until), next(i for i in ids if i >= until))
 
 
@@ -56,13 +62,17 @@ def find_expirable_changelogs(
     latest, ids = latest_snapshot(context), list_changelog_ids(context)
     if latest is None or not ids:
         return Expired(1, 1)
-    until = ids[-1] + 1 if delete_all else _find_end(context, rules, ids, latest.id)
+    until = ids[-1] + 1
+    if not delete_all:
+        until = find_end(context, rules, ids, latest.id, earliest_consumer_snapshot(context))
     return Expired(ids[0], until, sum(i < until for i in ids))
 
 
-def _find_end(context: TableContext, rules: Retention, ids: Sequence[int], latest_id: int) -> int:
-    """Return the first id that stays."""
-    reach = find_expirable(rules, ids[0], latest_id, earliest_consumer_snapshot(context))
+def find_end(
+    context: TableContext, rules: Retention, ids: Sequence[int], latest_id: int, next_to_read: int = NOT_REFERENCED
+) -> int:
+    """Return the first id of the changelogs `ids` that stays; `next_to_read` is that of the slowest consumer."""
+    reach = find_expirable(rules, ids[0], latest_id, next_to_read)
     reach = evolve(reach, last=min(reach.last, ids[-1]))
     return find_first_retained(reach, rules, _read_ages(context, reach), context.engine.clock.now_millis())
 

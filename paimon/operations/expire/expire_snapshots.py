@@ -79,7 +79,7 @@ class Expired(CardDisplay):
     snapshots: int = 0
     # how many of their files were deleted
     files: int = 0
-    # what retains the other snapshots, or files of expired ones; empty for changelogs
+    # what retains the other snapshots or changelogs, or files of expired ones
     retained_by: tuple[RetentionReason, ...] = field(default=(), repr=False, eq=False)
 
     def _report(self) -> Report:

@@ -1,4 +1,4 @@
-"""Expire snapshots on request, and name what retains the others: consumers, tags, branches, and options."""
+"""Expire snapshots or changelogs on request, and name what retains the others: references, options and rules."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from paimon.domain.maintenance.snapshot_expiry import (
     find_first_retained,
     find_retention_reasons,
 )
+from paimon.operations.expire.expire_changelogs import expire_changelogs, find_end, find_expirable_changelogs
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots, read_ages
 from paimon.operations.expire.references import list_branch_names
 from paimon.operations.metadata.consumers import consumer_name, consumer_statuses, read_consumers
-from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot, snapshot_ids, tags
+from paimon.operations.metadata.snapshots import (
+    earliest_snapshot_id,
+    find_snapshot,
+    latest_snapshot,
+    snapshot_ids,
+    tags,
+)
+from paimon.operations.read.changes.history import find_changelog, list_changelog_ids
 from paimon.operations.table_context import TableContext
 
 
@@ -29,6 +37,31 @@ def expire_and_explain(context: TableContext, retention: Retention, dry_run: boo
         else expire_snapshots(context, retention, everything=True)
     )
     return evolve(expired, retained_by=reasons)
+
+
+def expire_changelogs_and_explain(
+    context: TableContext, retention: Retention, delete_all: bool, dry_run: bool
+) -> Expired:
+    """Expire changelogs, or find those that would expire, and name what retains the others."""
+    reasons = () if delete_all else _read_changelog_reasons(context, retention)
+    run = find_expirable_changelogs if dry_run else expire_changelogs
+    return evolve(run(context, retention, delete_all), retained_by=reasons)
+
+
+def _read_changelog_reasons(context: TableContext, rules: Retention) -> tuple[RetentionReason, ...]:
+    latest, ids = latest_snapshot(context), list_changelog_ids(context)
+    if latest is None or not ids:
+        return ()
+    first = find_end(context, rules, ids, latest.id)
+    changelog = find_changelog(context, first)
+    since = None if changelog is None else changelog.time_millis
+    # A changelog with files of its own needs no other file, so no tag or branch can retain one.
+    has_files = context.options.changelog_producer != "none"
+    references = [r for r in read_references(context) if r.kind == "consumer" or not has_files]
+    reasons = find_retention_reasons(rules, ids[0], latest.id, first, since, references)
+    if first == ids[-1] and latest.id - first >= rules.num_min:
+        reasons[-1] = RetentionReason("rule", "the newest changelog stays", first, since)
+    return tuple(reasons)
 
 
 def _read_retention_reasons(context: TableContext, rules: Retention) -> tuple[RetentionReason, ...]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
-from paimon.domain.row.literals import parse_literal
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.secrets import redact_option
 from paimon.domain.types.sql_tokens import StatementReader
@@ -118,20 +116,7 @@ def _show_partitions(run: StatementRun, statement: Show) -> SqlResult:
         raise NotFound("partition column", unknown[0], hint=did_you_mean(unknown[0], table.partition_keys))
     names = table.system_table("partitions").scan(columns=["partition"]).to_arrow()["partition"].to_pylist()
     chosen = [name for name in names if wanted <= set(name.split("/"))]
-    return run.to_result({"partition": sorted(chosen, key=partial(_order_partition, table.table_schema))})
-
-
-def _order_partition(schema: TableSchema, name: str) -> list[tuple[bool, Any]]:
-    """Return the key by which a partition such as ``dt=2026-01-31/hour=5`` is sorted: values by type, others last."""
-    types = {field.name: field.type for field in schema.fields}
-    order: list[tuple[bool, Any]] = []
-    for part in name.split("/"):
-        column, _, text = part.partition("=")
-        try:
-            order.append((False, parse_literal(text, types[column])))
-        except (InvalidRequest, KeyError):  # null, or a value that a path cannot show as it is
-            order.append((True, text))
-    return order
+    return run.to_result({"partition": chosen})
 
 
 def _show_columns(run: StatementRun, statement: Show) -> SqlResult:

@@ -98,6 +98,8 @@ def test_inconsistent_retention_limits_are_refused() -> None:
         (Retention(2, 6, DAY, 4), 5, "snapshot.expire.limit"),
         (Retention(2, 6, DAY, 50), 7, "snapshot.time-retained"),
         (Retention(2, 6, DAY, 50), 8, "snapshot.time-retained"),
+        (Retention(2, 6, DAY, 50, "changelog"), 7, "changelog.time-retained"),
+        (Retention(2, 6, DAY, 50, "changelog"), 9, "changelog.num-retained.min"),
     ],
 )
 def test_what_retains_snapshots_is_named(retention: Retention, first_retained: int, option: str) -> None:

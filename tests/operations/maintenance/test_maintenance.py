@@ -346,6 +346,34 @@ def test_a_dry_run_finds_the_changelogs_that_would_be_deleted(shop: Shop, delete
     assert len(list(Path(table.location, "changelog").glob("changelog-*"))) == 3
     done = table.maintain.expire_changelogs(retain_min=1, retain_max=3, delete_all=delete_all)
     assert (done.first, done.until, done.snapshots) == (due.first, due.until, due.snapshots) and done.files > 0
+    assert due.retained_by == done.retained_by and [reason.kind for reason in due.retained_by] == (
+        [] if delete_all else ["rule"]
+    )
+
+
+@pytest.mark.parametrize("producer", ["input", "none"])
+def test_what_retains_changelogs_is_named(shop: Shop, producer: str) -> None:
+    options = {
+        "changelog__time_retained": "9 d",
+        "snapshot__num_retained__min": "1",
+        "consumer__changelog_only": "true",
+    }
+    table = shop.table(changelog_producer=producer, **options)
+    write(table)
+    table.tags.create("old")
+    write(table, 3)
+    table.consumers.reset("slow", 2)
+    shop.wait(2 * HOUR)
+    write(table)
+
+    def name_reasons(**limits: int) -> list[str]:
+        found = table.maintain.expire_changelogs(**limits, dry_run=True)
+        return [f"{found.snapshots}: {str(reason).partition(' since ')[0]}" for reason in found.retained_by]
+
+    assert name_reasons() == ["0: option 'changelog.time-retained' at snapshot 1"]
+    tag = ["1: tag 'old' at snapshot 1"] if producer == "none" else []
+    rule = "1: rule 'the newest changelog stays' at snapshot 3"
+    assert name_reasons(retain_max=3, retain_min=1) == [*tag, "1: consumer 'slow' at snapshot 2", rule]
 
 
 @pytest.mark.parametrize(("value", "left"), [("true", []), ("false", ["brief"])])

@@ -7,8 +7,8 @@ Row counts are physical. The last update is the newest creation time of a file, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from attrs import define
@@ -19,6 +19,7 @@ from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.data_types import DataField
 from paimon.domain.whitespace import is_blank
 from paimon.operations.metadata.manifests import read_data_manifests, read_entry_columns, to_entries
 from paimon.operations.metadata.snapshots import report_expired
@@ -39,25 +40,32 @@ _BUCKETS = pa.schema([("partition", pa.string()), ("bucket", pa.int32()), *_SUMS
 
 
 def partitions_table(context: TableContext) -> pa.Table:
-    """Return one row per partition."""
+    """Return one row per partition, ordered by the values of its columns."""
+    fields = context.schema.partition_fields
     grouped = _group_entries(context, lambda e: e.partition if e.bucket >= 0 else None)
-    rows = [
-        {"partition": format_partition_name(context.table, key), **_to_columns(found)}
-        for key, found in grouped.items()
-        if key is not None
-    ]
+    keys = sorted((key for key in grouped if key is not None), key=lambda key: _order_partition(key, fields))
+    rows = [{"partition": format_partition_name(context.table, key), **_to_columns(grouped[key])} for key in keys]
     return pa.Table.from_pylist(rows, schema=_PARTITIONS)
 
 
 def buckets_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
-    """Return one row per bucket of a partition."""
+    """Return one row per bucket of a partition, ordered by the values of its columns and the bucket."""
     fields = context.schema.partition_fields
     grouped = _group_entries(context, lambda e: (e.partition, e.bucket))
     rows = [
         {"partition": texts.format_partition(partition, fields), "bucket": bucket, **_to_columns(found)}
-        for (partition, bucket), found in grouped.items()
+        for (partition, bucket), found in sorted(
+            grouped.items(), key=lambda item: (_order_partition(item[0][0], fields), item[0][1])
+        )
     ]
     return pa.Table.from_pylist(rows, schema=_BUCKETS)
+
+
+def _order_partition(partition: bytes, fields: Sequence[DataField]) -> list[tuple[bool, Any]]:
+    """Return the key by which partitions are ordered: values by their type; null and blank texts last."""
+    values = deserialize(partition, [f.type for f in fields]) if fields else ()
+    missing = [v is None or (isinstance(v, str) and is_blank(v)) for v in values]
+    return [(m, 0 if m else v) for m, v in zip(missing, values, strict=True)]
 
 
 def format_partition_name(table: TableDefinition, partition: bytes) -> str:
