@@ -172,7 +172,9 @@ if not TYPE_CHECKING:  # a type checker must see only the names above
     def __getattr__(name: str) -> Any:
         if name in _HOMES:
             return getattr(import_module(_HOMES[name]), name)
-        raise AttributeError(f"module 'paimon' has no attribute {name!r}")
+        from paimon.display.other_names import MODULE_NAMES, suggest_way
+
+        raise AttributeError(f"module 'paimon' has no attribute {name!r}{suggest_way(name, MODULE_NAMES)}", name=name)
 
 
 def __dir__() -> list[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.display.notebook import NotebookDisplay, read_or_explain
+from paimon.display.other_names import CATALOG_NAMES, explain_attribute
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError, PaimonWarning, did_you_mean
 from paimon.domain.identifier import Identifier, check_database_name, parse_identifier, parse_table_name
 from paimon.domain.options.setting import option_text
@@ -213,12 +214,14 @@ class Catalog(NotebookDisplay):
         """Return the names of all databases, sorted: another name of `databases`."""
         return self.databases()
 
-    def list_tables(self, database: str) -> list[str]:
+    def list_tables(self, database: str | None = None) -> list[str]:
         """Return the names of the tables of a database, sorted: another name of `tables`."""
         return self.tables(database)
 
-    def tables(self, database: str) -> list[str]:
-        """Return the names of the tables of a database, sorted."""
+    def tables(self, database: str | None = None) -> list[str]:
+        """Return the names of the tables of a database, sorted; without one, ``database.table`` for all tables."""
+        if database is None:
+            return list(self)
         self._check_database_exists(database)
         return sorted(self.store.tables(database))
 
@@ -507,7 +510,7 @@ class Catalog(NotebookDisplay):
     def _open_any(self, name: str, options: Mapping[str, object] | None) -> Table | SystemTable:
         from paimon.table import open_at
 
-        identifier = parse_identifier(name)
+        identifier = self._parse_name(name)
         self._check_database_exists(identifier.database)
         if not self._has_table(identifier):
             raise self._missing_error(identifier)
@@ -517,6 +520,16 @@ class Catalog(NotebookDisplay):
             identifier,
             _to_option_texts(options),
         )
+
+    def _parse_name(self, name: str, parse: Callable[[str], Identifier] = parse_identifier) -> Identifier:
+        """Parse the name of a table that exists; the error about a name without a database names full ones."""
+        try:
+            return parse(name)
+        except InvalidRequest as error:
+            from paimon.sql.missing_tables import suggest_full_name
+
+            hint = suggest_full_name(name, self) or error.hint
+            raise InvalidRequest(error.message, subject=error.subject, hint=hint) from error
 
     def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
         """Delete a table with all its files.
@@ -533,7 +546,7 @@ class Catalog(NotebookDisplay):
         NotFound
             There is no such table.
         """
-        identifier = parse_table_name(name)
+        identifier = self._parse_name(name, parse_table_name)
         if not self._has_table(identifier):
             if missing_ok:
                 return
@@ -555,7 +568,7 @@ class Catalog(NotebookDisplay):
         AlreadyExists
             There is a table of the new name.
         """
-        old, new = parse_table_name(name), parse_table_name(new_name)
+        old, new = self._parse_name(name, parse_table_name), parse_table_name(new_name)
         self._check_database_exists(new.database)
         if not self._has_table(old):
             raise self._missing_error(old)
@@ -604,6 +617,11 @@ class Catalog(NotebookDisplay):
         from paimon.sql.run.run_statements import open_session
 
         return open_session(self, self.connect)
+
+    if not TYPE_CHECKING:  # a type checker must not accept these names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise explain_attribute(self, name, CATALOG_NAMES)
 
     def __repr__(self) -> str:
         return f"Catalog({remove_password(self.warehouse)!r})"

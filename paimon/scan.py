@@ -10,11 +10,13 @@ from copy import copy
 from datetime import datetime
 from functools import partial
 from itertools import accumulate, chain
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 from attrs import evolve
 
 from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_explain
+from paimon.display.other_names import SCAN_NAMES, explain_attribute
 from paimon.domain.changelog.incremental_range import Between
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
@@ -288,6 +290,11 @@ class Scan(NotebookDisplay, Results):
             columns=columns, where=where, limit=self._limit, snapshot=snapshot, tag=tag, timestamp=timestamp
         )
         return self._context.table.table_name, given
+
+    if not TYPE_CHECKING:  # a type checker must not accept these names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise explain_attribute(self, name, SCAN_NAMES)
 
     def _report(self) -> Report:
         from paimon.display.cards import report_scan

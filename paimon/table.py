@@ -29,6 +29,7 @@ from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
 from paimon.changes import Changes, Follow
 from paimon.display.listings import SnapshotList
 from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
+from paimon.display.other_names import TABLE_NAMES, explain_attribute
 from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, PaimonError, did_you_mean
 from paimon.domain.identifier import Identifier
@@ -72,19 +73,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from paimon.builders.merge_builder import MergeBuilder
-
-_OTHER_NAMES = {
-    "filter": "table.scan(where='…')",
-    "where": "table.scan(where='…')",
-    "select": "table.scan(columns=['…'])",
-    "limit": "table.scan(limit=…), or table.head(…)",
-    "append": "table.write(rows)",
-    "insert": "table.write(rows)",
-    "upsert": "table.write(rows)",
-    "optimize": "table.compact()",
-    "vacuum": "table.maintain.expire_snapshots() and table.maintain.remove_orphans()",
-}
-"""What does the same as an attribute that tables of other libraries have, and this one lacks."""
 
 
 @frozen(eq=False, repr=False)
@@ -890,10 +878,7 @@ class Table(NotebookDisplay):
     if not TYPE_CHECKING:  # a type checker must not accept these names
 
         def __getattr__(self, name: str) -> NoReturn:
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name in _OTHER_NAMES:
-                message = f"{message}. Write {_OTHER_NAMES[name]}."
-            raise AttributeError(message, name=name, obj=self)
+            raise explain_attribute(self, name, TABLE_NAMES)
 
         def __len__(self) -> NoReturn:
             raise TypeError(f"Table {self.name!r} has no len(). Write table.count(), which reads it.")
@@ -938,7 +923,11 @@ def _suggest_location(engine: Engine, location: str) -> str:
     if siblings and parent.endswith(".db"):
         return f"tables in {parent!r} are: {', '.join(siblings[:20])}"
     near = [] if siblings else get_close_matches(database, _list_directories(engine, above), n=1)
-    return f"did you mean '{above}/{near[0]}/{name}'?" if near else "check the path; 'paimon ls' lists the tables"
+    if near:
+        return f"did you mean '{above}/{near[0]}/{name}'?"
+    if "." in name:
+        return f"as a name, it needs a warehouse: paimon.connect(warehouse).table({name!r}), or --warehouse"
+    return "check the path; 'paimon ls' lists the tables"
 
 
 def _list_directories(engine: Engine, parent: str) -> list[str]:

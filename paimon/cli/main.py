@@ -11,12 +11,13 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, TextIO
 
 from paimon import __version__
 from paimon.cli import alter, changes, groups, history, maintenance, rows, sql, tables
 from paimon.cli.arguments import add_config, complete_arguments
+from paimon.cli.sql import is_statement
 from paimon.domain.errors import PaimonError, PaimonWarning, suggest_or
 
 _EPILOG = """
@@ -43,18 +44,47 @@ PAIMON_WAREHOUSE, or --config FILE before the command).
 
 
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$", re.DOTALL)
+_UNRECOGNIZED = "unrecognized arguments: "
+_OTHER_COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(("list", "tables", "databases", "dir"), "ls"),
+    **dict.fromkeys(("read", "scan", "print", "dump", "export"), "cat"),
+    **dict.fromkeys(("select", "query", "shell", "count"), "sql"),
+    **dict.fromkeys(("describe", "desc", "schema", "info", "files", "stats"), "show"),
+    **dict.fromkeys(("insert", "append", "upsert", "load", "import", "copy"), "write"),
+    **dict.fromkeys(("history", "log", "versions"), "snapshots"),
+    **dict.fromkeys(("restore", "reset"), "rollback"),
+    **dict.fromkeys(("check", "verify", "repair"), "fsck"),
+    **dict.fromkeys(("optimize", "compaction"), "compact"),
+    **dict.fromkeys(("vacuum", "cleanup", "clean"), "maintain"),
+    **dict.fromkeys(("tags", "branches", "consumers"), "show"),
+    "help": "--help",
+}
+"""Commands of other programs, and the command that does the same."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose error about an unknown command or value names the nearest one."""
+    """A parser whose error about an unknown command, value or argument says what to write."""
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the error, and end the process with code 2."""
         found = _INVALID_CHOICE.search(message)
         if found is not None:
-            near = suggest_or(found[1], [choice.strip("'") for choice in found[2].split(", ")], None)
+            choices = [choice.strip("'") for choice in found[2].split(", ")]
+            other = _OTHER_COMMANDS.get(found[1]) if "snapshots" in choices and "sql" in choices else None
+            near = suggest_or(found[1], choices, None) if other is None else f"did you mean {other!r}?"
             message = message if near is None else f"{message[: found.start()]}{found[1]!r} is unknown; {near}"
+        elif message.startswith(_UNRECOGNIZED):
+            message = f"{message}; {_explain_argument(message.removeprefix(_UNRECOGNIZED))}"
         super().error(message)
+
+
+def _explain_argument(words: str) -> str:
+    """Return the hint for arguments that no command takes."""
+    if words.startswith("-"):
+        return "'paimon COMMAND --help' lists the options of a command"
+    if is_statement(words):
+        return 'write statements after -e: paimon sql WAREHOUSE -e "SELECT …"'
+    return "a table is one argument: its path, or database.table with --warehouse WAREHOUSE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

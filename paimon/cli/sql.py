@@ -20,6 +20,21 @@ from paimon.domain.extras import missing_extra
 if TYPE_CHECKING:
     from paimon.sql.run.run_statements import SqlSession
 
+_STATEMENTS = (
+    "SELECT",
+    "WITH",
+    "SHOW",
+    "USE",
+    "CREATE",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "MERGE",
+    "DROP",
+    "ALTER",
+    "CALL",
+)
+
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module to the parser."""
@@ -45,6 +60,9 @@ def _sql(arguments: argparse.Namespace) -> None:
     warehouse = arguments.path or arguments.warehouse
     if not warehouse:
         raise InvalidRequest("The command needs a warehouse.", hint="run paimon sql PATH, or set PAIMON_WAREHOUSE")
+    if is_statement(warehouse):
+        hint = 'write statements after -e: paimon sql WAREHOUSE -e "SELECT …"'
+        raise InvalidRequest(f"{warehouse!r} is not a warehouse.", subject=warehouse, hint=hint)
     session = open_catalog(arguments, warehouse).sql_session()
     if arguments.database is not None:
         name = arguments.database.replace("`", "``")
@@ -62,6 +80,12 @@ def _sql(arguments: argparse.Namespace) -> None:
                 _check_single(arguments.output, has_printed)
             print_result(result, arguments.output)
             has_printed = True
+
+
+def is_statement(text: str) -> bool:
+    """Return whether a text of the command line looks like a statement of SQL."""
+    first, _, rest = text.strip().partition(" ")
+    return bool(rest) and first.upper() in _STATEMENTS
 
 
 def _check_single(output: str, has_printed: bool) -> None:

@@ -37,6 +37,17 @@ _STYLE = Style.from_dict(
 _EXITS = ("exit", "quit", "\\q")
 _HELPS = ("help", "?", "\\h", "\\?")
 _OUTPUT = "\\o"
+_OTHER_COMMANDS = {
+    **dict.fromkeys(("\\l", "\\list", ".databases"), "SHOW DATABASES"),
+    **dict.fromkeys(("\\dt", ".tables", ".ls"), "SHOW TABLES"),
+    **dict.fromkeys(("\\d", "\\d+", ".schema"), "SHOW TABLES, or DESCRIBE table"),
+    **dict.fromkeys(("\\dv", ".views"), "SHOW VIEWS"),
+    **dict.fromkeys(("\\c", "\\u", ".use"), "USE database"),
+    **dict.fromkeys((".exit", ".quit"), "exit"),
+    **dict.fromkeys((".help",), "help"),
+    **dict.fromkeys((".output", ".once", "\\g"), "\\o FILE"),
+}
+"""Commands of the shells of PostgreSQL, SQLite and DuckDB, and what does the same."""
 _INTRODUCTION = "SQL over {warehouse}. A statement ends with ';'. Type help for the statements, and exit to leave."
 _KEYWORDS = frozenset(word for text in list_statement_words() for word in text.split()) | frozenset(
     [
@@ -102,12 +113,25 @@ def run_shell(session: SqlSession, warehouse: str, prompt: Callable[[str], str] 
             print_help()
         elif _is_output_command(text):
             target = _read_target(text)
+        elif _is_command(text):
+            _refuse_command(text)
         elif word:
             target = run_text(session, text, target)
 
 
 def _is_output_command(text: str) -> bool:
     return text.split()[:1] == [_OUTPUT]
+
+
+def _is_command(text: str) -> bool:
+    return text.strip().startswith(("\\", "."))
+
+
+def _refuse_command(text: str) -> None:
+    word = text.split()[0]
+    near = _OTHER_COMMANDS.get(word)
+    hint = "type help for the statements and commands" if near is None else f"write {near};"
+    _print_error(InvalidRequest(f"Command {word!r} is unknown.", subject=word, hint=hint))
 
 
 def _read_target(text: str) -> str | None:
@@ -166,7 +190,7 @@ def print_help() -> None:
 def is_complete(text: str) -> bool:
     """Return whether Enter runs a text: it is a command of the shell, or its last statement ends with a semicolon."""
     stripped = text.strip()
-    if not stripped or stripped.lower() in (*_EXITS, *_HELPS) or _is_output_command(text):
+    if not stripped or stripped.lower() in (*_EXITS, *_HELPS) or _is_command(text):
         return True
     try:
         tokens = tokenize(text)

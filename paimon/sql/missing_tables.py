@@ -47,6 +47,18 @@ def suggest_table(parts: ObjectName, catalog: Databases, error: NotFound, on_spa
     return f"{where}. A data frame is passed by name: sql(text, {parts[0]}={parts[0]})"
 
 
+def suggest_full_name(name: object, catalog: Databases) -> str | None:
+    """Return the hint for a name that is not ``database.table``: tables of this name, or how a path is opened."""
+    if not isinstance(name, str) or not name:
+        return None
+    if "/" in name:
+        return "write it as 'database.table'; paimon.open_table(path) opens a table by its path"
+    found = [] if "." in name else _find_elsewhere(name, catalog)
+    if found:
+        return f"did you mean {' or '.join(map(repr, found))}?"
+    return f"write it as 'database.table'; databases: {', '.join(_list_databases(catalog)) or 'none'}"
+
+
 def refuse_file(parts: ObjectName) -> None:
     """Refuse the name of a file where a statement needs a table."""
     name = ".".join(parts)

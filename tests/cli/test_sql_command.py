@@ -254,7 +254,7 @@ def test_words_complete_a_statement(lake: str) -> None:
     assert complete(session, "SELECT * FROM ") == ["default.t", "t"]
     assert "t$snapshots" in complete(session, "SELECT * FROM t$sn")
     assert "word" in complete(session, "SELECT * FROM t WHERE wo")
-    assert complete(session, "CALL sys.comp") == ["sys.compact"]
+    assert complete(session, "CALL sys.expire_par") == ["sys.expire_partitions"]
     assert "bucket-key" in complete(session, "CREATE TABLE x (id INT) WITH ('bucket-")
     assert "SHOW TABLES" in complete(session, "sho")
     assert complete(session, "SELECT * FROM nothing WHERE zzz") == []

@@ -66,6 +66,17 @@ CONDITIONS = {
     "zqwxy(id) = 1": "overview lists the functions",
     "uper(name) = 'A'": "Did you mean 'upper'?",
 }
+COMMANDS = {
+    "lss": "'lss' is unknown; did you mean 'ls'?",
+    "tag|creat": "did you mean 'create'?",
+    "read|lake": "did you mean 'cat'?",
+    "select|lake": "did you mean 'sql'?",
+    "history|lake": "did you mean 'snapshots'?",
+    "vacuum|lake": "did you mean 'maintain'?",
+    "sql|lake|SELECT 1": 'write statements after -e: paimon sql WAREHOUSE -e "SELECT …"',
+    "cat|lake|shop.orders": "a table is one argument: its path, or database.table with --warehouse WAREHOUSE",
+    "cat|lake|--were|x": "'paimon COMMAND --help' lists the options of a command",
+}
 VALUES = {
     "id": ("x", "'x' is not a valid BIGINT. Give a whole number."),
     "name": (5, "Write the value in quotes."),
@@ -116,6 +127,27 @@ def test_a_table_or_a_database_may_be_called_history(catalog: paimon.Catalog) ->
     assert catalog.sql("USE history; DESCRIBE history").to_arrow().num_rows == 1
 
 
+NAMES = {
+    "orders": "Table name 'orders' is not valid. Did you mean 'shop.orders'?",
+    "ordrs$files": "Did you mean 'shop.orders$files'?",
+    "nothing": "Write it as 'database.table'; databases: shop.",
+    "/lake/shop.db/orders": "paimon.open_table(path) opens a table by its path",
+    "shop.order": "Did you mean 'orders'?",
+    "shp.orders": "Did you mean 'shop'?",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_of_a_table(catalog: paimon.Catalog, name: str) -> None:
+    with pytest.raises(paimon.PaimonError) as refused:
+        catalog.table(name)
+    assert NAMES[name] in str(refused.value)
+    if "$" not in name:
+        for run in (catalog.drop_table, lambda old: catalog.rename_table(old, "shop.other")):
+            with pytest.raises(paimon.PaimonError):
+                run(name)
+
+
 def test_a_path(catalog: paimon.Catalog, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     hints = {
@@ -126,6 +158,7 @@ def test_a_path(catalog: paimon.Catalog, tmp_path: Path) -> None:
         lake: "The directory contains shop.db: give the path of a table.",
         f"{tmp_path}/nowhere/at/all": "Check the path",
         str(tmp_path): "A table directory contains schema/schema-0.",
+        "shop.orders": "As a name, it needs a warehouse: paimon.connect(warehouse).table('shop.orders')",
     }
     for path, hint in hints.items():
         with pytest.raises(paimon.NotFound) as refused:
@@ -134,10 +167,12 @@ def test_a_path(catalog: paimon.Catalog, tmp_path: Path) -> None:
 
 
 def test_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, expected in ((["lss"], "'lss' is unknown; did you mean 'ls'?"), (["tag", "creat"], "mean 'create'?")):
+    for words, expected in COMMANDS.items():
         with pytest.raises(SystemExit):
-            main(words)
-        assert expected in capsys.readouterr().err
+            main(words.split("|"))
+        assert expected in " ".join(capsys.readouterr().err.split())
+    assert main(["sql", "SELECT 1"]) == 1
+    assert 'paimon sql WAREHOUSE -e "SELECT …"' in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["xyzzy"])
     assert "choose from" in capsys.readouterr().err

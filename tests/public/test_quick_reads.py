@@ -15,8 +15,6 @@ import pytest
 
 import paimon
 
-OTHER_NAMES = ("filter", "where", "select", "limit", "append", "insert", "upsert", "optimize", "vacuum")
-
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> paimon.Catalog:
@@ -64,15 +62,6 @@ def test_a_system_table_has_the_same_reads(orders: paimon.Table, name: str) -> N
     assert read.to_pandas().columns.to_list() == read.to_polars().columns == read.columns
     with pytest.raises(paimon.InvalidRequest, match="head"):
         read.head(-1)
-
-
-@pytest.mark.parametrize("name", OTHER_NAMES)
-def test_a_name_of_another_library_does_not_exist_and_says_what_does(orders: paimon.Table, name: str) -> None:
-    assert not hasattr(orders, name)
-    assert name not in dir(orders)
-    with pytest.raises(AttributeError, match=f"no attribute '{name}'. Write table") as refused:
-        getattr(orders, name)
-    assert refused.value.name == name
 
 
 def test_len_and_iteration_say_what_to_write(orders: paimon.Table) -> None:

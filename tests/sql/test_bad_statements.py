@@ -143,7 +143,7 @@ OTHERS = [
     ("CREATE INDEX i ON orders (id)", Unsupported, "statement CREATE INDEX"),
     ("DELETE FROM orders WHERE id", InvalidRequest, "Column 'id' is not TRUE or FALSE, but of type BIGINT"),
     ("SHOW PARTITIONS logs", InvalidRequest, "Table 'default.logs' has no partitions"),
-    ("SELECT * FROM read_parquet('x.parquet')", InvalidRequest, "file system operations are disabled"),
+    ("SELECT * FROM read_parquet('x.parquet')", InvalidRequest, "Cannot access file"),
     ("INSERT INTO orders VALUES (1, 'a')", InvalidRequest, "needs 4 columns, and the query has 2"),
     ("INSERT INTO orders VALUES (NULL, 'a', 1, 'mon')", InvalidRequest, "'id' is NOT NULL"),
     ("UPDATE orders SET id = 5", InvalidRequest, "part of the primary key"),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.display.notebook import NotebookDisplay, read_or_explain
+from paimon.display.other_names import RESULT_NAMES, explain_attribute
 from paimon.domain.errors import PaimonError
 from paimon.domain.report import Report
 from paimon.domain.secrets import mask_statement
@@ -119,6 +120,11 @@ class SqlResult(NotebookDisplay, Results):
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return " ".join(mask_statement(self.statement).split()), {}
+
+    if not TYPE_CHECKING:  # a type checker must not accept these names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise explain_attribute(self, name, RESULT_NAMES)
 
     def _report(self) -> Report:
         from paimon.display.cards import report_rows, report_text
