@@ -30,6 +30,7 @@ _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
 _SIGINT = bytes([signal.SIGINT])
 _END = b"\0"
+_STOP_AGAIN_SECONDS = 0.2
 """No signal has this number."""
 
 
@@ -145,10 +146,15 @@ def call_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def _watch_signals(watched: socket.socket, stop: Callable[[], None]) -> None:
-    """Read the numbers of signals, until the block ends."""
+    """Read the numbers of signals, until the block ends; a query that just begins may not notice the first stop."""
     while True:
-        received = watched.recv(4096)
+        try:
+            received = watched.recv(4096)
+        except TimeoutError:
+            stop()
+            continue
         if _SIGINT in received:
             stop()
+            watched.settimeout(_STOP_AGAIN_SECONDS)
         if not received or _END in received:
             return
