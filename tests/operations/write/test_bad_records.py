@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 from support.tables import create_table
 
 import paimon
@@ -337,8 +337,7 @@ def batches(rows: list[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(cut, SCHEMA, strict=True)], schema=SCHEMA)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("buffer", ["256 mb", "1 kb"])
+@pytest.mark.parametrize(("engine", "buffer"), mark_products(ENGINES, ["256 mb", "1 kb"]))
 def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, engine: str, buffer: str) -> None:
     """Through one flush (spilled if the buffer is small), through four runs, and through a compaction."""
     table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
@@ -363,7 +362,9 @@ def test_empty_batches_write_no_files(tmp_path: Path) -> None:
     assert not list(Path(table.location).rglob("data-*"))
 
 
-@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+@pytest.mark.parametrize(
+    "engine", mark_nightly(["deduplicate", "partial-update", "aggregation"], always=["partial-update"])
+)
 def test_one_value_of_fifty_megabytes(tmp_path: Path, engine: str) -> None:
     table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
                     **{"write-buffer-size": "1 mb", "target-file-size": "1 mb"})  # fmt: skip
