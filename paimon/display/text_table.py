@@ -6,6 +6,8 @@ line and is never cut.
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
@@ -15,6 +17,7 @@ from paimon.domain.text_layout import GAP, TextColumn, display_width, to_text_li
 
 _WIDEST_CELL = 60
 """A column of a stream is not padded to more than this; a drawn table has its own limits."""
+_SURROGATES = (0xD800, 0xE000)
 _MEASURED_ROWS = 1_000
 """How many rows of a stream the widths of its columns are measured on."""
 
@@ -35,6 +38,30 @@ def to_text_columns(rows: pa.Table) -> list[TextColumn]:
 def is_number(kind: pa.DataType) -> bool:
     """Return whether values of the type are aligned to the right."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def measure_widths(texts: pa.StringArray) -> pa.Int32Array:
+    """Return what `display_width` returns for each text, without a loop over them."""
+    lengths = pc.utf8_length(texts)
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return lengths
+    wide, zero = _width_patterns()
+    extra = pc.subtract(pc.count_substring_regex(texts, wide), pc.count_substring_regex(texts, zero))
+    return pc.add(lengths, extra)
+
+
+@cache
+def _width_patterns() -> tuple[str, str]:
+    """Return patterns of the characters that take two cells, and of those that take none."""
+    ranges: dict[int, list[list[int]]] = {0: [], 1: [], 2: []}
+    for code in (*range(0x80, _SURROGATES[0]), *range(_SURROGATES[1], 0x40000), *range(0xE0000, 0xE0200)):
+        found = ranges[display_width(chr(code))]
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    wide, zero = ("".join(f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in ranges[width]) for width in (2, 0))
+    return f"[{wide}]", f"[{zero}]"
 
 
 @frozen
@@ -61,7 +88,9 @@ class LineLayout:
         cells = []
         for field, column, width in zip(self.schema, batch.columns, self.widths, strict=True):
             texts = to_plain_texts(column)
-            cells.append(pc.utf8_lpad(texts, width) if is_number(field.type) else pc.utf8_rpad(texts, width))
+            blanks = pc.binary_repeat(" ", pc.max_element_wise(pc.subtract(width, measure_widths(texts)), 0))
+            padded = (blanks, texts) if is_number(field.type) else (texts, blanks)
+            cells.append(pc.binary_join_element_wise(*padded, ""))
         if not is_number(self.schema.types[-1]):
             cells[-1] = texts  # the last column needs no padding
         return pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, GAP), "\n", "")
@@ -72,6 +101,6 @@ def measure_layout(batch: pa.RecordBatch) -> LineLayout:
     sample = batch.slice(0, _MEASURED_ROWS)
     widths = []
     for name, column in zip(batch.schema.names, sample.columns, strict=True):
-        longest = pc.max(pc.utf8_length(to_plain_texts(column))).as_py() or 0
+        longest = pc.max(measure_widths(to_plain_texts(column))).as_py() or 0
         widths.append(max(display_width(name), min(longest, _WIDEST_CELL)))
     return LineLayout(batch.schema, tuple(widths))

@@ -25,6 +25,7 @@ from support.terminal_commands import COMMAND, HOME, all_on_terminal, in_pipe, o
 import paimon
 from paimon.cli.row_files import ROW_FORMATS, write_row_file
 from paimon.display.column_texts import to_json_lines, to_plain_texts
+from paimon.display.text_table import measure_layout, measure_widths
 from paimon.domain.text_layout import TextColumn, choose_columns, cut_text, display_width, fit_to_screen, to_blocks
 
 ROWS = 1_000
@@ -115,6 +116,20 @@ def test_printed_columns_fit_and_are_from_both_ends(widths: list[int], room: int
     assert used <= room or chosen == [0]
     gaps = [b - a for a, b in zip(chosen, [*chosen[1:], len(widths)], strict=True)]
     assert sum(gap > 1 for gap in gaps) == 1, "one gap"
+
+
+ASSIGNED = st.characters(exclude_categories=["Cs", "Cn"])
+
+
+@given(st.lists(st.text(ASSIGNED) | st.text("a東\u0301\u200d한", max_size=9), min_size=1))
+def test_widths_of_columns_are_those_of_their_texts(texts: list[str]) -> None:
+    assert measure_widths(pa.array(texts)).to_pylist() == [display_width(text) for text in texts]
+
+
+def test_streamed_lines_are_aligned_by_their_width_on_a_terminal() -> None:
+    batch = pa.record_batch({"text": ["東京", "é", None], "more": ["x", "x", "x"]})
+    layout = measure_layout(batch)
+    assert layout.to_lines(batch).to_pylist() == ["東京  x\n", "é     x\n", "∅     x\n"]
 
 
 @given(st.text(max_size=40) | st.text("a/b東", max_size=40), st.integers(1, 20))
