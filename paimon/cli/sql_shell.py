@@ -128,10 +128,10 @@ def _is_command(text: str) -> bool:
 
 
 def _refuse_command(text: str) -> None:
-    word = text.split()[0]
+    word = text.split()[0].rstrip(";")
     near = _OTHER_COMMANDS.get(word)
     hint = "type help for the statements and commands" if near is None else f"write {near};"
-    _print_error(InvalidRequest(f"Command {word!r} is unknown.", subject=word, hint=hint))
+    _print_error(InvalidRequest(f"Command '{word}' is unknown.", subject=word, hint=hint))
 
 
 def _read_target(text: str) -> str | None:

@@ -26,7 +26,7 @@ def get_tag(table: VerbTable, name: str) -> list[Tag]:
     """Return one tag."""
     tags = table.tags
     if name not in tags:
-        raise NotFound("tag", name, hint=did_you_mean(name, list(tags)))
+        raise NotFound("tag", name, hint=did_you_mean(name, list(tags)) or "the table has no tags")
     return [tags[name]]
 
 

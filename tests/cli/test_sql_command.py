@@ -133,6 +133,16 @@ def test_the_shell_runs_statements_and_survives_errors(lake: str, capsys: pytest
     assert " s\n" in printed
 
 
+def test_a_command_of_another_shell_has_a_statement(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ("\\dt", "\\d t", ".tables;", "\\l", "\\zzz")
+    assert all(is_complete(text) for text in texts)
+    run_shell(paimon.connect(lake).sql_session(), lake, answers(*texts))
+    printed = capsys.readouterr().out
+    assert printed.count("hint: write SHOW TABLES;") == 2 and "write SHOW TABLES, or DESCRIBE table;" in printed
+    assert "write SHOW DATABASES;" in printed
+    assert "Command '\\zzz' is unknown.\nhint: type help for the statements and commands" in printed
+
+
 def test_the_next_query_of_the_shell_goes_to_a_file(
     lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

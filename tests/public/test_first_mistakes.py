@@ -148,6 +148,19 @@ def test_the_name_of_a_table(catalog: paimon.Catalog, name: str) -> None:
                 run(name)
 
 
+def test_a_tag_a_branch_or_a_consumer_of_a_table_without_one(catalog: paimon.Catalog) -> None:
+    table = catalog.table("shop.orders")
+    calls = {
+        "The table has no tags.": lambda: table.scan(tag="x").to_arrow(),
+        "The table has only the branch 'main'.": lambda: table.branches.delete("x"),
+        "The table has no consumers.": lambda: table.consumers.delete("x"),
+    }
+    for hint, call in calls.items():
+        with pytest.raises(paimon.NotFound) as refused:
+            call()
+        assert hint in str(refused.value)
+
+
 def test_a_path(catalog: paimon.Catalog, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     hints = {

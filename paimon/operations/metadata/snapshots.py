@@ -211,7 +211,7 @@ def load_tag(context: TableContext, name: str) -> Tag:
     """Read the tag of a name; if there is none, the hint of `NotFound` names the most similar one."""
     found = find_tag(context, name)
     if found is None:
-        raise NotFound("tag", name, hint=did_you_mean(name, tag_names(context)))
+        raise NotFound("tag", name, hint=did_you_mean(name, tag_names(context)) or "the table has no tags")
     return found
 
 

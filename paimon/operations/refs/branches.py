@@ -209,7 +209,7 @@ def _check_can_change(table: TableDefinition, name: str, done: str) -> None:
 def _check_exists(context: TableContext, name: str) -> None:
     names = list_branch_names(context.engine, context.paths)
     if name not in names:
-        raise NotFound("branch", name, hint=did_you_mean(name, names))
+        raise NotFound("branch", name, hint=did_you_mean(name, names) or "the table has only the branch 'main'")
 
 
 def sort_for_copy(paths: list[str]) -> list[str]:

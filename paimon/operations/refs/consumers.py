@@ -65,7 +65,7 @@ def delete_consumer(context: TableContext, name: str) -> None:
     path = consumer_path(context.paths, name)
     if context.files.status(path) is None:
         known = [consumer_name(s) for s in consumer_statuses(context)]
-        raise NotFound("consumer", name, hint=did_you_mean(name, known))
+        raise NotFound("consumer", name, hint=did_you_mean(name, known) or "the table has no consumers")
     context.files.delete([path, path + STATE_SUFFIX])
 
 
