@@ -39,7 +39,7 @@ from paimon.operations.read.changes.incremental import plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.plan import plan_with_fallback
 from paimon.operations.read.projection import bind_predicate, build_output_schema, list_readable_fields
-from paimon.operations.read.split import ReadPlan, read_split
+from paimon.operations.read.split import ReadPlan, describe_index_selections, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
 from paimon.operations.read.time_travel import PinnedTable, find_incremental_range, pin_snapshot, selects_newest
 from paimon.operations.table_context import TableContext
@@ -223,7 +223,8 @@ class Scan(NotebookDisplay, Results):
             f"  columns: {', '.join(self.read_plan.columns)}",
             f"  where:   {'everything' if predicate is None else format_predicate(predicate)}",
         ]
-        return ShownText("\n".join([*head, plan.explain()]))
+        rows = [] if predicate is None else describe_index_selections(self.context, plan.splits, predicate)
+        return ShownText("\n".join([*head, plan.explain(), *rows]))
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one Arrow table; the executor of the engine reads splits in parallel.

@@ -27,7 +27,7 @@ from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.evaluate import check_condition, evaluate_condition
 from paimon.operations.read.system.branches import branches_table, consumers_table
 from paimon.operations.read.system.columns import aggregation_fields_table, statistics_table
-from paimon.operations.read.system.files import file_key_ranges_table, files_table
+from paimon.operations.read.system.files import file_indexes_table, file_key_ranges_table, files_table
 from paimon.operations.read.system.groups import buckets_table, partitions_table
 from paimon.operations.read.system.history import options_table, schemas_table, snapshots_table, tags_table
 from paimon.operations.read.system.manifests import manifests_table, table_indexes_table
@@ -48,6 +48,7 @@ SYSTEM_TABLES: Mapping[str, SystemTableSource] = {
     "branches": branches_table,
     "buckets": buckets_table,
     "consumers": consumers_table,
+    "file_indexes": file_indexes_table,
     "file_key_ranges": file_key_ranges_table,
     "files": files_table,
     "manifests": manifests_table,

@@ -44,8 +44,9 @@ class ReadRequest:
         The fields that the predicate names. They need not be requested.
     batch_rows : int
         The largest number of rows of a batch.
-    row_range : (int, int), optional
-        A half-open range of row positions in the file. None reads all rows.
+    row_ranges : tuple of (int, int), optional
+        Half-open ranges of row positions in the file, ascending and disjoint. Only rows in them are returned, and parts
+        of the file without such rows are not decoded where the format allows it. None reads all rows.
     ascending : str, optional
         The name of a predicate field by which the rows of the file are sorted in ascending order. The reader may stop
         after the last value that can match. Never a floating-point column, because formats order NaN and zeros
@@ -62,7 +63,7 @@ class ReadRequest:
     predicate: Predicate | None = None
     predicate_fields: tuple[DataField, ...] = field(converter=_fields, default=())
     batch_rows: int = 65_536
-    row_range: tuple[int, int] | None = None
+    row_ranges: tuple[tuple[int, int], ...] | None = None
     ascending: str | None = None
     batch_bytes: int | None = None
     is_concurrent: bool = True

@@ -112,10 +112,7 @@ class Replay:
         catalog = paimon.connect(self.directory.parent)
         paths = TablePaths(str(self.directory))
         keys, parts = first.primary_keys, first.partition_keys
-        options = {
-            k: v for k, v in first.options.items() if not k.startswith("file-index.")
-        }  # only Java writes indexes
-        declaration = TableDeclaration(first.fields, keys, parts, options, first.comment)
+        declaration = TableDeclaration(first.fields, keys, parts, first.options, first.comment)
         create_table(catalog.engine, paths, declaration, allow_unknown_options=True)
 
 

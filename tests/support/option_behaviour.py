@@ -128,6 +128,10 @@ _TESTS_BY_FILE = {
         "scan.timestamp": "test_the_first_state_since_a_time_or_the_files_created_since",
         "scan.timestamp-millis": "test_the_first_state_since_a_time_or_the_files_created_since",
     },
+    "operations/read/test_file_indexes.py": {
+        "file-index.in-manifest-threshold": "test_small_indexes_are_in_the_manifest_and_large_ones_in_files",
+        "file-index.read.enabled": "test_a_missing_index_file_ends_only_reads_that_use_indexes",
+    },
     "operations/read/test_scan_options.py": {
         "scan.bucket": "test_scan_bucket_reads_one_bucket",
         "scan.primary-branch": "test_the_primary_branch_is_read_first",

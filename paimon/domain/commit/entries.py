@@ -154,18 +154,17 @@ def data_files(message: CommitMessage) -> tuple[DataFileMeta, ...]:
 
 def file_paths(message: CommitMessage, file: DataFileMeta) -> list[str]:
     """Return the paths of a file of the message and of its extra files."""
-    directory, name = message.bucket_path, file.file_name
     if file.external_path is not None:
         directory = file.external_path.rpartition("/")[0]
         return [file.external_path, *(f"{directory}/{extra}" for extra in file.extra_files)]
-    return [f"{directory}/{part}" for part in (name, *file.extra_files)]
+    return [f"{message.bucket_path}/{name}" for name in file.stored_names]
 
 
 def check_paths(messages: Sequence[CommitMessage], roots: Sequence[str]) -> None:
     """Refuse messages that name files outside `roots`, because messages can come from any process."""
     for message in messages:
         files = (*data_files(message), *message.data.deleted_files, *message.compact.compact_before)
-        names = [n for f in files for n in (f.file_name, *f.extra_files)]
+        names = [n for f in files for n in f.stored_names]
         index = (*message.data.new_index_files, *message.compact.new_index_files)
         for name in (*names, *(e.file_name for e in index)):
             check_segment(name, "file name of a commit message")

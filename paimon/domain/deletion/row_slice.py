@@ -1,23 +1,64 @@
-"""A range of the rows of a data file, without its deleted rows: what one shard reads of a file.
+"""Ranges of the rows of a data file, without its deleted rows: what a shard or a selective condition reads of a file.
 
 Invariant: positions are physical, so that slices of a file are disjoint whatever a predicate selects.
 """
 
 from __future__ import annotations
 
-from attrs import frozen
+import numpy as np
+from attrs import field, frozen
+from pyroaring import BitMap
 
-from paimon.domain.deletion.vector import DeletionVector, Mask
+from paimon.domain.deletion.vector import DeletionVector, Mask, Positions
+
+_CLOSE_ROWS = 1_024
+"""Selected rows that are closer are in one range: decoding some rows costs less than another range."""
+
+Ranges = tuple[tuple[int, int], ...]
 
 
 @frozen(eq=False)
 class RowSlice:
-    """The rows of a file from position `first` up to, but not including, `end`."""
+    """The rows of a file in ascending ranges of positions; the end of a range is exclusive."""
 
-    first: int
-    end: int
+    ranges: Ranges
     deleted: DeletionVector | None = None
+    # the rows in the ranges that can match a condition; None: all
+    selected: BitMap | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_rows(cls, rows: BitMap, deleted: DeletionVector | None = None) -> RowSlice:
+        """Return the slice with these rows, in few ranges."""
+        positions = np.asarray(rows.to_array()).astype(np.int64)
+        cuts = np.flatnonzero(np.diff(positions) > _CLOSE_ROWS)
+        starts = positions[np.concatenate([[0], cuts + 1])] if len(positions) else positions
+        ends = positions[np.concatenate([cuts, [len(positions) - 1]])] + 1 if len(positions) else positions
+        return cls(tuple(zip(starts.tolist(), ends.tolist(), strict=True)), deleted, rows)
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows in the ranges, with deleted ones."""
+        return sum(end - start for start, end in self.ranges)
+
+    def find_positions(self, first_row: int, row_count: int) -> Positions:
+        """Return the positions in the file of consecutive rows of the slice."""
+        bounds = np.array(self.ranges, np.int64).reshape(-1, 2)
+        ends = np.cumsum(bounds[:, 1] - bounds[:, 0])
+        rows = np.arange(first_row, first_row + row_count)
+        places = np.searchsorted(ends, rows, side="right")
+        positions: Positions = bounds[places, 1] - (ends[places] - rows)
+        return positions
 
     def mask(self, first_row: int, row_count: int) -> Mask | None:
-        """Mark the deleted rows in a range of the slice; None where no row is deleted."""
-        return None if self.deleted is None else self.deleted.mask(self.first + first_row, row_count)
+        """Mark the rows to leave out among consecutive rows of the slice; None if no row can be left out."""
+        if not row_count or (self.deleted is None and self.selected is None):
+            return None
+        positions = self.find_positions(first_row, row_count)
+        first, last = int(positions[0]), int(positions[-1])
+        marked = np.zeros(row_count, dtype=bool)
+        if self.deleted is not None:
+            marked |= self.deleted.mask(first, last + 1 - first)[positions - first]
+        if self.selected is not None:
+            wanted = DeletionVector((self.selected,)).mask(first, last + 1 - first)
+            marked |= ~wanted[positions - first]
+        return marked

@@ -30,7 +30,7 @@ from paimon.domain.errors import CorruptTable
 from paimon.domain.index.bit_sliced_index import BitSlicedIndex
 from paimon.domain.index.bitmap_index import BitmapIndex
 from paimon.domain.index.bloom_filter import BloomFilter
-from paimon.domain.index.container import IndexEntry
+from paimon.domain.index.container import IndexEntry, decode_head
 from paimon.domain.index.index_keys import Key, KeyForm, to_key
 from paimon.domain.index.range_bitmap import RangeBitmap
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Operator, Or, Predicate
@@ -110,6 +110,11 @@ class FileIndexes:
     # returns the bytes of an index
     load: Callable[[IndexEntry], bytes]
 
+    @classmethod
+    def of(cls, data: bytes, path: str, row_count: int, types: Mapping[str, DataType]) -> FileIndexes:
+        """Return the indexes of a whole container."""
+        return cls(path, row_count, types, decode_head(data, path), lambda entry: entry.cut(data, path))
+
     def select(self, predicate: Predicate) -> RowSelection:
         """Return the rows for which a predicate, bound to the columns of the file, can be true."""
         if self.row_count > MOST_ROWS:
@@ -148,7 +153,7 @@ class FileIndexes:
             raise self._damage(error) from error
 
     def _damage(self, error: ValueError) -> CorruptTable:
-        hint = "rewrite the index with rewrite_file_index, or set file-index.read.enabled to false"
+        hint = "set file-index.read.enabled to false to read the table without its indexes"
         return CorruptTable(self.path, f"contains a damaged file index: {error}", hint=hint)
 
 

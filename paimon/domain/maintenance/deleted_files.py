@@ -59,7 +59,7 @@ def list_file_keys(entry: ManifestEntry) -> list[FileKey]:
     """Return the keys of a file and of its extra files."""
     file = entry.file
     directory = None if file.external_path is None else file.external_path.rpartition("/")[0]
-    return [(entry.partition, entry.bucket, directory, name) for name in (file.file_name, *file.extra_files)]
+    return [(entry.partition, entry.bucket, directory, name) for name in file.stored_names]
 
 
 def _is_appended(entry: ManifestEntry) -> bool:

@@ -69,6 +69,11 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
 
+    @property
+    def stored_names(self) -> tuple[str, ...]:
+        """The names of all files that belong to it: its own, and those of its extra files."""
+        return (self.file_name, *self.extra_files)
+
 
 @frozen
 class ManifestEntry:

@@ -20,11 +20,6 @@ OPTIONS: Mapping[str, Option] = {
 ALIASES: Mapping[str, str] = {alias: option.key for option in OPTIONS.values() for alias in option.aliases}
 """Older keys and the keys that replaced them."""
 
-FILE_INDEXES = Option(
-    "file-index.<type>.<...>", Kind.TEXT, None, "columns of file indexes and their settings",
-    effect=Effect.REFUSED, reason="File indexes are neither written nor read. Leave the option out.",
-)  # fmt: skip
-"""The options of indexes inside data files. Tables of other writers keep them: a missing index changes no row."""
 TAG_CALLBACK_PARAMETERS = Option(
     "tag.callback.<name>.param", Kind.TEXT, None, "parameter of a callback for tags",
     effect=Effect.REFUSED, reason="No callback is called for tags. Call your function after you create a tag.",
@@ -53,7 +48,7 @@ FEATURES = {
 }  # fmt: skip
 """Features of Paimon that this library lacks, by the prefix of their options."""
 FAMILIES = (
-    FILE_INDEXES, TAG_CALLBACK_PARAMETERS, COMMIT_CALLBACK_PARAMETERS, GENERATED_VALUES, *FEATURES.values()
+    TAG_CALLBACK_PARAMETERS, COMMIT_CALLBACK_PARAMETERS, GENERATED_VALUES, *FEATURES.values()
 )  # fmt: skip
 """Options whose keys contain a name and which are not implemented."""
 

@@ -82,6 +82,8 @@ class TableOptions:
     stats_mode = required_setting("metadata.stats-mode", as_word)
     stats_dense_store = required_setting("metadata.stats-dense-store", parse_bool)
     stats_keep_first_columns = required_setting("metadata.stats-keep-first-n-columns", parse_int)
+    file_index_in_manifest_threshold_bytes = required_setting("file-index.in-manifest-threshold", parse_memory)
+    file_index_read_enabled = required_setting("file-index.read.enabled", parse_bool)
     deletion_vectors_enabled = required_setting("deletion-vectors.enabled", parse_bool)
     deletion_vectors_bitmap64 = required_setting("deletion-vectors.bitmap64", parse_bool)
     deletion_vectors_modifiable = required_setting("deletion-vectors.modifiable", parse_bool)

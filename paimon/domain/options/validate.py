@@ -16,7 +16,6 @@ from paimon.domain.options.known_options import (
     FEATURES,
     FIELD_OPTIONS,
     FILE_INDEX_SETTINGS,
-    FILE_INDEXES,
     FORMAT_PREFIXES,
     OPTIONS,
     TABLE_DEFAULT_PREFIX,
@@ -158,7 +157,8 @@ def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
     kind, _, rest = key.removeprefix("file-index.").partition(".")
     column, _, name = rest.rpartition(".")
     if kind in FILE_INDEX_SETTINGS and (rest == "columns" or (column and name in FILE_INDEX_SETTINGS[kind])):
-        _refuse(key, value, FILE_INDEXES)
+        if rest != "columns":
+            check_form(key, value, FILE_INDEX_SETTINGS[kind][name])
     elif not allow_unknown:
         known = [f"file-index.{t}.columns" for t in FILE_INDEX_SETTINGS]
         known += [f"file-index.{t}.{column or '<column>'}.{n}" for t, ns in FILE_INDEX_SETTINGS.items() for n in ns]

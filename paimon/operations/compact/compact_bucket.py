@@ -275,7 +275,8 @@ class OutputFiles:
 
     def remove(self) -> None:
         """Delete all files written so far."""
-        paths = [join_path(self._directory, f.file_name) for f in (*self.data, *self.changelog)]
+        written = (*self.data, *self.changelog)
+        paths = [join_path(self._directory, name) for f in written for name in f.stored_names]
         self.data, self.changelog = [], []
         self._context.files.delete(paths)
 

@@ -22,6 +22,7 @@ from paimon.domain.columns.cast import cast_column
 from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, Unsupported
+from paimon.domain.index.select_rows import ALL_ROWS, RowSelection
 from paimon.domain.lsm.sorted_run import SortedRun
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
@@ -34,6 +35,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.file_indexes import has_indexes, select_rows
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
@@ -48,6 +50,8 @@ _TOLERANCE = 4
 _BATCH_SHARE = 16
 """The part of the memory budget (1/n) for a batch: the next one is decoded before it is released."""
 _MAX_TRUSTED_ROWS = 100_000_000
+_SELECTIVE_SHARE = 0.75
+"""A selection with a larger part of the rows is not used: statistics of row groups may skip more."""
 _CODEC_EXTENSIONS = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "lzo"})
 
 
@@ -142,7 +146,7 @@ def read_data_file(
     """Read the columns `wanted` of one file, in file order; parts that cannot match the predicate are skipped.
 
     `limit` bounds the batches; None is a share of the memory budget.
-    `deleted` are the row positions to leave out, or the part of the file to read. No part is skipped then, because
+    `deleted` are the row positions to leave out, or the part of the file to read. Statistics skip no part then, because
     positions must be known. With `in_key_order` (a file of a sorted run), the read can end after the largest matching
     key.
     """
@@ -159,8 +163,8 @@ def read_data_file(
     names = _columns_without_cast(bucket, file) if predicate is not None and deleted is None else {}
     skip = _file_predicate(predicate, names)
     ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
-    part = (deleted.first, deleted.end) if isinstance(deleted, RowSlice) else None
-    position, first_position = 0, 0 if part is None else part[0]
+    part = deleted if isinstance(deleted, RowSlice) else None
+    position = 0
     if limit is None:
         limit_bytes = bucket.context.engine.memory.bytes // _BATCH_SHARE
         limit = BatchLimit.of(limit_bytes, wanted, _file_fields(bucket, file), [file])
@@ -170,7 +174,7 @@ def read_data_file(
         except Unsupported as error:
             raise error.within(bucket.path_of(file)) from None
         if has_row_ids:
-            assembled = _fill_row_ids(bucket, file, assembled, first_position + position)
+            assembled = _fill_row_ids(bucket, file, assembled, position, part)
         if has_sequences:
             assembled = _fill_sequence_numbers(file, assembled)
         deleted_rows = None if deleted is None else deleted.mask(position, rows)
@@ -187,7 +191,34 @@ def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
     return (*fields, *(f for f in (ROW_ID, SEQUENCE_NUMBER) if f.name in (file.write_cols or ())))
 
 
-def _fill_row_ids(bucket: Bucket, file: DataFileMeta, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
+def narrow_by_indexes(
+    bucket: Bucket, file: DataFileMeta, predicate: Predicate, deleted: DeletionVector | None
+) -> DeletionVector | RowSlice | None:
+    """Return the rows that can match by the file indexes, without deleted ones, for `read_data_file`.
+
+    `deleted` is returned if the indexes leave out few rows.
+    """
+    if deleted is not None and len(deleted.words) > 1:
+        return deleted
+    rows = select_by_indexes(bucket, file, predicate).rows
+    if rows is None:
+        return deleted
+    found = RowSlice.of_rows(rows - deleted.words[0] if deleted is not None and deleted.words else rows)
+    return found if found.row_count <= _SELECTIVE_SHARE * file.row_count else deleted
+
+
+def select_by_indexes(bucket: Bucket, file: DataFileMeta, predicate: Predicate) -> RowSelection:
+    """Return the rows, deleted ones included, that can match by the file indexes."""
+    condition = _file_predicate(predicate, _columns_without_cast(bucket, file)) if has_indexes(file) else None
+    if condition is None:
+        return ALL_ROWS
+    types = {f.name: f.type for f in _file_fields(bucket, file)}
+    return select_rows(bucket.context.engine, bucket.path_of(file), file, types, condition)
+
+
+def _fill_row_ids(
+    bucket: Bucket, file: DataFileMeta, batch: pa.RecordBatch, position: int, part: RowSlice | None
+) -> pa.RecordBatch:
     """Set the ids of rows that the file does not store: they ascend from the first one."""
     place = batch.schema.get_field_index(ROW_ID.name)
     stored = batch.column(place)
@@ -195,8 +226,9 @@ def _fill_row_ids(bucket: Bucket, file: DataFileMeta, batch: pa.RecordBatch, pos
         return batch
     if file.first_row_id is None:
         raise CorruptTable(bucket.path_of(file), "has no row ids, but its table tracks rows")
-    first = file.first_row_id + position
-    ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+    rows = batch.num_rows
+    positions = np.arange(position, position + rows) if part is None else part.find_positions(position, rows)
+    ids = pa.array(file.first_row_id + positions.astype(np.int64))
     return batch.set_column(place, batch.schema.field(place), pc.coalesce(stored, ids))
 
 
@@ -236,10 +268,10 @@ def _read_batches(
     skip: Predicate | None,
     limit: BatchLimit,
     ascending: str | None,
-    part: tuple[int, int] | None,
+    part: RowSlice | None,
 ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
     """Yield the number of rows and the stored columns of each batch; None if no stored column is needed."""
-    expected = file.row_count if part is None else part[1] - part[0]
+    expected = file.row_count if part is None else part.row_count
     # Only constants and nulls are wanted, so the row count is enough, unless it is implausible.
     if not sources and expected <= _MAX_TRUSTED_ROWS:
         for start in range(0, expected, limit.rows):
@@ -249,7 +281,8 @@ def _read_batches(
     named = () if skip is None else _select_fields(_file_fields(bucket, file), columns_of(skip))
     engine = bucket.context.engine
     threads = engine.memory.leaves_threads
-    request = ReadRequest(path, sources, skip, named, limit.rows, part, ascending, limit.bytes, threads)
+    ranges = None if part is None else part.ranges
+    request = ReadRequest(path, sources, skip, named, limit.rows, ranges, ascending, limit.bytes, threads)
     rows = 0
     with open_data_file(engine, path, file.file_size) as source:
         try:

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from attrs import evolve, field, frozen
 
 from paimon.domain.columns.buffers import combine_column
+from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import check_segment, join_path
 from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.row.row_hash_columnar import serialize_rows
+from paimon.domain.schema.declared_indexes import DeclaredIndex, declare_indexes
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
@@ -30,6 +32,7 @@ from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, to_key_field
 from paimon.domain.undo import undo_on_failure
+from paimon.operations.data_files.file_indexes import INDEX_SUFFIX
 from paimon.ports.engine import Engine
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, WriteRequest, WrittenFile
@@ -78,6 +81,9 @@ class FileLayout:
     target_bytes: int
     # the number of rows at which the next file begins; None for no limit
     target_rows: int | None
+    # the file indexes of each file, and the largest size of those that its metadata contains
+    indexes: tuple[DeclaredIndex, ...] = ()
+    embedded_index_bytes: int = 0
     # the executor encodes columns at the same time, where the format can
     is_concurrent: bool = False
 
@@ -97,7 +103,13 @@ class FileLayout:
         compression = options.changelog_file_compression or options.compression_at(level)
         data = cls._of(table, level, FileSource.APPEND, name, compression)
         stats = StatsRules.of(options, level, name, changelog=True)
-        return evolve(data, prefix=options.changelog_file_prefix, stats=stats)
+        return evolve(data, prefix=options.changelog_file_prefix, stats=stats, indexes=())
+
+    def with_columns(self, columns: tuple[DataField, ...]) -> FileLayout:
+        """Return the layout of files of an append table that contain only some of its columns."""
+        names = {column.name for column in columns}
+        indexes = tuple(index for index in self.indexes if index.column in names)
+        return evolve(self, fields=columns, value_fields=columns, indexes=indexes)
 
     @classmethod
     def _of(cls, table: TableDefinition, level: int, source: FileSource, name: str, compression: str) -> FileLayout:
@@ -124,6 +136,8 @@ class FileLayout:
             suffix=_build_suffix(options, name),
             target_bytes=options.target_file_size_bytes(bool(keys)),
             target_rows=options.target_file_row_num,
+            indexes=declare_indexes(schema.fields, options.values),
+            embedded_index_bytes=options.file_index_in_manifest_threshold_bytes,
         )
 
     def to_file_columns(self, table: pa.Table) -> pa.Table:
@@ -216,7 +230,7 @@ class RollingFiles:
         if self._open is not None:
             self._open.abort()
             self._open = None
-        names = [f.file_name for f in self.finished]
+        names = [name for f in self.finished for name in f.stored_names]
         self.finished = []
         if names:
             self._engine.files.delete([join_path(self._directory, name) for name in names])
@@ -255,6 +269,8 @@ class _OpenFile:
             self._writer: FormatWriter = engine.format(layout.format_name).writer(
                 self._sink, layout.to_write_request(path, engine)
             )
+        self._path = path
+        self._indexes = IndexBuilder(layout.indexes, layout.value_fields) if layout.indexes else None
         self._rows = 0
         self._deletes = 0
         self._keys: tuple[bytes, bytes] = (EMPTY_ROW, EMPTY_ROW)
@@ -282,6 +298,8 @@ class _OpenFile:
         """Write some rows."""
         with undo_on_failure(self.abort):
             self._writer.write(piece)
+            if self._indexes is not None:
+                self._indexes.add(piece)
         if self._layout.key_fields:
             self._update_key_range(piece)
         else:
@@ -307,7 +325,17 @@ class _OpenFile:
         written = self._writer.close()
         if not self._sink.closed:
             self._sink.close()
-        return self._build_metadata(written)
+        meta = self._build_metadata(written)
+        return meta if self._indexes is None else self._add_indexes(meta, self._indexes.close())
+
+    def _add_indexes(self, meta: DataFileMeta, data: bytes) -> DataFileMeta:
+        """Return the metadata with the indexes, or with the name of the file that they are written to."""
+        if len(data) <= self._layout.embedded_index_bytes:
+            return evolve(meta, embedded_index=data)
+        files, path = self._engine.files, self._path
+        with undo_on_failure(lambda: files.delete([path])), files.create(path + INDEX_SUFFIX) as sink:
+            sink.write(data)
+        return evolve(meta, extra_files=(self._name + INDEX_SUFFIX,))
 
     def abort(self) -> None:
         """Delete the file."""

@@ -11,7 +11,7 @@ Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`, `FallbackReadFileStoreTab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import numpy as np
 from attrs import evolve, frozen
@@ -26,6 +26,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of, restrict_to_columns
 from paimon.domain.scan.assemble import BucketFiles, assemble_splits, group_by_bucket
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.prune_by_index import index_masks
 from paimon.domain.scan.prune_by_partition import (
     bucket_mask,
     check_partitions,
@@ -219,12 +220,33 @@ def _prune_by_stats(scan: _Request, entries: EntryColumns) -> tuple[EntryColumns
     keys = scan.restrict_predicate(schema.trimmed_primary_keys)
     if keys is not None:
         entries = scan.keep_matching("key statistics", entries, key_mask(entries, keys, schema, schemas))
-    if not scan.rules.prunes_values or columns_of(scan.predicate) <= {*schema.trimmed_primary_keys}:
-        return entries, None  # the statistics of keys have decided
-    matching = value_mask(entries, scan.predicate, schema, schemas)
+    if not scan.rules.prunes_values:
+        return entries, None
+    if columns_of(scan.predicate) <= {*schema.trimmed_primary_keys}:  # the statistics of keys have decided
+        matching = None
+    else:
+        matching = value_mask(entries, scan.predicate, schema, schemas)
     if scan.rules.merges:
-        return entries, matching
-    return scan.keep_matching("value statistics", entries, matching), None
+        parts = [*(() if matching is None else (matching,)), *_mask_by_indexes(scan, entries, schemas).values()]
+        return entries, np.logical_and.reduce(parts) if parts else None
+    if matching is not None:
+        entries = scan.keep_matching("value statistics", entries, matching)
+    masks = _mask_by_indexes(scan, entries, schemas)
+    left = np.ones(len(entries), dtype=bool)
+    for name, mask in masks.items():
+        step = mask[left]
+        left &= mask
+        entries = scan.keep_matching(f"file index {name}", entries, step)
+    return entries, None
+
+
+def _mask_by_indexes(scan: _Request, entries: EntryColumns, schemas: Mapping[int, TableSchema]) -> Mapping[str, Mask]:
+    """Return which files each embedded index leaves; none where indexes are not used: merges without vectors."""
+    options = scan.context.options
+    merges_all = scan.rules.merges and not options.deletion_vectors_enabled
+    if scan.predicate is None or merges_all or not options.file_index_read_enabled or not len(entries):
+        return {}
+    return index_masks(entries, scan.predicate, scan.context.schema, schemas)
 
 
 def _load_schemas(scan: _Request, entries: EntryColumns) -> dict[int, TableSchema]:

@@ -18,6 +18,7 @@ from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.markup import format_count
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
@@ -28,10 +29,16 @@ from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import (
+    BatchLimit,
+    Bucket,
+    narrow_by_indexes,
+    read_data_file,
+    select_by_indexes,
+)
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.difference_read import DifferenceRead
-from paimon.operations.read.data_evolution_read import read_data_evolution_files
+from paimon.operations.read.data_evolution_read import RowSelection, read_data_evolution_files
 from paimon.operations.read.evaluate import evaluate_condition
 from paimon.operations.read.merge_read import MergeRead, read_live_rows
 from paimon.operations.read.plan import get_split_context
@@ -104,21 +111,17 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     skip = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.names)
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)
-    vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
-    ranges = {f.file_name: part for f, part in zip(split.files, split.row_ranges, strict=False)}
-
     merged = not split.raw_convertible and bool(context.schema.primary_keys)
-
-    def select(file: DataFileMeta) -> DeletionVector | RowSlice | None:
-        """Return the deleted rows of a file, or the part of it to read."""
-        vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
-        return RowSlice(*ranges[file.file_name], vector) if file.file_name in ranges else vector
+    select = _make_selection(bucket, split, None if read.binlog else skip)
 
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, limit: BatchLimit | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of a file of the split without its deleted rows; the predicate skips row groups only."""
-        return read_data_file(bucket, file, columns, predicate, select(file), limit, merged)
+        """Read columns of a file of the split without its deleted rows; rows that do not match may be left out."""
+        selected = select(file)
+        if isinstance(selected, RowSlice) and not selected.ranges:
+            return iter(())
+        return read_data_file(bucket, file, columns, predicate, selected, limit, merged)
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
@@ -134,6 +137,57 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
             yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
+
+
+def _make_selection(bucket: Bucket, split: DataSplit, predicate: Predicate | None) -> RowSelection:
+    """Return what finds the deleted rows of a file of the split, or the part of it to read.
+
+    With a predicate, rows that cannot match by the file indexes are left out. A merge needs all records of a key, and
+    a row of data evolution is in several files, so these use no indexes. A binlog joins neighbors.
+    """
+    context = bucket.context
+    if not _uses_indexes(context, split):
+        predicate = None
+    vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
+    ranges = {f.file_name: part for f, part in zip(split.files, split.row_ranges, strict=False)}
+
+    def select(file: DataFileMeta) -> DeletionVector | RowSlice | None:
+        """Return the deleted rows of a file, or the part of it to read."""
+        vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
+        if file.file_name in ranges:
+            return RowSlice((ranges[file.file_name],), vector)
+        return vector if predicate is None else narrow_by_indexes(bucket, file, predicate, vector)
+
+    return select
+
+
+def _uses_indexes(context: TableContext, split: DataSplit) -> bool:
+    """Return whether each file of the split is read alone, and the table uses file indexes."""
+    is_alone = split.raw_convertible or not context.schema.primary_keys
+    return is_alone and context.options.file_index_read_enabled and not context.options.data_evolution_enabled
+
+
+def describe_index_selections(context: TableContext, splits: Sequence[DataSplit], predicate: Predicate) -> list[str]:
+    """Return a line for the indexes that leave out rows of files: how many. Reads the `.index` files of the splits."""
+    condition = restrict_to_columns(predicate, context.schema.names)
+    counts: dict[str, list[int]] = {}
+    if condition is None:
+        return []
+    for split in splits:
+        place = get_split_context(context, split)
+        bucket = Bucket.of(place, split)
+        for file in split.files if _uses_indexes(place, split) and not split.before_files else ():
+            selection = select_by_indexes(bucket, file, condition)
+            if selection.rows is not None:
+                total = counts.setdefault(", ".join(selection.indexes), [0, 0, 0])
+                total[0] += 1
+                total[1] += selection.is_empty
+                total[2] += file.row_count - len(selection.rows)
+    return [
+        f"  file index {name}: leaves out {format_count(rows, 'row')} of {format_count(files, 'file')}, "
+        f"{format_count(skipped, 'file')} as a whole"
+        for name, (files, skipped, rows) in counts.items()
+    ]
 
 
 def _to_binlog(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

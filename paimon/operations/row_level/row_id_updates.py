@@ -230,13 +230,8 @@ class RowIdUpdates:
         self, group: RowGroup, positions: RowIds, rows: pa.Table, columns: tuple[DataField, ...]
     ) -> CommitMessage:
         assert self._snapshot is not None
-        layout = evolve(
-            FileLayout.of(self._context.table),
-            fields=columns,
-            value_fields=columns,
-            target_bytes=LONG_MAX,
-            target_rows=None,
-        )
+        whole = FileLayout.of(self._context.table).with_columns(columns)
+        layout = evolve(whole, target_bytes=LONG_MAX, target_rows=None)
         split = group.split
         files = RollingFiles(self._context.engine, layout, split.bucket_path)
         with undo_on_failure(files.abort):

@@ -231,7 +231,7 @@ class Buckets:
             found = {f.file_name for f in state.compacted.compact_before} - {f.file_name for f in state.files}
             made = [f for f in state.compacted.compact_after if f.file_name not in found]
             made += [*state.files, *state.changelog, *state.compacted.changelog_files]
-            paths += [join_path(state.directory, name) for f in made for name in (f.file_name, *f.extra_files)]
+            paths += [join_path(state.directory, name) for f in made for name in f.stored_names]
             delete_index_files(self._context, (*state.compacted.new_index_files, *state.index.new))
             state.clear()
             if state.rolling is not None:

@@ -59,7 +59,7 @@ class FormatIOContract:
     @MODERATE
     @given(st.data())
     def test_what_is_written_is_read(self, data: st.DataObject) -> None:
-        """Reads of all columns, one column and a row range return the written rows, in batches within the limit."""
+        """Reads of all columns, one column and row ranges return the written rows, in batches within the limit."""
         fields, table = data.draw(files_of(self.make_format().identifier))
         files, written = self._write(fields, table)
         assert written.row_count == table.num_rows
@@ -68,7 +68,14 @@ class FormatIOContract:
         self._check_read(files, fields[-1:], table)
         low = data.draw(st.integers(0, table.num_rows))
         high = data.draw(st.integers(low, table.num_rows))
-        self._check_read(files, fields, table.slice(low, high - low), row_range=(low, high))
+        self._check_read(files, fields, table.slice(low, high - low), row_ranges=((low, high),))
+        ranges = ((0, min(low, 2)), (low, high))
+        self._check_read(
+            files,
+            fields,
+            pa.concat_tables([table.slice(0, min(low, 2)), table.slice(low, high - low)]),
+            row_ranges=ranges,
+        )
 
     @MODERATE
     @given(st.data())

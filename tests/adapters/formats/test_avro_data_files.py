@@ -36,7 +36,7 @@ class TestAvro(FormatIOContract):
         writer.write(table)
         writer.close()
         self._check_read(files, fields, table)
-        self._check_read(files, fields, table.slice(7_777, 33_333), row_range=(7_777, 41_110))
+        self._check_read(files, fields, table.slice(7_777, 33_333), row_ranges=((7_777, 41_110),))
         self._check_read(files, fields[1:], table.select(["v"]))
 
     def test_rows_before_a_damaged_block_are_read(self) -> None:

@@ -229,7 +229,7 @@ def test_row_groups_follow_the_block_size() -> None:
     assert [footer.row_group(g).num_rows for g in range(footer.num_row_groups)] == [10_000] * 10
     assert done.column_stats == (ColumnStats(0, 99_999, 0),)
     assert read(data, fields).equals(table)
-    assert read(data, fields, row_range=(9_999, 30_001)).column(0).to_pylist() == list(range(9_999, 30_001))
+    assert read(data, fields, row_ranges=((9_999, 30_001),)).column(0).to_pylist() == list(range(9_999, 30_001))
     few = read(data, fields, predicate=Compare("c0", Operator.GE, 95_000), predicate_fields=fields)
     assert few.column(0).to_pylist() == list(range(90_000, 100_000))
 

@@ -24,6 +24,7 @@ from paimon.adapters.formats.avro.container import (
 )
 from paimon.adapters.formats.avro.decode import decode_plan
 from paimon.adapters.formats.avro.encode import avro_schema, encode_records
+from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.options.parse import LARGEST_LONG
@@ -55,14 +56,13 @@ class AvroFormat:
         """
         header = read_header(source, request.path)
         plan = decode_plan(header.schema, request.fields, request.path)
-        start, end = request.row_range or (0, LARGEST_LONG)
-        for row, blocks in _group_blocks(
-            _select_blocks(read_blocks(source, header, request.path, _MAX_BLOCK_BYTES), start, end), request.batch_rows
-        ):
+        ranges = RowRanges.of(request, LARGEST_LONG)
+        stored_blocks = read_blocks(source, header, request.path, _MAX_BLOCK_BYTES)
+        for row, blocks in _group_blocks(_select_blocks(stored_blocks, ranges), request.batch_rows):
             for batch in plan.decode(blocks, request.path):
-                first, last = max(start - row, 0), min(end - row, batch.num_rows)
-                for at in range(first, last, request.batch_rows):
-                    yield batch.slice(at, min(request.batch_rows, last - at))
+                wanted = ranges.cut(batch, row)
+                for at in range(0, wanted.num_rows, request.batch_rows):
+                    yield wanted.slice(at, request.batch_rows)
                 row += batch.num_rows
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
@@ -149,15 +149,17 @@ def _make_blocks(records: pa.BinaryArray) -> Iterator[Block]:
         start = end
 
 
-def _select_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[tuple[int, Block]]:
-    """Yield the blocks with rows of a range, and the position of the first row of each."""
+def _select_blocks(blocks: Iterable[Block], ranges: RowRanges) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks with rows of the ranges, and the position of the first row of each."""
     row = 0
+    end = int(ranges.ends[-1]) if len(ranges.ends) else 0
     for block in blocks:
-        first, row = row, row + block.record_count
-        if first >= end:
+        if row >= end:
             return
-        if row > start:
-            yield first, block
+        low, high = ranges.find_hull(row, block.record_count)
+        if low < high:
+            yield row, block
+        row += block.record_count
         if row >= end:
             return
 

@@ -22,6 +22,7 @@ from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.wide_timestamps import read_column
 from paimon.adapters.formats.orc.writer import OrcWriter
 from paimon.adapters.formats.protobuf import Part, decode
+from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.domain.errors import CorruptTable
 from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
@@ -216,19 +217,19 @@ def _read(source: pa.NativeFile, request: ReadRequest, most_bytes: int) -> Itera
     tail = read_tail(source)
     check_types(tail)
     stripes = _Stripes(source, tail, request, most_bytes)
-    start, end = request.row_range or (0, sum(tail.stripe_rows))
+    ranges = RowRanges.of(request, sum(tail.stripe_rows))
     chosen = _matching_stripes(tail, request)
     first = 0
     for stripe, rows in enumerate(tail.stripe_rows):
-        low, high = max(start - first, 0), min(end - first, rows)
+        low, high = ranges.find_hull(first, rows)
         is_read = low < high and chosen[stripe]
         wide = stripes.wide_columns(stripe)
         at = 0
         for columns, count in stripes.columns(stripe, first, rows) if is_read else ():
             batch = _canonical({k: v.slice(at, count) for k, v in wide.items()} | columns, request.fields, count)
-            stop = min(high - at, count)
-            for place in range(max(low - at, 0), stop, request.batch_rows):
-                yield batch.slice(place, min(request.batch_rows, stop - place))
+            wanted = ranges.cut(batch, first + at)
+            for place in range(0, wanted.num_rows, request.batch_rows):
+                yield wanted.slice(place, request.batch_rows)
             at += count
         first += rows
 

@@ -1,13 +1,14 @@
 """Select the row groups of a Parquet file that a read needs.
 
-Invariant: a row group is skipped only if its statistics prove that no row matches, or if it lies outside of the range
-of rows. Neighbors that remain are read as one piece.
+Invariant: a row group is skipped only if its statistics prove that no row matches, or if it lies outside of the ranges
+of rows. Neighbors that remain are read as one piece; with several ranges, each row group is a piece.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -30,6 +31,7 @@ from paimon.adapters.formats.parquet.known_files import (
     remember_file,
 )
 from paimon.adapters.formats.parquet.schema import INT96, from_int96, read_chunk_stats
+from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.domain.columns.casts.times import fit_timestamps
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.predicate.evaluate_columnar import evaluate
@@ -48,23 +50,24 @@ _PIECE_ROWS = 1 << 20
 
 def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadRequest) -> Iterator[GroupRange]:
     """Yield the ranges of adjacent row groups that may match, in the order of the file."""
-    begin, end = request.row_range or (0, footer.num_rows)
+    ranges = RowRanges.of(request, footer.num_rows)
+    joins = len(ranges.starts) == 1
     leaves = {} if request.predicate is None else find_first_leaves(schema)
     piece: GroupRange | None = None
     start = 0
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group)
         rows = chunk.num_rows
-        low, high = max(begin, start), min(end, start + rows)
+        low, high = ranges.find_hull(start, rows)
         start += rows
         if low >= high or not _may_match(chunk, leaves, request):
             continue
-        if piece is not None and piece.groups[-1] == group - 1:
+        if joins and piece is not None and piece.groups[-1] == group - 1:
             piece = evolve(piece, groups=(*piece.groups, group), count=piece.count + high - low)
             continue
         if piece is not None:
             yield piece
-        piece = GroupRange((group,), low - (start - rows), high - low)
+        piece = GroupRange((group,), low, high - low)
     if piece is not None:
         yield piece
 
@@ -222,13 +225,27 @@ def read_batches(
     with corrupt_files(request.path):
         file = _open_file(source, request, most_bytes, cache)
         lookup = find_lookup_filter(request)
+        ranges = RowRanges.of(request, file.known.footer.num_rows)
+        starts = _find_group_starts(file.known.footer) if len(ranges.starts) > 1 else []
         for piece in plan_group_ranges(file.known.footer, file.known.schema, request):
-            if lookup is None:
+            if starts:
+                position = starts[piece.groups[0]] + piece.skip
+                for batch in _read_rows(file, piece, request.fields, _batch_rows(piece, request)):
+                    wanted = ranges.cut(batch, position)
+                    position += batch.num_rows
+                    if wanted.num_rows:
+                        yield wanted
+            elif lookup is None:
                 yield from _read_rows(file, piece, request.fields, request.batch_rows)
-                continue
-            found = narrow_piece(piece, lookup, _read_rows(file, piece, lookup.fields, lookup.batch_rows))
-            if found is not None:
-                yield from _read_rows(file, found, request.fields, _batch_rows(found, request))
+            else:
+                found = narrow_piece(piece, lookup, _read_rows(file, piece, lookup.fields, lookup.batch_rows))
+                if found is not None:
+                    yield from _read_rows(file, found, request.fields, _batch_rows(found, request))
+
+
+def _find_group_starts(footer: pq.FileMetaData) -> list[int]:
+    """Return the position of the first row of each row group."""
+    return list(itertools.accumulate((footer.row_group(g).num_rows for g in range(footer.num_row_groups)), initial=0))
 
 
 @contextlib.contextmanager

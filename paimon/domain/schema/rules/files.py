@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.layout_options import FILE_FORMATS
-from paimon.domain.options.parse import parse_levels, parse_list
+from paimon.domain.options.parse import parse_levels
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.declared_indexes import declare_indexes
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
@@ -36,7 +37,7 @@ def check_files(schema: TableSchema, options: TableOptions) -> None:
     """Refuse formats that cannot hold a column, file indexes of unknown columns, and contradicting scan options."""
     for option, name in _formats(options):
         _check_format(schema, option, name)
-    _check_file_indexes(schema, options)
+    declare_indexes(schema.fields, options.values)
     check_scan(options)
 
 
@@ -80,17 +81,6 @@ def _holds(name: str, data_type: DataType) -> bool:
         case dt.TimeType(precision=p):
             return name != "avro" or p <= 3
     return True
-
-
-def _check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
-    for key, value in options.values.items():
-        if key.startswith("file-index.") and key.endswith(".columns"):
-            for name in parse_list(value):
-                column = name.partition("[")[0]
-                if column not in schema.fields_by_name:
-                    raise option_error(
-                        key, f"names {column!r}, which does not exist", did_you_mean(column, schema.names)
-                    )
 
 
 def check_scan(options: TableOptions) -> None:

@@ -1,8 +1,8 @@
-"""Build the system tables about data files: `files` and `file_key_ranges`.
+"""Build the system tables about data files: `files`, `file_key_ranges` and `file_indexes`.
 
 Invariant: one row per live file of the chosen snapshot, also for files of level 0 that batch reads skip, but without
 the postponed bucket. Statistics are shown in the current columns; a column that the file lacks is null. Source:
-`FilesTable`, `FileKeyRangesTable`.
+`FilesTable`, `FileKeyRangesTable`, `FileIndexesTable`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types.data_types import DataField, VariantType
 from paimon.domain.types.system_columns import SYSTEM_FIELDS
+from paimon.operations.data_files.file_indexes import read_container
 from paimon.operations.data_files.read_data_file import file_format
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.schemas import load_schemas
@@ -59,6 +60,24 @@ _FILES = pa.schema(
     ]
 )
 
+_INDEXES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("bucket", pa.int32()),
+        ("file_path", pa.string()),
+        ("file_size_in_bytes", pa.int64()),
+        ("record_count", pa.int64()),
+        ("schema_id", pa.int64()),
+        ("column_name", pa.string()),
+        ("index_type", pa.string()),
+        ("storage_type", pa.string()),
+        ("index_file_path", pa.string()),
+        ("index_size_in_bytes", pa.int64()),
+        ("index_container_size_in_bytes", pa.int64()),
+        ("is_empty", pa.bool_()),
+    ]
+)
+
 
 def files_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its statistics."""
@@ -83,6 +102,29 @@ def file_key_ranges_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -
     directories = BucketPaths.of(now)
     rows = [{**_to_location(now, directories, e, texts), "first_row_id": e.file.first_row_id} for e in entries]
     return pa.Table.from_pylist(rows, schema=_KEY_RANGES)
+
+
+def file_indexes_table(context: TableContext) -> pa.Table:
+    """Return one row per file index of a live data file; `.index` files are read up to the end of their heads."""
+    now, entries = _read_entries(context)
+    directories = BucketPaths.of(now)
+    rows: list[dict[str, object]] = []
+    for entry in entries:
+        location = _to_location(now, directories, entry)
+        container = read_container(context.engine, str(location["file_path"]), entry.file)
+        if container is None:
+            continue
+        shared = {name: location[name] for name in _INDEXES.names if name in location} | {
+            "storage_type": "EMBEDDED" if container.path is None else "FILE",
+            "index_file_path": container.path,
+            "index_container_size_in_bytes": container.size_bytes,
+        }
+        rows += [
+            {**shared, "column_name": e.column, "index_type": e.kind, "index_size_in_bytes": e.length,
+             "is_empty": e.is_empty}
+            for e in container.entries
+        ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=_INDEXES)
 
 
 def _read_entries(context: TableContext) -> tuple[TableDefinition, list[ManifestEntry]]:

@@ -1,0 +1,48 @@
+"""The row ranges of a read: which part of a block of rows they cover, and the rows of a batch inside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.ports.formats import ReadRequest
+
+
+@frozen(eq=False)
+class RowRanges:
+    """Ranges of row positions in ascending order; `ends` are exclusive."""
+
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, request: ReadRequest, row_count: int) -> RowRanges:
+        """Return the ranges of a request for a file of so many rows."""
+        ranges = ((0, row_count),) if request.row_ranges is None else request.row_ranges
+        pairs = np.array(ranges, np.int64).reshape(-1, 2)
+        return cls(pairs[:, 0], pairs[:, 1])
+
+    def find_hull(self, first: int, rows: int) -> tuple[int, int]:
+        """Return the smallest range that contains all wanted rows of a block, relative to it; empty if there are none.
+
+        The block has so many rows, of which the first one has the position `first`.
+        """
+        begin = int(np.searchsorted(self.ends, first, side="right"))
+        end = int(np.searchsorted(self.starts, first + rows))
+        if begin >= end:
+            return 0, 0
+        return max(int(self.starts[begin]) - first, 0), min(int(self.ends[end - 1]) - first, rows)
+
+    def cut(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return the wanted rows of a batch, of which the first one has the position `first`."""
+        begin = int(np.searchsorted(self.ends, first, side="right"))
+        end = int(np.searchsorted(self.starts, first + batch.num_rows))
+        if end - begin <= 1:
+            low, high = self.find_hull(first, batch.num_rows)
+            return batch if high - low == batch.num_rows else batch.slice(low, high - low)
+        steps = np.zeros(batch.num_rows + 1, np.int64)
+        np.add.at(steps, np.maximum(self.starts[begin:end] - first, 0), 1)
+        np.add.at(steps, np.minimum(self.ends[begin:end] - first, batch.num_rows), -1)
+        return batch.filter(pa.array(np.cumsum(steps[:-1]) > 0))

@@ -1,0 +1,106 @@
+"""Read the file indexes of data files: embedded in the manifest, or from the `.index` file next to a data file.
+
+Invariant: of an `.index` file, the head and the indexes that a condition needs are read, and nothing else.
+Source: `FileIndexEvaluator`, `FileIndexPredicate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.index.container import IndexEntry, decode_head, read_head_length
+from paimon.domain.index.select_rows import FileIndexes, RowSelection
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.paths import join_path
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.types.data_types import DataType
+from paimon.ports.engine import Engine
+
+INDEX_SUFFIX = ".index"
+_FIRST_BYTES = 8_192
+"""The first read of an `.index` file, which contains most heads."""
+
+
+def has_indexes(file: DataFileMeta) -> bool:
+    """Return whether a data file has file indexes."""
+    return file.embedded_index is not None or find_index_name(file) is not None
+
+
+def find_index_name(file: DataFileMeta) -> str | None:
+    """Return the name of the `.index` file of a data file; None if it has none."""
+    return next((name for name in file.extra_files if name.endswith(INDEX_SUFFIX)), None)
+
+
+def index_path(path: str, file: DataFileMeta) -> str | None:
+    """Return the path of the `.index` file of a data file at a path; None if it has none."""
+    name = find_index_name(file)
+    return None if name is None else join_path(path.rpartition("/")[0], name)
+
+
+def select_rows(
+    engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType], predicate: Predicate
+) -> RowSelection:
+    """Return the rows of a data file at a path that a predicate, bound to the columns of the file, can select."""
+    if file.embedded_index is not None:
+        name = f"the embedded index of {path}"
+        return FileIndexes.of(file.embedded_index, name, file.row_count, types).select(predicate)
+    index = index_path(path, file)
+    assert index is not None
+    return _select_by_file(engine, index, file, types, predicate)
+
+
+def _select_by_file(
+    engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType], predicate: Predicate
+) -> RowSelection:
+    with _open_index(engine, path) as source:
+        entries = _read_entries(source, path)
+
+        def load(entry: IndexEntry) -> bytes:
+            """Read the bytes of one index."""
+            if not 0 <= entry.start <= entry.start + entry.length <= source.size():
+                raise CorruptTable(path, f"ends inside the index {entry.kind!r} of column {entry.column!r}")
+            return bytes(source.read_at(entry.length, entry.start))
+
+        return FileIndexes(path, file.row_count, types, entries, load).select(predicate)
+
+
+def _open_index(engine: Engine, path: str) -> pa.NativeFile:
+    try:
+        return engine.files.open(path)
+    except NotFound as error:
+        hint = "set file-index.read.enabled to false to read the table without its indexes"
+        raise CorruptTable(path, "does not exist, but a manifest references it", hint=hint) from error
+
+
+def _read_entries(source: pa.NativeFile, path: str) -> tuple[IndexEntry, ...]:
+    head = bytes(source.read_at(min(_FIRST_BYTES, source.size()), 0))
+    length = read_head_length(head, path)
+    if len(head) < length <= source.size():
+        head = bytes(source.read_at(length, 0))
+    return decode_head(head, path)
+
+
+@frozen
+class IndexContainer:
+    """The indexes of a data file: where they are, and what the head of their container lists."""
+
+    # the `.index` file; None: the indexes are in the manifest
+    path: str | None
+    size_bytes: int
+    entries: tuple[IndexEntry, ...]
+
+
+def read_container(engine: Engine, path: str, file: DataFileMeta) -> IndexContainer | None:
+    """Return the container of a data file at a path; None if it has no indexes."""
+    if file.embedded_index is not None:
+        entries = decode_head(file.embedded_index, f"the embedded index of {path}")
+        return IndexContainer(None, len(file.embedded_index), entries)
+    index = index_path(path, file)
+    if index is None:
+        return None
+    with _open_index(engine, index) as source:
+        return IndexContainer(index, source.size(), _read_entries(source, index))
