@@ -80,10 +80,10 @@ class BloomFilterBuilder:
 
 
 def _hash_column(column: pa.Array, form: KeyForm) -> Keys:
-    """Return the hashes of the values, each different value once."""
-    keys = pc.unique(to_keys(column.drop_null(), form))
+    """Return the hashes of the values, those of texts once for each different one."""
+    keys = to_keys(column.drop_null(), form)
     if not form.width:
-        return np.asarray(xx_hash_texts(keys).view(np.int64))
+        return np.asarray(xx_hash_texts(pc.unique(keys)).view(np.int64))
     return _hash_numbers(to_stored_integers(to_numpy(keys), form))
 
 
@@ -103,7 +103,8 @@ def _bit_places(hashes: Keys, size: BloomSize) -> list[npt.NDArray[np.int64]]:
     places = []
     for i in range(1, size.hash_count + 1):
         combined = low + np.int32(i) * high
-        places.append(np.where(combined < 0, ~combined, combined).astype(np.int64) % size.bits)
+        combined ^= combined >> 31  # inverts negative numbers
+        places.append((combined.view(np.uint32) % np.uint32(size.bits)).astype(np.int64))
     return places
 
 

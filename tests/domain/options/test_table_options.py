@@ -66,7 +66,7 @@ def test_no_text_ends_in_a_bare_error(text: str) -> None:
         ({"merge-engine": "newest"}, "partial-update"),
         ({"fields.a.agregate-function": "sum"}, r"fields\.a\.aggregate-function"),
         ({"file-index.blom-filter.columns": "a"}, r"file-index\.bloom-filter\.columns"),
-        ({"file-index.bitmap.a.items": "5"}, r"file-index\.bloom-filter\.a\.items"),
+        ({"file-index.bitmap.a.items": "5"}, r"file-index\.bitmap\.a\.version"),
         ({"file-index.bloom-filter.a.items": "many"}, "32 bits"),
         ({"target-file-size": "1 league"}, "128 mb"),
         ({"write-only": "yes"}, "'true' or 'false'"),

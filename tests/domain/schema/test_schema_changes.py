@@ -84,7 +84,7 @@ def _change(c: dict[str, Any]) -> SchemaChange:
     return made
 
 
-NOT_FOLLOWED = {"set_path=/x", "rename_seq_group"}
+NOT_FOLLOWED = {"set_path=/x"}
 """Options that only Java follows. Where Java has set them, changes treat them as Java does."""
 
 

@@ -104,13 +104,13 @@ def file_key_ranges_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -
     return pa.Table.from_pylist(rows, schema=_KEY_RANGES)
 
 
-def file_indexes_table(context: TableContext) -> pa.Table:
+def file_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per file index of a live data file; `.index` files are read up to the end of their heads."""
     now, entries = _read_entries(context)
     directories = BucketPaths.of(now)
     rows: list[dict[str, object]] = []
     for entry in entries:
-        location = _to_location(now, directories, entry)
+        location = _to_location(now, directories, entry, texts)
         container = read_container(context.engine, str(location["file_path"]), entry.file)
         if container is None:
             continue
