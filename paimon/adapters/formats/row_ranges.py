@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.ports.formats import ReadRequest
 
 
@@ -45,4 +46,4 @@ class RowRanges:
         steps = np.zeros(batch.num_rows + 1, np.int64)
         np.add.at(steps, np.maximum(self.starts[begin:end] - first, 0), 1)
         np.add.at(steps, np.minimum(self.ends[begin:end] - first, batch.num_rows), -1)
-        return batch.filter(pa.array(np.cumsum(steps[:-1]) > 0))
+        return batch.filter(from_numpy(np.cumsum(steps[:-1]) > 0))

@@ -35,7 +35,7 @@ from paimon.domain.index.index_keys import Key, KeyForm, Keys, decode_keys, enco
 from paimon.domain.index.java_map_order import order_computed
 from paimon.domain.predicate.expression import Operator
 from paimon.domain.row.row_hash_columnar import hash_texts
-from paimon.domain.types.arrow_arrays import to_numpy
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 
 NEWEST_VERSION = 2
 _INT = np.dtype(">i4")
@@ -110,7 +110,7 @@ def _encode_blocks(keys: pa.Array, form: KeyForm, bodies: _Bodies, block_bytes: 
 
 def _join_entries(keys: pa.Array, form: KeyForm, order: Keys, *numbers: Keys) -> tuple[bytes, Keys]:
     """Return the entries `key, number, ...` of keys in an order, and where each of them starts, with their end."""
-    taken = keys.take(pa.array(order))
+    taken = keys.take(from_numpy(order))
     if form.width:
         stored = [encode_keys(to_numpy(taken), form)]
     else:

@@ -34,7 +34,7 @@ from paimon.domain.index.grouped_rows import GroupedRows
 from paimon.domain.index.index_bytes import IndexBytes, join_fields, pack_bitmap, pack_int
 from paimon.domain.index.index_keys import Key, KeyForm, Keys, decode_keys, encode_keys
 from paimon.domain.predicate.expression import Operator
-from paimon.domain.types.arrow_arrays import to_numpy
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 
 _VERSION = b"\x01"
 _SLICES_WITHOUT_VALUES = 64
@@ -45,7 +45,7 @@ def encode_range_bitmap(groups: GroupedRows, form: KeyForm, chunk_bytes: int) ->
     """Encode the rows of a column; `chunk_bytes` limits the further keys of a chunk of the dictionary."""
     order = np.argsort(to_numpy(groups.keys)) if form.width else to_numpy(pc.sort_indices(groups.keys)).astype(np.int64)
     count = len(order)
-    stored, ends = _encode_sorted(groups.keys.take(pa.array(order)), form)
+    stored, ends = _encode_sorted(groups.keys.take(from_numpy(order)), form)
     bounds = stored[: ends[1]] + stored[ends[-2] :] if count else b""
     dictionary = _encode_dictionary(stored, ends, form, chunk_bytes)
     head = _VERSION + pack_int(groups.row_count) + pack_int(count) + bounds + pack_int(len(dictionary))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from paimon.domain.columns.buffers import read_validity
 from paimon.domain.index.select_rows import FileIndexes
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.predicate.expression import Predicate
@@ -27,7 +28,7 @@ def index_masks(
     """Return for the embedded indexes that prune files, such as "bitmap(color)", which files they leave."""
     stored = entries.files.field("_EMBEDDED_FILE_INDEX")
     masks: dict[str, Mask] = {}
-    rows = np.flatnonzero(stored.is_valid().to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(read_validity(stored))
     if not len(rows):
         return masks
     names, counts, ids = (_take(entries, name, rows) for name in ("_FILE_NAME", "_ROW_COUNT", "_SCHEMA_ID"))
