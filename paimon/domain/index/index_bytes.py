@@ -70,14 +70,21 @@ class IndexBytes:
 
     def read_bitmap(self, row_count: int) -> BitMap:
         """Return the next bitmap, whose length its own bytes imply."""
-        rows = BitMap.deserialize(self.data[self.position :])
+        rows = _decode_bitmap(self.data[self.position :])
         # Containers keep their form, so the serialized length equals the stored length.
         self.position += len(rows.serialize())
         return check_rows(rows, row_count)
 
     def read_sized_bitmap(self, size: int, row_count: int) -> BitMap:
         """Return the next bitmap, which has this many bytes."""
-        return check_rows(BitMap.deserialize(self.read_bytes(size)), row_count)
+        return check_rows(_decode_bitmap(self.read_bytes(size)), row_count)
+
+
+def _decode_bitmap(data: bytes) -> BitMap:
+    try:
+        return BitMap.deserialize(data)
+    except (IndexError, MemoryError, OverflowError) as error:
+        raise ValueError("a bitmap is damaged") from error
 
 
 def check_rows(rows: BitMap, row_count: int) -> BitMap:

@@ -43,7 +43,8 @@ def test_views_show_the_rows_that_java_shows(case: str, name: str) -> None:
 
 
 def test_every_system_table_is_compared() -> None:
-    assert {name for _, name in EXPECTED} >= SYSTEM_TABLES.keys() | DATA_VIEWS.keys()
+    later = {"file_indexes"}  # Java 1.4.2, which wrote what is compared, lacks it
+    assert {name for _, name in EXPECTED} >= SYSTEM_TABLES.keys() - later | DATA_VIEWS.keys()
 
 
 @pytest.fixture
