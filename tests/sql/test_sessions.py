@@ -108,7 +108,8 @@ def test_procedures_run_on_a_table(catalog: paimon.Catalog) -> None:
     assert table.call("sys.create_tag", "one", time_retained="1 d").to_pylist() == [{"tag": "one", "snapshot": 1}]
     assert "one" in table.tags
     assert table.call("expire_snapshots", retain_max=1)["expired"].to_pylist() == [0]
-    assert table.call("sys.help").num_rows == len(PROCEDURES | CATALOG_PROCEDURES) + 1 and table.call("help", "compact").num_rows > 3
+    assert table.call("sys.help").num_rows == len(PROCEDURES | CATALOG_PROCEDURES) + 1
+    assert table.call("help", "compact").num_rows > 3
     with pytest.raises(paimon.NotFound, match="Did you mean 'create_tag'"):
         table.call("sys.create_tags", "two")
     with pytest.raises(paimon.InvalidRequest, match="of type integer"):
