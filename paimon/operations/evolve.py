@@ -108,8 +108,8 @@ def create_table(
 ) -> TableSchema:
     """Write the first schema of a new table; nothing is written if a column, key or option is not allowed.
 
-    Raises `AlreadyExists` also if there are snapshots without a table. `allow_unknown_options` stores options that are
-    not in the registry.
+    Raises `AlreadyExists` also if there are snapshots or tags without a table. `allow_unknown_options` stores options
+    that are not in the registry.
     """
     d, now = declaration, engine.clock.now_millis()
     check_options(d.options, allow_unknown_options)

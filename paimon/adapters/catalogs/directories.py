@@ -8,7 +8,7 @@ can be repeated.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from paimon.domain.paths import TablePaths, join_path
 from paimon.ports.files import Directories, FileIO
@@ -57,13 +57,27 @@ def move_directory(files: FileIO, source: str, target: str) -> None:
     if isinstance(files, Directories):
         files.move_directory(source, target)
         return
-    for path in _list_in_drop_order(files, source):
-        with files.open(path) as original, files.create(join_path(target, path.removeprefix(source))) as copy:
+    references = [p for p in _list_recursively(files, source) if _is_reference(p.removeprefix(source))]
+    _copy_files(files, references, source, target)
+    # Files are written before what references them. So this second list has all files that the copied ones reference.
+    others = [p for p in _list_in_drop_order(files, source) if not _is_reference(p.removeprefix(source))]
+    _copy_files(files, others, source, target)
+    drop_directory(files, source)
+
+
+def _is_reference(path: str) -> bool:
+    """Return whether a file of a table, by its path below the directory, references manifests."""
+    return any(f"/{folder}/" in path for folder in ("snapshot", "tag", "changelog"))
+
+
+def _copy_files(files: FileIO, paths: Iterable[str], source: str, target: str) -> None:
+    for path in paths:
+        name = path.removeprefix(source)
+        with files.open(path) as original, files.create(join_path(target, name)) as copy:
             while piece := original.read(_COPY_BYTES):
                 copy.write(piece)
-            if "/schema/schema-" in path.removeprefix(source):
+            if "/schema/schema-" in name:
                 copy.write(b"\n")
-    drop_directory(files, source)
 
 
 def _list_in_drop_order(files: FileIO, path: str) -> list[str]:

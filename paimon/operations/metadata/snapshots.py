@@ -238,13 +238,14 @@ def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
 
 
 def has_snapshots(engine: Engine, paths: TablePaths, ignored: str) -> bool:
-    """Return whether the directory of a branch contains a snapshot; for the main branch, also whether any other does.
+    """Return whether the directory of a branch contains a snapshot or a tag.
 
-    Names that begin with `ignored` do not count.
+    For the main branch, snapshots of other branches count, too, unless their names begin with `ignored`.
     """
     names = list_branch_directories(engine, paths) if paths.branch == MAIN_BRANCH else []
     branches = [TablePaths(paths.root, name) for name in names if not name.startswith(ignored)]
-    return any(list_ids(engine, place.snapshots, _PREFIX) for place in (paths, *branches))
+    is_used = any(list_ids(engine, place.snapshots, _PREFIX) for place in (paths, *branches))
+    return is_used or any(not status.is_directory for status in engine.files.list(paths.tags))
 
 
 def read_hint(engine: Engine, path: str) -> int | None:

@@ -211,6 +211,11 @@ def test_create_refuses_a_directory_with_snapshots(catalog: Catalog) -> None:
         with pytest.raises(AlreadyExists, match=r"belongs to no table"):
             make(catalog)
         catalog.engine.files.delete([paths.snapshot(1)])
+    tag = TablePaths(f"{catalog.warehouse}/d.db/t").tag("made-during-the-drop")
+    catalog.engine.files.put_if_absent(tag, b"{}")
+    with pytest.raises(AlreadyExists, match=r"belongs to no table"):
+        make(catalog)
+    catalog.engine.files.delete([tag])
     make(catalog)
 
 
