@@ -17,12 +17,12 @@ from paimon.adapters.formats.avro.container import (
     SYNC_BYTES,
     Block,
     encode_header,
-    encode_long,
     pack_block,
     read_blocks,
     read_header,
 )
 from paimon.adapters.formats.records import AvroRecordIO
+from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY, MANIFEST_LIST
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, ManifestEntry
@@ -133,8 +133,8 @@ def entry_bytes(**changes: Any) -> bytes:
 ENTRY = entry_bytes()
 EXTRA_FILES = entry_bytes(extra_files=("",) * 9)
 PLACES = {
-    "length of a name": (ENTRY, encode_long(4) + b"name", b"name"),
-    "count of a list": (EXTRA_FILES, encode_long(9) + bytes(9), bytes(9)),
+    "length of a name": (ENTRY, encode_zigzag(4) + b"name", b"name"),
+    "count of a list": (EXTRA_FILES, encode_zigzag(9) + bytes(9), bytes(9)),
 }
 
 
@@ -143,7 +143,7 @@ PLACES = {
 def test_lengths_beyond_the_data_mean_the_same_both_ways(entry: bytes, found: bytes, rest: bytes, number: int) -> None:
     assert entry.count(found) == 1
     for tail in (b"", rest, bytes(9) + rest):
-        odd = entry.replace(found, encode_long(number) + tail)
+        odd = entry.replace(found, encode_zigzag(number) + tail)
         for block in (Block(1, odd), Block(3, entry + odd + entry)):
             data = manifest_of(block)
             columnar = outcome(lambda data=data: all_of(RECORDS.read_columns([("m", data)], ENTRY_TYPE)[0]))
@@ -159,7 +159,7 @@ def test_data_of_no_records_is_corrupt(data: bytes) -> None:
 def test_lists_of_many_blocks_take_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step decodes one item of each list, so a list of many blocks needs one step for each item."""
     _, found, _ = PLACES["count of a list"]
-    blocks = (encode_long(9000) + bytes(9000)) * 5
+    blocks = (encode_zigzag(9000) + bytes(9000)) * 5
     data = manifest_of(Block(1, EXTRA_FILES.replace(found, blocks)))
     steps = 0
     decoded = manifest_columns._decode_node
