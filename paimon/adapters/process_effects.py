@@ -16,8 +16,11 @@ from _thread import allocate_lock  # `threading` loads slowly, and each program 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SWITCH = "PAIMON_PROCESS_EFFECTS"
 _OFF = frozenset({"off", "0", "false", "no"})
@@ -28,6 +31,8 @@ _SETTINGS = "thp:always,narenas:1"
 _POOL_CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
 _ARROWS_OWN_POOL = "mimalloc"
 _PREFERRED_POOL = "jemalloc"
+_DECAY_MILLIS = 200
+"""How long jemalloc keeps free memory if each thread has an arena of its own; Arrow sets a second."""
 
 
 def is_enabled() -> bool:
@@ -90,10 +95,46 @@ def choose_memory_pool() -> None:
     """
     import pyarrow as pa
 
-    if not is_enabled() or _POOL_CHOICE in os.environ or pa.default_memory_pool().backend_name != _ARROWS_OWN_POOL:
+    arrows_own = pa.default_memory_pool()
+    if not is_enabled() or _POOL_CHOICE in os.environ or arrows_own.backend_name != _ARROWS_OWN_POOL:
         return
-    has_preferred = _PREFERRED_POOL in pa.supported_memory_backends()
-    pa.set_memory_pool(pa.jemalloc_memory_pool() if has_preferred else pa.system_memory_pool())
+    _withhold_huge_pages(arrows_own)
+    if _PREFERRED_POOL not in pa.supported_memory_backends():
+        pa.set_memory_pool(pa.system_memory_pool())
+        return
+    if _ALLOCATOR_SETTINGS not in os.environ:
+        pa.jemalloc_set_decay_ms(_DECAY_MILLIS)
+    pa.set_memory_pool(pa.jemalloc_memory_pool())
+
+
+def _withhold_huge_pages(pool: pa.MemoryPool) -> None:
+    """Let Linux use small pages for the memory that mimalloc reserved, which Arrow's Parquet files keep using.
+
+    Each thread of mimalloc has pages for several sizes of buffers, and each of them takes at least one huge page.
+    """
+    import mmap
+
+    import pyarrow as pa
+
+    advise, advice = _find_in_c_library("madvise"), getattr(mmap, "MADV_NOHUGEPAGE", None)
+    if advise is None or advice is None:
+        return
+    import ctypes
+
+    inside = pa.allocate_buffer(1, memory_pool=pool)
+    for begin, end in _list_mappings():
+        if begin <= inside.address < end:
+            advise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)
+
+
+def _list_mappings() -> list[tuple[int, int]]:
+    """Return the first address of each mapping of memory in this process, and the address after its last."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            ranges = [line.split(maxsplit=1)[0].split("-") for line in maps]
+    except OSError:
+        return []
+    return [(int(begin, 16), int(end, 16)) for begin, end in ranges]
 
 
 def release_free_memory() -> None:
@@ -106,19 +147,19 @@ def release_free_memory() -> None:
         return
     import pyarrow as pa
 
-    trim = _find_malloc_trim()
+    trim = _find_in_c_library("malloc_trim")
     if trim is not None:
         trim(0)
     pa.default_memory_pool().release_unused()
 
 
 @cache
-def _find_malloc_trim() -> Any | None:
-    """Return `malloc_trim` of glibc. None if the C library has none (musl, macOS, Windows)."""
+def _find_in_c_library(name: str) -> Any | None:
+    """Return a function of the C library. None if it has none (`malloc_trim` in musl, macOS, Windows)."""
     import ctypes
 
     try:
-        return ctypes.CDLL(None).malloc_trim
+        return getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):
         return None
 

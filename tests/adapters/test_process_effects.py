@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from types import ModuleType
 
+import pyarrow as pa
 import pytest
 
 from paimon.adapters import process_effects
@@ -102,17 +104,55 @@ def test_a_forked_process_does_not_inherit_a_pause(collector: None) -> None:
 
 @pytest.mark.parametrize("value", ["off", "OFF", "0", "false", "no"])
 def test_one_variable_turns_the_effects_off(collector: None, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    def fail() -> None:
-        raise AssertionError("the allocator was called")
+    def fail(name: str) -> None:
+        raise AssertionError(f"the allocator was called: {name}")
 
     monkeypatch.setenv(SWITCH, value)
     monkeypatch.delenv("PAIMON_TEST_VARIABLE", raising=False)
-    monkeypatch.setattr(process_effects, "_find_malloc_trim", fail)
+    monkeypatch.setattr(process_effects, "_find_in_c_library", fail)
     with EFFECTS.pause_gc():
         assert gc.isenabled()
     process_effects.release_free_memory()
     set_environment("PAIMON_TEST_VARIABLE", "x")
     assert "PAIMON_TEST_VARIABLE" not in os.environ
+
+
+_ARROW_FIRST = """
+import pyarrow as pa, sys
+from paimon.adapters.process_effects import choose_memory_pool
+choose_memory_pool()
+inside, found = pa.allocate_buffer(1, memory_pool=pa.mimalloc_memory_pool()), False
+for line in open("/proc/self/smaps"):
+    words = line.split()
+    if "-" in words[0] and not words[0].endswith(":"):
+        begin, end = (int(part, 16) for part in words[0].split("-"))
+        found = begin <= inside.address < end
+    elif found and words[0] == "VmFlags:":
+        print(pa.default_memory_pool().backend_name, "nh" in words)
+"""
+"""Prints the pool that is chosen after Arrow was loaded, and whether mimalloc's memory is without huge pages."""
+
+
+@pytest.mark.skipif(
+    not {"mimalloc", "jemalloc"} <= set(pa.supported_memory_backends())
+    or not os.path.exists("/sys/kernel/mm/transparent_hugepage"),
+    reason="Arrow has not both pools here, or Linux no huge pages",
+)
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ({}, "jemalloc True"),
+        ({SWITCH: "off"}, "mimalloc False"),
+        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc False"),
+    ],
+    ids=["on", "off", "chosen by the user"],
+)
+def test_mimalloc_has_small_pages_if_arrow_was_loaded_first(variable: dict[str, str], expected: str) -> None:
+    ours = (SWITCH, "ARROW_DEFAULT_MEMORY_POOL", "JE_ARROW_MALLOC_CONF")
+    environment = {name: value for name, value in os.environ.items() if name not in ours} | variable
+    command = [sys.executable, "-c", _ARROW_FIRST]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == expected
 
 
 @pytest.mark.parametrize("value", [None, "", "on", "1"])
