@@ -19,6 +19,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted, compact_manifests
+from paimon.operations.compact.rewrite_indexes import IndexesRewritten, rewrite_file_indexes
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
@@ -327,6 +328,27 @@ class Maintain:
             Other commits were first again and again; nothing was changed.
         """
         return compact_manifests(self._context, commit_user_of(self._context, None), dry_run)
+
+    def rewrite_file_index(self, where: str | Predicate | None = None) -> IndexesRewritten:
+        """Build the file indexes of existing data files again, by the options of the table now.
+
+        Parameters
+        ----------
+        where : str or Predicate, optional
+            A condition on partition columns; only the files of these partitions get new indexes.
+
+        Returns
+        -------
+        IndexesRewritten
+            The snapshot, if any index changed, and the number of partitions and files.
+
+        Raises
+        ------
+        CommitConflict
+            Another commit replaced the same files during the call. Call again.
+        """
+        predicate = None if where is None else condition_of(where)
+        return rewrite_file_indexes(self._context, commit_user_of(self._context, None), predicate)
 
     def mark_partitions_done(self, *partitions: Mapping[str, object]) -> list[str]:
         """Write the file ``_SUCCESS`` into the directory of each partition that matches, for readers of directories.

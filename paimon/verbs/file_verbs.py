@@ -15,6 +15,7 @@ from paimon.domain.text_checks import match_whole
 from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted
+from paimon.operations.compact.rewrite_indexes import IndexesRewritten
 from paimon.operations.maintenance.purge import Purged
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.verbs.arguments import (
@@ -121,6 +122,11 @@ def compact_manifests(table: VerbTable, dry_run: bool) -> ManifestsCompacted:
     return table.maintain.compact_manifests(dry_run=dry_run)
 
 
+def rewrite_file_index(table: VerbTable, where: str | None) -> IndexesRewritten:
+    """Build the file indexes of existing files again."""
+    return table.maintain.rewrite_file_index(where)
+
+
 def mark_partitions_done(table: VerbTable, partitions: Partitions) -> Rows:
     """Write the success files of partitions."""
     return [{"file": path} for path in table.maintain.mark_partitions_done(*partitions)]
@@ -210,6 +216,10 @@ def _to_manifest_rows(done: ManifestsCompacted) -> Rows:
     return [{"snapshot": done.snapshot_id, **counts}]
 
 
+def _to_index_rows(done: IndexesRewritten) -> Rows:
+    return [{"snapshot": done.snapshot_id, "written_partitions": done.partitions, "written_indexes": done.files}]
+
+
 def _to_purged_rows(done: Purged) -> Rows:
     counts = {"branches": done.branches, "tags": done.tags, "consumers": done.consumers}
     return [{"snapshot": done.snapshot_id, **counts, "snapshots": done.snapshots, "changelogs": done.changelogs}]
@@ -291,6 +301,23 @@ COMPACT_MANIFEST = Verb(
         "merge the manifests of a table, so that scans plan faster", heading="manifests of {table}",
     ),
     method="Maintain.compact_manifests",
+)  # fmt: skip
+REWRITE_FILE_INDEX = Verb(
+    "rewrite_file_index", "build the file indexes of existing files again; no row changes", rewrite_file_index,
+    _to_index_rows,
+    (
+        Parameter(
+            "where", Type.TEXT, "a condition on partition columns",
+            flag=Flag(metavar="CONDITION", help="SQL condition on partition columns"),
+        ),
+    ),
+    (_SNAPSHOT, Column("written_partitions", pa.int64()), Column("written_indexes", pa.int64())),
+    Command(
+        "rewrite-file-index", "lake/default.db/orders",
+        "build the file indexes of existing files again, by the options of the table now",
+        heading="file indexes of {table}",
+    ),
+    method="Maintain.rewrite_file_index",
 )  # fmt: skip
 MARK_PARTITION_DONE = Verb(
     "mark_partition_done", "write the file _SUCCESS into the directories of partitions", mark_partitions_done,
@@ -486,5 +513,5 @@ REPAIR = Verb(
 )  # fmt: skip
 FILE_VERBS = (
     *(MAINTAIN, COMPACT, COMPACT_DATABASE, COMPACT_MANIFEST, RESCALE, ANALYZE, FSCK, REMOVE_ORPHAN_FILES),
-    *(DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES, REPAIR),
+    *(REWRITE_FILE_INDEX, DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES, REPAIR),
 )

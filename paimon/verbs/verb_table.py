@@ -60,7 +60,7 @@ _ONLY_JAVA = frozenset({
     "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
     "create_global_index", "materialize_deletion_vectors", "merge_into", "migrate_database",
     "migrate_file", "migrate_iceberg_table", "migrate_table", "reassign_row_id",
-    "remove_unexisting_files", "remove_unexisting_manifests", "repair_earliest_snapshot", "rewrite_file_index",
+    "remove_unexisting_files", "remove_unexisting_manifests", "repair_earliest_snapshot",
     "update",
 })  # fmt: skip
 """Procedures of Java that this library lacks."""

@@ -15,7 +15,7 @@ from support.golden_tables import golden_directory
 
 import paimon
 from paimon.domain.index.build_indexes import IndexBuilder
-from paimon.domain.index.container import decode_head
+from paimon.domain.index.container import decode_head, encode_container
 from paimon.domain.schema.declared_indexes import declare_indexes
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_json import type_from_json
@@ -30,7 +30,7 @@ def build(fields: tuple[DataField, ...], options: dict[str, str], rows: pa.Table
     builder = IndexBuilder(declare_indexes(fields, options), fields)
     for start in range(0, rows.num_rows, 37):
         builder.add(rows.slice(start, 37))
-    return builder.close()
+    return encode_container(builder.close())
 
 
 def read_vectors() -> tuple[dict[str, Any], list[dict[str, Any]], bytes]:

@@ -160,6 +160,17 @@ def file_paths(message: CommitMessage, file: DataFileMeta) -> list[str]:
     return [f"{message.bucket_path}/{name}" for name in file.stored_names]
 
 
+def new_extra_paths(message: CommitMessage) -> list[str]:
+    """Return the paths of the extra files that the writer of the message added to files that existed before."""
+    before = {f.file_name: f.extra_files for f in message.compact.compact_before}
+    return [
+        path
+        for file in message.compact.compact_after
+        for path in file_paths(message, file)[1:]
+        if file.file_name in before and path.rpartition("/")[2] not in before[file.file_name]
+    ]
+
+
 def check_paths(messages: Sequence[CommitMessage], roots: Sequence[str]) -> None:
     """Refuse messages that name files outside `roots`, because messages can come from any process."""
     for message in messages:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from paimon.domain.index.bit_sliced_index import encode_bit_sliced_index
 from paimon.domain.index.bitmap_index import encode_bitmap_index
 from paimon.domain.index.bloom_filter import BloomFilterBuilder, BloomSize
-from paimon.domain.index.container import encode_container
+from paimon.domain.index.container import ColumnIndex
 from paimon.domain.index.grouped_rows import GroupedRows, RowGrouper
 from paimon.domain.index.index_keys import KeyForm
 from paimon.domain.index.java_map_order import order_computed_columns, order_computed_names, order_put_names
@@ -56,12 +56,12 @@ class IndexBuilder:
                 for taker in takers:
                     taker.add(values)
 
-    def close(self) -> bytes:
-        """Return the container of the indexes."""
+    def close(self) -> list[ColumnIndex]:
+        """Return the indexes, in the order in which Java adds them to the container."""
         groups = {name: grouper.close() for name, grouper in self._groupers.items()}
         indexes = [(index.name, index.kind, self._encode(index, groups)) for index in self._declared]
         # Without bytes, only the index of a map key says something.
-        return encode_container([index for index in indexes if index[2] is not None or not self._rows])
+        return [index for index in indexes if index[2] is not None or not self._rows]
 
     def _encode(self, index: DeclaredIndex, groups: Mapping[str, GroupedRows]) -> bytes | None:
         """Return the bytes of an index; None if it cannot contain the values, or has no rows of a map key."""

@@ -47,15 +47,18 @@ class IndexEntry:
         return data[self.start : self.start + self.length]
 
 
-def encode_container(indexes: Sequence[ColumnIndex]) -> bytes:
-    """Encode the indexes of a data file, in the order in which the maps of Java's writer list them."""
+def encode_container(indexes: Sequence[ColumnIndex], mark: bytes = b"") -> bytes:
+    """Encode the indexes of a data file, in the order in which the maps of Java's writer list them.
+
+    `mark` are bytes behind the head that readers ignore. They make a container unique.
+    """
     ordered: list[tuple[str, list[ColumnIndex]]] = []
     for column in order_computed_names([name for name, _, _ in indexes]):
         by_kind = {kind: (name, kind, data) for name, kind, data in indexes if name == column}
         ordered.append((column, [by_kind[kind] for kind in order_put_names(list(by_kind))]))
     names = [name for column, own in ordered for name in (column, *(kind for _, kind, _ in own))]
     head_length = PREFIX_BYTES + 4 + sum(len(_encode_name(name)) for name in names)
-    head_length += 4 * len(ordered) + 8 * (len(names) - len(ordered)) + 4
+    head_length += 4 * len(ordered) + 8 * (len(names) - len(ordered)) + 4 + len(mark)
     head = pack_long(_MAGIC) + pack_int(_VERSION) + pack_int(head_length) + pack_int(len(ordered))
     body = b""
     for column, own in ordered:
@@ -64,7 +67,7 @@ def encode_container(indexes: Sequence[ColumnIndex]) -> bytes:
             start = _EMPTY if data is None else head_length + len(body)
             head += _encode_name(kind) + pack_int(start) + pack_int(len(data or b""))
             body += data or b""
-    return head + pack_int(0) + body
+    return head + pack_int(len(mark)) + mark + body
 
 
 def _encode_name(name: str) -> bytes:
@@ -109,3 +112,9 @@ def decode_head(data: bytes, path: str) -> tuple[IndexEntry, ...]:
     except ValueError as error:
         raise CorruptTable(path, f"has a damaged head: {error}") from error
     return tuple(entries)
+
+
+def decode_container(data: bytes, path: str) -> list[ColumnIndex]:
+    """Return all indexes of a container, without its mark."""
+    entries = decode_head(data, path)
+    return [(entry.column, entry.kind, None if entry.is_empty else entry.cut(data, path)) for entry in entries]

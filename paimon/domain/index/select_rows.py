@@ -153,7 +153,7 @@ class FileIndexes:
             raise self._damage(error) from error
 
     def _damage(self, error: ValueError) -> CorruptTable:
-        hint = "set file-index.read.enabled to false to read the table without its indexes"
+        hint = "rebuild it with rewrite_file_index, or set file-index.read.enabled to false"
         return CorruptTable(self.path, f"contains a damaged file index: {error}", hint=hint)
 
 

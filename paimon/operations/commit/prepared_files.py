@@ -26,7 +26,7 @@ from functools import partial
 from itertools import chain, takewhile
 from operator import itemgetter
 
-from paimon.domain.commit.entries import check_paths, data_files, file_paths
+from paimon.domain.commit.entries import check_paths, data_files, file_paths, new_extra_paths
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import (
@@ -148,8 +148,9 @@ def list_prepared_paths(
         if file.file_name not in kept
         for path in file_paths(message, file)
     ]
+    extra = [path for m in messages for path in new_extra_paths(m) if path.rpartition("/")[2] not in kept]
     new_index = [e for m in messages for e in _new_index_files(m)]
-    return paths + [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
+    return paths + extra + [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
 
 
 def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bool:
@@ -207,7 +208,7 @@ def _referenced_names(context: TableContext, commit_user: str, is_before: Callab
     if newest is None:
         return set()
     live = CommitBase(context, newest).read_live_files(lambda _: True)
-    names = {e.file.file_name for e in live} | _index_names(context, newest)
+    names = {name for e in live for name in e.file.stored_names} | _index_names(context, newest)
     for snapshot in takewhile(lambda s: not is_before(s), chain([newest], history)):
         if snapshot.commit_user == commit_user:
             names |= _delta_names(context, snapshot) | _index_names(context, snapshot)
@@ -221,4 +222,4 @@ def _index_names(context: TableContext, snapshot: Snapshot) -> set[str]:
 def _delta_names(context: TableContext, snapshot: Snapshot) -> set[str]:
     lists = [n for n in (snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if n]
     metas = [m for name in lists for m in read_manifest_list(context, name)]
-    return {e.file.file_name for m in metas for e in read_manifest(context, m.file_name)}
+    return {name for m in metas for e in read_manifest(context, m.file_name) for name in e.file.stored_names}

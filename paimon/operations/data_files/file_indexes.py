@@ -72,7 +72,7 @@ def _open_index(engine: Engine, path: str) -> pa.NativeFile:
     try:
         return engine.files.open(path)
     except NotFound as error:
-        hint = "set file-index.read.enabled to false to read the table without its indexes"
+        hint = "rebuild it with rewrite_file_index, or set file-index.read.enabled to false"
         raise CorruptTable(path, "does not exist, but a manifest references it", hint=hint) from error
 
 

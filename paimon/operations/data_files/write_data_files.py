@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.index.build_indexes import IndexBuilder
+from paimon.domain.index.container import encode_container
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import check_segment, join_path
@@ -326,7 +327,7 @@ class _OpenFile:
         if not self._sink.closed:
             self._sink.close()
         meta = self._build_metadata(written)
-        return meta if self._indexes is None else self._add_indexes(meta, self._indexes.close())
+        return meta if self._indexes is None else self._add_indexes(meta, encode_container(self._indexes.close()))
 
     def _add_indexes(self, meta: DataFileMeta, data: bytes) -> DataFileMeta:
         """Return the metadata with the indexes, or with the name of the file that they are written to."""

@@ -55,7 +55,7 @@ class Indexed:
         builder = IndexBuilder([self.index], self.fields)
         for start in range(0, len(self.values), step):
             builder.add(rows.slice(start, step))
-        return builder.close()
+        return encode_container(builder.close())
 
     def open(self, data: bytes) -> FileIndexes:
         entries = decode_head(data, "f.index")
@@ -159,7 +159,7 @@ def test_indexes_of_several_columns_narrow_each_other() -> None:
                      "m": pa.array([[("k", 5)], None, [("k", 6)], []], pa.map_(pa.string(), pa.int32()))})  # fmt: skip
     builder = IndexBuilder([DeclaredIndex("bitmap", "a"), DeclaredIndex("bitmap", "m", "k")], fields)
     builder.add(rows)
-    data = builder.close()
+    data = encode_container(builder.close())
     types = {f.name: f.type for f in fields}
     indexes = FileIndexes("f", 4, types, decode_head(data, "f"), lambda e: e.cut(data, "f"))
     both = indexes.select(And((Compare("a", Operator.EQ, 1), Compare("m[k]", Operator.EQ, 6))))
