@@ -45,7 +45,7 @@ BUSY_MODULES = {
     "maintenance/snapshot_expiry.py": ("maintenance/test_expiry_rules.py",),
     "manifest/merge_entries.py": ("manifest/test_manifests.py",),
     "bucket/bucket_rule.py": ("bucket/test_buckets.py",),
-    "row/kinds.py": ("merge/test_merge.py",),
+    "row/kinds.py": ("row/test_row_kinds.py",),
     "deletion/vector.py": ("deletion/test_deletion_vectors.py",),
     "changelog/difference_columnar.py": ("changelog/test_changelog_rules.py",),
 }

@@ -49,7 +49,7 @@ def parse_row_kinds(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:
             subject=column,
             hint=f"cast it to text, with the values {', '.join(KIND_TEXTS)}",
         )
-    found = pc.index_in(texts, pa.array(KIND_TEXTS, texts.type))
+    found = pc.index_in(texts.cast(pa.string()), pa.array(KIND_TEXTS))
     if found.null_count:
         raise _unknown_kind_error(column, texts.filter(pc.is_null(found))[0].as_py())
     whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.deletion.index_file import encode_index_file, encode_index_files
-from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.deletion.vector import DeletionVector, pack_runs
 from paimon.domain.deletion.vector_codec import decode_vector, encode_vector, stored_bytes
 from paimon.domain.errors import CorruptTable, Unsupported
 
@@ -117,3 +117,15 @@ def test_a_vector_is_picklable() -> None:
     vector = DeletionVector.of([1, 2, 3, 1 << 33])
     again = pickle.loads(pickle.dumps(vector))
     assert encode_vector(again, True) == encode_vector(vector, True)
+
+
+def test_a_vector_has_as_many_bitmaps_as_its_largest_position_needs() -> None:
+    assert [len(DeletionVector.of(positions).words) for positions in ([5], [1 << 32], [5, 2 << 32])] == [1, 2, 3]
+    assert len(DeletionVector.of([2 << 32]).with_deleted([5]).words) == 3
+
+
+def test_runs_are_packed_in_copies() -> None:
+    words = DeletionVector.of(range(0, 1000, 2)).with_deleted(range(1, 1000, 2)).words
+    size = len(words[0].serialize())
+    assert len(pack_runs(words)[0].serialize()) < size // 10
+    assert len(words[0].serialize()) == size
