@@ -256,7 +256,7 @@ class FileIO(Protocol):
         """
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create a file, or replace its content. For hints.
+        """Create a file, or replace its content. For hints, and for records that may be lost.
 
         The call is atomic: a reader sees the old or the new content. It is idempotent. It flushes nothing, so after a
         crash of the machine the file may be lost or old.

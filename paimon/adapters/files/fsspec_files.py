@@ -2,7 +2,7 @@
 
 Invariant: a file is created if absent only by an exclusive create of the storage. The first use proves it with two puts
 on this storage, of which the second must fail. A storage without it is refused, unless the option `single-writer` says
-that no other process writes. A put that fails has an unknown outcome. Source: `FileIO`, `ObjectStore` commit rules.
+that no other process writes. A put that fails has an unknown outcome. Source: `FileIO`.
 """
 
 from __future__ import annotations

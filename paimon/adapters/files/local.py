@@ -1,9 +1,10 @@
 """LocalFiles: a FileIO for the local disk.
 
 Invariant: a file is written under a hidden temporary name in its directory, flushed to disk, and then renamed; the
-directory entry is flushed before the call returns. Only `replace`, for hints, flushes nothing. `put_if_absent` creates
-the name with a hard link, which fails if the name exists; a check before a rename could replace a file. Symbolic links
-do not lead out of the allowed roots. Source: `LocalFileIO`, `AtomicFsOutput`.
+directory entry is flushed before the call returns. Only `replace`, for hints and records that a power loss may take,
+flushes nothing. `put_if_absent` creates the name with a hard link, which fails if the name exists; a check before a
+rename could replace a file. Symbolic links do not lead out of the allowed roots.
+Source: `LocalFileIO`, `AtomicFsOutput`.
 """
 
 from __future__ import annotations
@@ -131,11 +132,11 @@ def open_temporary(final: str) -> tuple[str, BinaryIO]:
     try:
         return temporary, open(temporary, "xb")
     except FileNotFoundError:
-        make_durable(directory)
+        make_directory_durably(directory)
         return temporary, open(temporary, "xb")
 
 
-def make_durable(directory: str) -> None:
+def make_directory_durably(directory: str) -> None:
     """Create a directory and its missing parents, and flush the entry of each new one."""
     missing = []
     while not os.path.isdir(directory):
@@ -298,10 +299,10 @@ class LocalFiles:
         """Return what is at a path, or None."""
         with translate_os_errors(path):
             try:
-                stat = os.stat(self._check_target(path))
+                found = os.stat(self._check_target(path))
             except (FileNotFoundError, NotADirectoryError):
                 return None
-        return _status(path, stat, os.path.isdir(local_path(path)))
+        return _status(path, found, os.path.isdir(local_path(path)))
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete files and empty directories. Missing ones are ignored."""
@@ -316,7 +317,7 @@ class LocalFiles:
     def make_directory(self, path: str) -> None:
         """Create a directory and its missing parents."""
         with translate_os_errors(path, missing_is_error=True):
-            make_durable(self._check_target(path))
+            make_directory_durably(self._check_target(path))
 
     def move_directory(self, source: str, target: str) -> None:
         """Rename a directory in one step. Anything at the target is AlreadyExists."""
@@ -324,7 +325,7 @@ class LocalFiles:
         if os.path.lexists(new):
             raise AlreadyExists("directory", target)
         with translate_os_errors(source):
-            make_durable(os.path.dirname(new))
+            make_directory_durably(os.path.dirname(new))
             os.rename(old, new)
             sync_directory(os.path.dirname(new))
 
@@ -334,9 +335,11 @@ class LocalFiles:
             shutil.rmtree(self._check_parent(path))
 
     def _check_target(self, path: str) -> str:
+        """Return the local path of a file or directory to use: links are followed."""
         return self._allowed_roots.check_target(local_path(path), path)
 
     def _check_parent(self, path: str) -> str:
+        """Return the local path of a file to create or delete: only links of its directory are followed."""
         return self._allowed_roots.check_parent(local_path(path), path)
 
     def _entry_status(self, entry: os.DirEntry[str], directory: str) -> FileStatus | None:
@@ -415,5 +418,5 @@ def _remove_if_empty(directory: str) -> None:
             raise
 
 
-def _status(path: str, stat: os.stat_result, is_directory: bool) -> FileStatus:
-    return FileStatus(path, 0 if is_directory else stat.st_size, is_directory, stat.st_mtime_ns // 1_000_000)
+def _status(path: str, found: os.stat_result, is_directory: bool) -> FileStatus:
+    return FileStatus(path, 0 if is_directory else found.st_size, is_directory, found.st_mtime_ns // 1_000_000)

@@ -1,7 +1,7 @@
 """Prove that a storage creates a file only if it is absent, before the library relies on it.
 
 Invariant: one name is put twice. The second put must fail, and the bytes of the first must stay. A lost reply proves
-nothing, so the trial is repeated with another name. Source: `ObjectStore` commit rules.
+nothing, so the trial is repeated with another name.
 """
 
 from __future__ import annotations

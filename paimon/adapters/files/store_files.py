@@ -2,7 +2,8 @@
 
 Invariant: a file is created if absent by the conditional put of the store. The first use proves it with two puts on
 this store, of which the second must fail. A put that returns "exists" may be this one, if an earlier reply was lost;
-the caller compares identities. Only the client holds secrets. Source: `ObjectStore` commit rules.
+the caller compares identities. Secrets stay in the client and in `StoreRequests`, which removes them from
+errors.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ TAIL_BYTES = 64 * 1024
 class StoreOutput(Output):
     """A file during writing: one put if it fits into a part, otherwise an upload in parts.
 
-    `put` creates the whole object. `start` begins an upload with more than one part of bytes, and returns its writer.
-    `guard` translates errors of the client. `has_arrived` returns whether an object of this size exists.
+    `put` creates the whole object. `start` begins an upload with its first bytes, more than `PART_BYTES`, and
+    returns its writer. `guard` translates errors of the client. `has_arrived` returns whether an object of this size
+    exists.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """Rebuild nested Arrow arrays with other leaves: from the stored form of a format to the canonical form, and back.
 
-Invariant: offsets, validity and field order are kept, only leaves change. What is under a null is not looked at.
+Invariant: lengths and validity are kept. ROW fields come in the order of the type. A leaf function also gets what is
+under a null, which can be anything.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.domain.errors import CorruptTable, Unsupported
 
 _TINY = frozenset(("_KIND", "_FILE_SOURCE"))
+"""Fields that Java stores as TINYINT; Avro has only int."""
 _MIN_RECORD_BYTES = 4
 _BATCH_ROWS = 65_536
 _PRIMITIVES: Mapping[str, pa.DataType] = {
@@ -66,7 +67,10 @@ def write_arrow_records(
 
 
 def _read_parquet(data: bytes, limit: int) -> pa.Table:
-    """Read a Parquet file whose pages and batches take at most `limit` bytes, whatever its footer states."""
+    """Read a Parquet file that decodes to at most `limit` bytes, whatever its footer states.
+
+    Its pages are limited as in `count_fitting_rows`.
+    """
     stored = Stored(pa.BufferReader(data))
     file = open_parquet_file(stored)
     footer = file.metadata

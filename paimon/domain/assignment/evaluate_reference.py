@@ -1,13 +1,14 @@
 """Evaluate the expression of an update on one row: the reference for `evaluate_columnar`.
 
 Invariant: Integers have 64 bits and never overflow silently; a longer constant is a DECIMAL. Together with a DECIMAL
-they are exact. Together with FLOAT or DOUBLE, and in every division, numbers are doubles. A null operand makes the
-result null. A DECIMAL is rounded half up to the scale of its column, and a FLOAT to single precision; a number beyond
-the largest FLOAT is refused. Nothing else is rounded.
+they are exact. Together with FLOAT or DOUBLE, and in a division, numbers are doubles; a division of a DECIMAL is
+refused. A null operand makes the result null. A DECIMAL is rounded half up to the scale of its column, and a FLOAT to
+single precision; a number beyond the largest FLOAT is refused. Nothing else is rounded.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -120,7 +121,7 @@ def _fit_to_column(number: int | Decimal | float | None, column: DataField) -> A
         exact = Decimal(number).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _EXACT)
         return parse_literal(exact, kind)
     if isinstance(kind, INTEGER_TYPES):
-        if number != int(number):
+        if (isinstance(number, float) and not math.isfinite(number)) or number != int(number):
             raise misfit_error(column)
         return parse_literal(int(number), kind)
     if isinstance(kind, FloatType):

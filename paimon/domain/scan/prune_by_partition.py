@@ -7,7 +7,7 @@ Invariant: A pruned entry belongs to no selected partition or bucket.
 Source: `ManifestFileMeta` pruning in `AbstractFileStoreScan`, `BucketSelectConverter`.
 """
 
-# Planning reads less in three steps, each of which sees only what the one before left:
+# Planning keeps less in three steps (the first also reads less). Each sees only what the one before left:
 #
 # 1. Manifests. A manifest list has for each manifest the smallest and largest value of each partition column, and of
 #    the bucket: a manifest whose bounds do not admit the predicate is not opened.
@@ -23,6 +23,7 @@ Source: `ManifestFileMeta` pruning in `AbstractFileStoreScan`, `BucketSelectConv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -113,10 +114,10 @@ def check_partitions(partition_rows: Iterable[bytes], width: int, source: str) -
 
 
 def find_bucket_keys(predicate: Predicate, fields: Sequence[DataField]) -> tuple[tuple[Any, ...], ...] | None:
-    """Return the bucket keys that a selected row can have, as internal values; None if a column is not restricted.
+    """Return the bucket keys that a selected row can have, as internal values.
 
-    CHAR columns restrict nothing. Some formats return their values without trailing blanks, which were part of the
-    hash.
+    None if a column is not restricted, or there are more than 1,000 keys. CHAR columns restrict nothing. Some formats
+    return their values without trailing blanks, which were part of the hash.
     """
     if not fields or any(isinstance(f.type, CharType) for f in fields):
         return None
@@ -125,7 +126,7 @@ def find_bucket_keys(predicate: Predicate, fields: Sequence[DataField]) -> tuple
     if any(c is None for c in choices):
         return None
     known = [c for c in choices if c is not None]
-    if np.prod([len(c) for c in known]) > _MAX_KEYS:
+    if math.prod(len(c) for c in known) > _MAX_KEYS:
         return None
     return tuple(product(*known))
 

@@ -17,7 +17,8 @@ Source: `FileStoreCommitImpl.filterCommitted`.
 # Records. After an expiry nothing would be left of a user who commits seldom. So the expiry of this library copies the
 # last snapshot of such a user to last-commit/. The record is written before the snapshot is deleted, and read after the
 # snapshots were searched, so a commit is found in one of the two. A rollback deletes newer records. Other clients
-# neither write nor delete records: what they expire is not recognized.
+# neither write nor delete records: what they expire is not recognized. On a local disk a record is not flushed, so a
+# power loss after an expiry may take it, and then the commit is not recognized either.
 #
 # Last commit. On a storage without locks, another client may overwrite a snapshot that was acknowledged:
 #

@@ -147,6 +147,15 @@ def test_other_scalar_sql_has_numbered_columns(text: str, sql: str, columns: tup
     assert tuple(columns_of(renamed)) == tuple(f"t.{name}" for name in columns)
 
 
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_no_integer_column_takes_infinity_or_nan(value: float) -> None:
+    expression = Arithmetic(Operation.ADD, ColumnValue("x"), Constant(1))
+    row = (1, 2, None, value, "text")
+    with pytest.raises(InvalidRequest, match="'i'"):
+        evaluate_assignment(expression, dict(zip("ildxs", row, strict=True)), I)
+    assert by_column(expression, [row], I) is None
+
+
 def test_a_number_that_does_not_fit_names_the_column() -> None:
     batch = pa.record_batch({"l": pa.array([300], pa.int64())})
     for text in ("l + 0", "l / 7", "'x' + 1"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.lsm.sorted_run import cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
-from paimon.domain.predicate.expression import Compare, In, Literal, Operator, Or
+from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Or
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.scan.assemble import BucketFiles, assemble_splits, pack_bucket, prune_sections
 from paimon.domain.scan.prune_by_partition import find_bucket_keys
@@ -155,3 +155,10 @@ def test_bucket_keys_follow_from_equality_on_all_columns() -> None:
     assert find_bucket_keys(a & ~b, FIELDS) is None
     assert find_bucket_keys(Compare("a", Operator.EQ, "x"), (DataField(0, "a", CharType(3)),)) is None
     assert 0 <= compute_bucket((1, 2), [IntType(), IntType()], 7) < 7
+
+
+def test_too_many_bucket_keys_restrict_nothing() -> None:
+    # 65,536 ** 4 is 0 in 64 bits.
+    values, fields = tuple(range(1 << 16)), [DataField(n, f"c{n}", IntType()) for n in range(4)]
+    predicate = And(tuple(In(f.name, values) for f in fields))
+    assert find_bucket_keys(predicate, fields) is None

@@ -1,7 +1,8 @@
 """OrcFormat: data files in ORC, read by Arrow, stripe by stripe.
 
-Invariant: columns are found by name. Stripes that the predicate excludes are not read. Times that do not fit into
-64-bit nanoseconds are read by pyorc. Source: `OrcFileFormat`, `OrcReaderFactory`.
+Invariant: columns are found by name. Arrow does not read stripes that the predicate excludes, unless it reads in
+batches (see `FileRows`). Times that do not fit into 64-bit nanoseconds are read by pyorc, which passes through all
+stripes. Source: `OrcFileFormat`, `OrcReaderFactory`.
 """
 
 from __future__ import annotations
@@ -39,146 +40,6 @@ from paimon.domain.types.data_types import (
 )
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
-
-# Convert the statistics in the tail of an ORC file to ColumnStats.
-#
-# Invariant: a bound is returned only if it holds for every value as it is read. Floating columns have none (writers
-# leave NaN out), and CHAR columns have none (bounds are padded with blanks, values are not). Source: ORC specification
-# v1, "Column Statistics".
-
-
-_VALUES, _HAS_NULL = 1, 10
-_INT, _STRING, _DECIMAL, _DATE, _TIMESTAMP = 2, 4, 6, 7, 9
-_MIN_MILLIS, _MAX_MILLIS = 3, 4
-_NANOS = 1_000_000
-_NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
-_WIDE = Context(prec=76)  # the default context refuses more than 28 digits
-_INTS = (*dt.INTEGER_TYPES, dt.TimeType)
-
-
-def read_column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
-    """Return the statistics of one column in one stripe. Bounds are internal values, None if unknown."""
-    parts = decode(encoded)
-    values = next((p.as_int for p in parts if p.number == _VALUES), None)
-    null_count = None if values is None else rows - values
-    if any(p.number == _HAS_NULL and p.value == 0 for p in parts):
-        null_count = 0
-    if values == 0:
-        return ColumnStats(null_count=null_count)
-    kind = _kind(data_type)
-    inner = next((decode(p.as_bytes) for p in parts if p.number == kind), None)
-    if inner is None:
-        return ColumnStats(null_count=null_count)
-    return ColumnStats(_read_bound(inner, 1, data_type), _read_bound(inner, 2, data_type), null_count)
-
-
-def has_wide_timestamps(encoded: bytes) -> bool:
-    """Return whether a timestamp column has, or may have, values that do not fit into 64-bit nanoseconds."""
-    parts = decode(encoded)
-    if any(p.number == _VALUES and p.value == 0 for p in parts):
-        return False
-    inner = next((decode(p.as_bytes) for p in parts if p.number == _TIMESTAMP), [])
-    millis = {p.number: p.as_signed for p in inner if p.number in (_MIN_MILLIS, _MAX_MILLIS)}
-    if len(millis) < 2:
-        return True
-    return millis[_MIN_MILLIS] < _NEAR_MILLIS[0] or millis[_MAX_MILLIS] > _NEAR_MILLIS[1]
-
-
-def _kind(data_type: DataType) -> int:
-    if isinstance(data_type, _INTS):
-        return _INT
-    if isinstance(data_type, dt.VarCharType):
-        return _STRING
-    if isinstance(data_type, dt.DecimalType):
-        return _DECIMAL
-    if isinstance(data_type, dt.DateType):
-        return _DATE
-    return _TIMESTAMP if isinstance(data_type, dt.TIMESTAMP_TYPES) else -1
-
-
-def _read_bound(inner: list[Part], field: int, data_type: DataType) -> int | str | Decimal | None:
-    """Return the bound in this field. Bounds of times are in whole milliseconds, so they are widened by one."""
-    if isinstance(data_type, dt.TIMESTAMP_TYPES):
-        part = next((p for p in inner if p.number == field + 2), None)
-        widening = -_NANOS if field == 1 else _NANOS
-        return None if part is None else part.as_signed * _NANOS + widening
-    part = next((p for p in inner if p.number == field), None)
-    if part is None:
-        return None
-    if isinstance(data_type, dt.VarCharType):
-        return part.as_bytes.decode()
-    if isinstance(data_type, dt.DecimalType):
-        return Decimal(part.as_bytes.decode()).quantize(Decimal(1).scaleb(-data_type.scale), context=_WIDE)
-    return part.as_signed
-
-
-# Return zeros of FLOAT and DOUBLE columns with the signs that Java's ORC reader returns.
-#
-# Invariant: Java reads a column in batches of 1024 rows, and takes a batch without nulls whose values are all `==` for
-# one repeated value. A batch of zeros of both signs therefore reads as the sign of its first value. Only top-level
-# columns are changed. Source: `TreeReaderFactory.DoubleTreeReader`, `OrcReaderFactory`.
-
-
-JAVA_BATCH_ROWS = 1024
-
-
-def apply_java_zero_signs(stripe: pa.Array) -> pa.Array:
-    """Return a FLOAT or DOUBLE column of one whole stripe as Java reads it."""
-    starts = np.arange(0, len(stripe), JAVA_BATCH_ROWS)
-    held = stripe.fill_null(1) if stripe.null_count else stripe
-    values = held.to_numpy(zero_copy_only=True)
-    mixed = [batch for batch in starts[values[starts] == 0].tolist() if _has_only_mixed_zeros(values, batch)]
-    if not mixed:
-        return stripe
-    changed = values.copy()
-    for batch in mixed:
-        changed[batch : batch + JAVA_BATCH_ROWS] = values[batch]
-    # The other batches may hold nulls, which keep their positions.
-    return pa.array(changed, stripe.type, mask=stripe.is_null().to_numpy(zero_copy_only=False))
-
-
-def _has_only_mixed_zeros(values: np.ndarray[tuple[int], np.dtype[np.floating]], start: int) -> bool:
-    batch = values[start : start + JAVA_BATCH_ROWS]
-    return not batch.any() and np.unique(np.signbit(batch)).size > 1
-
-
-# Read stripes in batches of few rows if their rows do not fit into memory together.
-#
-# Arrow decodes a stripe as a whole, and each of its rows may hold the longest entry of a dictionary. Arrow can also
-# read batches, but only of whole files.
-#
-# Invariant: rows are in the order of the file, each once, and no batch has more rows than requested.
-
-
-class FileRows:
-    """The rows of a whole file, read forwards. `names` are top-level columns."""
-
-    def __init__(self, source: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
-        from pyarrow import dataset  # loading it takes a tenth of a second, and few files need it
-
-        fragment = dataset.OrcFileFormat().make_fragment(source)
-        scanner = fragment.scanner(
-            columns=list(names), batch_size=batch_rows, batch_readahead=1, fragment_readahead=1, use_threads=False
-        )
-        self._batches: Iterator[pa.RecordBatch] = iter(scanner.to_reader())
-        self._held: pa.RecordBatch | None = None
-        self._at = 0
-
-    def take(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
-        """Yield `count` rows from the row `first` on, which is not before the rows that were taken earlier."""
-        end = first + count
-        while self._at < end:
-            if self._held is None:
-                self._held = next(self._batches, None)
-                if self._held is None:
-                    raise ValueError(f"the file has {self._at} rows, not {end}")
-            held, start = self._held, max(first - self._at, 0)
-            stop = min(end - self._at, held.num_rows)
-            self._held = held.slice(stop) if stop < held.num_rows else None
-            self._at += stop
-            if start < stop:
-                yield held.slice(start, stop - start)
-
 
 _ARROW_ERRORS = (pa.ArrowException, OSError, MemoryError)
 _DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)
@@ -243,7 +104,7 @@ class _Stripes:
     def __init__(self, source: pa.NativeFile, tail: OrcTail, request: ReadRequest, most_bytes: int) -> None:
         self._source, self._tail, self._most_bytes = source, tail, most_bytes
         self._batch_rows = request.batch_rows
-        self._stripe_parts, self._count = tail.stripes, len(request.fields)
+        self._stripe_information, self._count = tail.stripes, len(request.fields)
         self._file = orc.ORCFile(source)
         stored = {f.name: f for f in self._file.schema}
         spans, kinds = tail.spans, tail.kinds
@@ -258,7 +119,7 @@ class _Stripes:
     def wide_columns(self, stripe: int) -> dict[str, pa.Array]:
         """Read the columns of the next stripe that Arrow cannot read."""
         if self._wide:
-            self._check(stripe)
+            self._measure(stripe)
         return {name: next(column) for name, column in self._wide.items()}
 
     def columns(self, stripe: int, first: int, rows: int) -> Iterator[tuple[dict[str, pa.Array], int]]:
@@ -266,7 +127,7 @@ class _Stripes:
 
         `first` is the position of the stripe's first row in the file; `rows` is the number of its rows.
         """
-        memory = self._check(stripe)
+        memory = self._measure(stripe)
         if not self._names:
             yield {}, rows
         elif memory.can_decode_whole(self._most_bytes):
@@ -278,12 +139,14 @@ class _Stripes:
     def _open_rows(self) -> FileRows:
         """Return the reader of the rows in batches that fit into the memory budget, whatever their stripe."""
         if self._rows is None:
-            fitting = min(self._check(n).count_fitting_rows(self._most_bytes) for n in range(len(self._stripe_parts)))
+            fitting = min(
+                self._measure(n).count_fitting_rows(self._most_bytes) for n in range(len(self._stripe_information))
+            )
             self._rows = FileRows(self._source, self._roots, min(fitting, self._batch_rows))
         return self._rows
 
-    def _check(self, stripe: int) -> StripeMemory:
-        information = self._stripe_parts[stripe]
+    def _measure(self, stripe: int) -> StripeMemory:
+        information = self._stripe_information[stripe]
         return check_stripe(self._source, stripe, information, self._tail.compression, self._count, self._kinds)
 
 
@@ -360,3 +223,146 @@ def _wide_columns(tail: OrcTail, request: ReadRequest) -> list[DataField]:
         return []
     stripes = tail.stripe_statistics or (tail.statistics,)
     return [f for f in request.fields if any(has_wide_timestamps(s[n]) for s in stripes for n in times[f.name])]
+
+
+# Convert the statistics in the tail of an ORC file to ColumnStats.
+#
+# Invariant: a bound is returned only if it holds for every value as it is read. Floating columns have none (writers
+# leave NaN out), and CHAR columns have none (bounds are padded with blanks, values are not). Source: ORC specification
+# v1, "Column Statistics".
+
+
+# Numbers of members in ORC's protobuf message ColumnStatistics, and in its parts.
+_VALUES, _HAS_NULL = 1, 10
+_INT, _STRING, _DECIMAL, _DATE, _TIMESTAMP = 2, 4, 6, 7, 9
+_MIN_MILLIS, _MAX_MILLIS = 3, 4
+_NANOS = 1_000_000
+_NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
+_WIDE = Context(prec=76)  # the default context refuses more than 28 digits
+_INTS = (*dt.INTEGER_TYPES, dt.TimeType)
+
+
+def read_column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
+    """Return the statistics of one column in one stripe. Bounds are internal values, None if unknown."""
+    parts = decode(encoded)
+    values = next((p.as_int for p in parts if p.number == _VALUES), None)
+    null_count = None if values is None else rows - values
+    if any(p.number == _HAS_NULL and p.value == 0 for p in parts):
+        null_count = 0
+    if values == 0:
+        return ColumnStats(null_count=null_count)
+    kind = _kind(data_type)
+    inner = next((decode(p.as_bytes) for p in parts if p.number == kind), None)
+    if inner is None:
+        return ColumnStats(null_count=null_count)
+    return ColumnStats(_read_bound(inner, 1, data_type), _read_bound(inner, 2, data_type), null_count)
+
+
+def has_wide_timestamps(encoded: bytes) -> bool:
+    """Return whether a timestamp column has, or may have, values that do not fit into 64-bit nanoseconds."""
+    parts = decode(encoded)
+    if any(p.number == _VALUES and p.value == 0 for p in parts):
+        return False
+    inner = next((decode(p.as_bytes) for p in parts if p.number == _TIMESTAMP), [])
+    millis = {p.number: p.as_signed for p in inner if p.number in (_MIN_MILLIS, _MAX_MILLIS)}
+    if len(millis) < 2:
+        return True
+    return millis[_MIN_MILLIS] < _NEAR_MILLIS[0] or millis[_MAX_MILLIS] > _NEAR_MILLIS[1]
+
+
+def _kind(data_type: DataType) -> int:
+    if isinstance(data_type, _INTS):
+        return _INT
+    if isinstance(data_type, dt.VarCharType):
+        return _STRING
+    if isinstance(data_type, dt.DecimalType):
+        return _DECIMAL
+    if isinstance(data_type, dt.DateType):
+        return _DATE
+    return _TIMESTAMP if isinstance(data_type, dt.TIMESTAMP_TYPES) else -1
+
+
+def _read_bound(inner: list[Part], field: int, data_type: DataType) -> int | str | Decimal | None:
+    """Return the bound in this field. Bounds of times are in whole milliseconds, so they are widened by one."""
+    if isinstance(data_type, dt.TIMESTAMP_TYPES):
+        part = next((p for p in inner if p.number == field + 2), None)
+        widening = -_NANOS if field == 1 else _NANOS
+        return None if part is None else part.as_signed * _NANOS + widening
+    part = next((p for p in inner if p.number == field), None)
+    if part is None:
+        return None
+    if isinstance(data_type, dt.VarCharType):
+        return part.as_bytes.decode()
+    if isinstance(data_type, dt.DecimalType):
+        return Decimal(part.as_bytes.decode()).quantize(Decimal(1).scaleb(-data_type.scale), context=_WIDE)
+    return part.as_signed
+
+
+# Return zeros of FLOAT and DOUBLE columns with the signs that Java's ORC reader returns.
+#
+# Invariant: Java reads a column in batches of 1024 rows, and takes a batch without nulls whose values are all `==` for
+# one repeated value. A batch of zeros of both signs therefore reads as the sign of its first value. Only top-level
+# columns are changed. A stripe that is read in pieces (see `FileRows`) is grouped from the beginning of each piece and
+# not of the stripe, so there a zero may have another sign than in Java.
+# Source: `TreeReaderFactory.DoubleTreeReader`, `OrcReaderFactory`.
+
+
+JAVA_BATCH_ROWS = 1024
+
+
+def apply_java_zero_signs(stripe: pa.Array) -> pa.Array:
+    """Return a FLOAT or DOUBLE column as Java reads it; exact if the array is a whole stripe."""
+    starts = np.arange(0, len(stripe), JAVA_BATCH_ROWS)
+    held = stripe.fill_null(1) if stripe.null_count else stripe
+    values = held.to_numpy(zero_copy_only=True)
+    mixed = [batch for batch in starts[values[starts] == 0].tolist() if _has_only_mixed_zeros(values, batch)]
+    if not mixed:
+        return stripe
+    changed = values.copy()
+    for batch in mixed:
+        changed[batch : batch + JAVA_BATCH_ROWS] = values[batch]
+    # The other batches may hold nulls, which keep their positions.
+    return pa.array(changed, stripe.type, mask=stripe.is_null().to_numpy(zero_copy_only=False))
+
+
+def _has_only_mixed_zeros(values: np.ndarray[tuple[int], np.dtype[np.floating]], start: int) -> bool:
+    batch = values[start : start + JAVA_BATCH_ROWS]
+    return not batch.any() and np.unique(np.signbit(batch)).size > 1
+
+
+# Read stripes in batches of few rows if their rows do not fit into memory together.
+#
+# Arrow decodes a stripe as a whole, and each of its rows may hold the longest entry of a dictionary. Arrow can also
+# read batches, but only of whole files.
+#
+# Invariant: rows are in the order of the file, each once, and no batch has more rows than requested.
+
+
+class FileRows:
+    """The rows of a whole file, read forwards. `names` are top-level columns."""
+
+    def __init__(self, source: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
+        from pyarrow import dataset  # loading it takes a tenth of a second, and few files need it
+
+        fragment = dataset.OrcFileFormat().make_fragment(source)
+        scanner = fragment.scanner(
+            columns=list(names), batch_size=batch_rows, batch_readahead=1, fragment_readahead=1, use_threads=False
+        )
+        self._batches: Iterator[pa.RecordBatch] = iter(scanner.to_reader())
+        self._held: pa.RecordBatch | None = None
+        self._at = 0
+
+    def take(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
+        """Yield `count` rows from the row `first` on, which is not before the rows that were taken earlier."""
+        end = first + count
+        while self._at < end:
+            if self._held is None:
+                self._held = next(self._batches, None)
+                if self._held is None:
+                    raise ValueError(f"the file has {self._at} rows, not {end}")
+            held, start = self._held, max(first - self._at, 0)
+            stop = min(end - self._at, held.num_rows)
+            self._held = held.slice(stop) if stop < held.num_rows else None
+            self._at += stop
+            if start < stop:
+                yield held.slice(start, stop - start)

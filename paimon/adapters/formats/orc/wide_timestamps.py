@@ -3,7 +3,7 @@
 Arrow reads all times as 64-bit nanoseconds, which end in 1677 and 2262. Before 1970 it writes negative fractions of a
 second, which no other reader understands. pyorc is slower, because it converts row by row.
 
-Invariant: any time that the type allows is read as it was written.
+Invariant: a time is read as it was written, or is Unsupported (nanoseconds outside of 1677 to 2262).
 Source: pyorc's converters exchange seconds and nanoseconds as stored. ORC-763 describes why ORC itself loses the last
 second before 1970.
 """
