@@ -1,4 +1,6 @@
-"""Checks of texts that callers pass: a text that cannot be stored as UTF-8 is refused before anything is written.
+"""Checks of texts, names and mappings that callers pass.
+
+A text that cannot be stored as UTF-8 is refused before anything is written.
 
 Invariant: a text that passed `check_text` can be written to every file of a table and read back unchanged.
 """

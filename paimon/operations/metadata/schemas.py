@@ -12,10 +12,10 @@
 #     dropped:    schema/          no file
 #     replaced:   schema/schema-0  {"id": 0, …, "timeMillis": 1764165599000}      another hash
 #
-# A commit lists the schema files in any case. The listing shows before the snapshot is published that there is no
-# table, and by size and time of the first file that it may be another table. Only then is the file read before. After
-# the snapshot is published the file is always read once, because the table may be replaced in between. It is read from
-# the storage each time: a cached object could be that of the dropped table.
+# A commit lists the schema files in any case. Before the snapshot is published, the listing shows whether there is a
+# table, and by size and time of the first file whether it may be another one. Only if it may be is the file read
+# before. After the snapshot is published the file is always read once, because the table may be replaced in between.
+# It is read from the storage each time: a cached object could be that of the dropped table.
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 _PREFIX = "schema-"
 _CACHE_ENTRY_BYTES = 600
 """Size of the containers of one cached value."""
@@ -107,10 +109,6 @@ def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
             if listed == ids:
                 raise
     return None
-
-
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
 
 
 def open_newest_schema(engine: Engine, paths: TablePaths) -> tuple[TableSchema, TableOrigin] | None:

@@ -106,13 +106,15 @@ def delete_changelogs(context: TableContext, first: int) -> int:
     latest_hint = join_path(context.paths.changelogs, "LATEST")
     earliest_hint = earliest_changelog_hint_path(context.paths)
     earliest = read_earliest_changelog_hint(context)
-    is_ahead = earliest is not None and earliest > first  # ids from there on are used again
+    is_ahead = earliest is not None and earliest > first
+    # Hints go first, because readers list without one. Below the EARLIEST hint a changelog counts as expired,
+    # so a hint above `first` would be wrong for the changelogs that use these ids again.
     if is_ahead:
         context.files.delete([earliest_hint])
     if later:
         context.files.delete([latest_hint])
-    for newest in reversed(later):
-        context.files.delete([context.paths.changelog(newest)])
+    for changelog_id in reversed(later):
+        context.files.delete([context.paths.changelog(changelog_id)])
     if later and not earlier:
         context.files.delete([earliest_hint])
     elif later:

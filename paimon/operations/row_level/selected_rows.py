@@ -272,9 +272,9 @@ def build_removal_message(
 
     `bucket` has the location of the files. Without `deletion-vectors.enabled` whole files are removed.
     """
-    marks = context.options.deletion_vectors_enabled
-    removed_files = [match.file for match in files if match.removes_all_rows or not marks]
-    changed = {m.file.file_name: m.after for m in files if marks and not m.removes_all_rows}
+    whole_files = not context.options.deletion_vectors_enabled
+    removed_files = [match.file for match in files if match.removes_all_rows or whole_files]
+    changed = {m.file.file_name: m.after for m in files if not (whole_files or m.removes_all_rows)}
     change = write_vectors(context, vectors, changed, removed={f.file_name for f in removed_files})
     return CommitMessage(
         bucket.partition,

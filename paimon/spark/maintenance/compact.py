@@ -1,7 +1,7 @@
 """Compact on executors: one task per bucket, and one commit by the driver.
 
-Invariant: a task runs the function that compacts a bucket in an embedded program, and returns its commit messages in
-the encoding of commit messages. Tasks that fail or run twice leave orphan files at most.
+Invariant: a task runs the function that compacts a bucket embedded, and returns its encoded commit messages. Tasks that
+fail or run twice leave orphan files at most.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def compact(
     if dry_run:
         return opened.compact(full, where, dry_run=True)
     done = compact_in_tasks(opened, full, where, running)
+    # Expiry of a write-only table runs where it is compacted.
     run_after_commit(opened.with_options({"write-only": False}).context, done.snapshot_ids)
     return done
 

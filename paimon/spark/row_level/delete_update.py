@@ -4,6 +4,18 @@ Invariant: the rules, the commit and the errors are those of `Table.delete` and 
 functions that run embedded. No row comes to the driver. Tasks that fail or run twice leave orphan files at most.
 """
 
+# Two routes. By a predicate (`delete`, `update`), tasks find the rows in their splits, and change them:
+#
+#     primary key, fixed buckets     _ChangeBuckets    a task has whole buckets
+#     primary key, other buckets     _SendChanges      rows go to the tasks that write their buckets
+#     append                         _ChangeFiles      the task removes its own old rows
+#     append, partial units          _ChangeSplits     positions of old rows go to `RemoveRows` (see `work_units`)
+#
+# By a query (`read_numbered_rows`, `write_changed_rows`), SQL returns the numbers of the rows (see `numbered_rows`):
+#
+#     whole units                    _write_changes    the task removes its own old rows
+#     partial units                  _SendRemovals     positions of old rows go to `RemoveRows`
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -142,7 +154,10 @@ def update(
 
 
 class SparkRowChanges:
-    """Writes the changes of selected rows with Spark tasks; see `WriteChanges` of `delete_update`."""
+    """Writes the changes of selected rows with Spark tasks.
+
+    See `paimon.operations.row_level.delete_update.WriteChanges`.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -277,7 +292,7 @@ class _ChangeFiles:
 
 @frozen(eq=False)
 class _ChangeSplits:
-    """The task that changes splits of an append table, and sends the rows to remove to the tasks of the partitions."""
+    """The task that changes splits of an append table, and sends the positions to remove to those of the partitions."""
 
     job: _SelectedJob
     tasks: int
@@ -405,7 +420,7 @@ def _write_changes(job: _NumberedJob, batches: Iterator[pa.RecordBatch]) -> byte
 
 @frozen(eq=False)
 class _SendRemovals:
-    """The task that writes new versions, and sends the rows to remove to the tasks of the partitions."""
+    """The task that writes new versions, and sends the positions to remove to those of the partitions."""
 
     job: _NumberedJob
     tasks: int

@@ -90,6 +90,7 @@ class SparkWorkers:
 class _TaskTable(Table):
     """A table whose row changes and maintenance run as tasks of a Spark session."""
 
+    # The functions of paimon.spark distribute a table themselves, so they get this one.
     original: Table = field(kw_only=True)
     spark: SparkSession = field(kw_only=True)
 

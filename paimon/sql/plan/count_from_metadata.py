@@ -36,7 +36,7 @@ class CountedQuery:
     note: str
 
 
-def plan_from_metadata(tree: QueryTree, tables: Mapping[str, Table]) -> CountedQuery | None:
+def plan_count(tree: QueryTree, tables: Mapping[str, Table]) -> CountedQuery | None:
     """Plan a query that needs only partition values and numbers of rows; None for any other query."""
     nodes = list(tree.find_all(exp.Table))
     root = tree.root
@@ -62,6 +62,10 @@ def plan_from_metadata(tree: QueryTree, tables: Mapping[str, Table]) -> CountedQ
 
 
 def _needs_partitions_only(tree: exp.Select, partition_keys: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether only partition columns and COUNT(*) occur, and the rows are aggregated.
+
+    An alias of the query may be named, too, unless another column of the table has its name.
+    """
     keys = {key.lower() for key in partition_keys}
     if tree.find(exp.Subquery, exp.Window, exp.SetOperation, exp.Join, exp.Lateral, exp.TableSample, exp.Unnest):
         return False
@@ -80,7 +84,7 @@ def _is_count_of_rows(node: exp.Expression) -> bool:
 
 
 def _is_repeatable(node: exp.Expression) -> bool:
-    """Return whether an aggregate does not change where a value occurs more often."""
+    """Return whether an aggregate over one row for each split equals that over all rows: repetitions do not matter."""
     return isinstance(node, exp.Min | exp.Max) or (isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct))
 
 
@@ -88,6 +92,7 @@ def _count_rows(tree: exp.Select) -> exp.Expression:
     """Replace COUNT(*) by the sum of the numbers of rows."""
     for selected in list(tree.expressions):
         if not isinstance(selected, exp.Alias) and selected.find(exp.Count) and _is_count_of_rows(selected):
+            # the name that the engine gives the column
             selected.replace(exp.alias_(selected.copy(), "count_star()", quoted=True))
     for node in list(tree.find_all(exp.Count)):
         if _is_count_of_rows(node):

@@ -33,7 +33,7 @@ from paimon.results import SnapshotRead, find_reads
 from paimon.scan import Scan
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
-from paimon.sql.plan.count_from_metadata import plan_from_metadata
+from paimon.sql.plan.count_from_metadata import plan_count
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
 from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
 from paimon.sql.session import Session
@@ -115,7 +115,7 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
         tree = QueryTree(root)
     resolver = _Resolver(session, frames)
     relations = {own: resolver.resolve(name) for own, name in names.items()}
-    counted = plan_from_metadata(tree, {own: r.table for own, r in relations.items() if r.table is not None})
+    counted = plan_count(tree, {own: r.table for own, r in relations.items() if r.table is not None})
     reads = [read for relation in relations.values() for read in relation.reads]
     if counted is not None:
         return PlannedQuery(counted.sql, counted.sources, (lambda: counted.note,), reads=tuple(reads))

@@ -17,17 +17,29 @@ _COMMON_OPTIONS = {"bucket": "1", "file.format": "avro", "commit.max-retries": "
 _INLINE_COMPACTION = {**_COMMON_OPTIONS, "num-sorted-run.compaction-trigger": "2"}
 _WRITE_ONLY = {**_COMMON_OPTIONS, "write-only": "true"}
 WORKLOADS: Mapping[str, Plan] = {
-    "writers": Plan(1, (Role.WRITER, Role.WRITER), 2, options=_WRITE_ONLY),
-    "writer and compactor": Plan(2, (Role.WRITER, Role.COMPACTOR), 2, options=_WRITE_ONLY),
-    "inline compaction": Plan(3, (Role.STREAMER, Role.WRITER), 2, options=_INLINE_COMPACTION),
+    "writers": Plan(seed=1, roles=(Role.WRITER, Role.WRITER), steps_per_actor=2, options=_WRITE_ONLY),
+    "writer and compactor": Plan(seed=2, roles=(Role.WRITER, Role.COMPACTOR), steps_per_actor=2, options=_WRITE_ONLY),
+    "inline compaction": Plan(
+        seed=3, roles=(Role.STREAMER, Role.WRITER), steps_per_actor=2, options=_INLINE_COMPACTION
+    ),
     "expiry, tags and cleaning": Plan(
-        4, (Role.WRITER, Role.EXPIRER, Role.TAGGER, Role.CLEANER), 2, time_jumps=(60, 140), options=_WRITE_ONLY
+        seed=4,
+        roles=(Role.WRITER, Role.EXPIRER, Role.TAGGER, Role.CLEANER),
+        steps_per_actor=2,
+        time_jumps=(60, 140),
+        options=_WRITE_ONLY,
     ),
     "lookup changelog": Plan(
-        5, (Role.WRITER, Role.READER), 2, options={**_INLINE_COMPACTION, "changelog-producer": "lookup"}
+        seed=5,
+        roles=(Role.WRITER, Role.READER),
+        steps_per_actor=2,
+        options={**_INLINE_COMPACTION, "changelog-producer": "lookup"},
     ),
     "hidden level 0": Plan(
-        6, (Role.WRITER, Role.STREAMER, Role.READER), 2, options={**_COMMON_OPTIONS, **HIDDEN_LEVEL_0}
+        seed=6,
+        roles=(Role.WRITER, Role.STREAMER, Role.READER),
+        steps_per_actor=2,
+        options={**_COMMON_OPTIONS, **HIDDEN_LEVEL_0},
     ),
 }
 

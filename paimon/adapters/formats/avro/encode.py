@@ -1,4 +1,4 @@
-"""Encode Arrow columns as Avro records, column by column, without a step in Python for each row.
+"""The Avro schema of data files, and Arrow columns encoded as its records, without a step in Python for each row.
 
 Invariant: row i of the result is Avro's binary encoding of row i under `avro_schema`. Encoded cells are joined to rows.
 Source: Avro specification, "Binary Encoding".
@@ -114,6 +114,7 @@ def _map(data_type: DataType, key: DataType, value: DataType, path: str) -> dict
 
 
 _EMPTY, _END, _PRESENT = make_array([b"", b"\x00", b"\x02"], pa.binary())
+_NULL = _END  # branch 0 of a union; the end of blocks is the same byte
 _FIXED_BYTES = {dt.FloatType: 4, dt.DoubleType: 8}
 _LONG_BYTES = 8
 _NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
@@ -138,7 +139,7 @@ def encode_column(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
 def _encode_parts(array: pa.Array, data_type: DataType) -> list[pa.BinaryArray | pa.Scalar]:
     """Encode the cells of a column as parts to join; more parts in one join take less time than joins of joins."""
     if data_type.nullable and array.null_count:
-        return [_join(_PRESENT, *_encode(array, data_type)).fill_null(_END)]
+        return [_join(_PRESENT, *_encode(array, data_type)).fill_null(_NULL)]
     return [_PRESENT] * data_type.nullable + _encode(array, data_type)
 
 
@@ -193,6 +194,7 @@ def _encode_lists(array: pa.Array, items: pa.BinaryArray) -> pa.BinaryArray:
         array = drop_offset(array)
         bounds = array.offsets.to_numpy()
     counts = np.diff(bounds)
+    # The items of a list are neighbors in the buffer, so their bytes are one slice of it.
     starts = np.zeros(len(bounds), np.int32)
     if len(items):
         starts = np.frombuffer(items.buffers()[1], np.int32, len(items) + 1, items.offset * 4)[bounds]
@@ -211,6 +213,7 @@ def _encode_decimals(array: pa.Array, precision: int) -> pa.BinaryArray:
     stored = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     stored = stored[array.offset * 16 : (array.offset + len(array)) * 16].reshape(-1, 16)
     width = decimal_width(precision)
+    # A sum can have more digits than its type (see `decimal_overflow`). Java stores all of them.
     if width < _LONG_BYTES and drop_excess_digits(array) is not array:
         width = _LONG_BYTES
     cells = np.empty((len(array), width + 1), np.uint8)

@@ -1,4 +1,4 @@
-"""Decode the records of Avro blocks as dicts, and encode them: the row-wise decoder.
+"""Decode the records of Avro blocks as dicts, and encode them: row by row.
 
 Invariant: logical types are ignored (a timestamp is its number, a decimal its bytes). A block holds as many records as
 it states, and nothing after the last. Source: Avro specification, "Binary Encoding".
@@ -22,6 +22,7 @@ def decode_block(block: Block, schema: Any, path: str, reader_schema: Any = None
 
     `schema` is an array of the file's records (see `parse_block_schema`), `reader_schema` the same with fewer fields.
     """
+    # An Avro array is a count, the items and a zero, so a block with these around it is read as one array.
     data = (
         b"".join((encode_zigzag(block.record_count), block.data, b"\0")) if block.record_count else b"\0" + block.data
     )

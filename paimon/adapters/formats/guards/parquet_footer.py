@@ -115,12 +115,12 @@ def _find_usual_lengths(
         size = bytes((min(width, 255),))
         bounds = frozenset({(None,) * 4, (None, None, size, size), (size, size, None, None)})
     sizes: set[_Found] = {(None,) * 5, (b"\x16", None, None, None, None)}
-    for reps, defs in product(_lengths(repetitions), _lengths(definitions)):
+    for reps, defs in product(_histogram_heads(repetitions), _histogram_heads(definitions)):
         sizes |= {(b"\x16", reps, defs, None, None), (None, None, None, reps, defs)}
     return bounds, frozenset(found for found in sizes if found[0] is None or physical == BYTE_ARRAY)
 
 
-def _lengths(levels: int) -> list[bytes | None]:
+def _histogram_heads(levels: int) -> list[bytes | None]:
     """Return how a histogram of levels may begin: it is missing, empty or complete."""
     return [None, bytes((I64,)), *((bytes((levels << 4 | I64,)),) if levels <= _MOST_ENTRIES else ())]
 
@@ -133,8 +133,10 @@ def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     length, and for the lengths of other bounds. Five groups describe the size statistics: whether they have the bytes
     of strings, and the lengths of the histograms.
     """
+    # Thrift: a member begins with a byte: how far its number is from that of the member before (high 4 bits), and its
+    # wire type (low 4 bits). \x15 is the next member, an i32; \x26 is two further, an i64; \x00 ends a struct.
     number = rb"[\x80-\xff]*+[\x00-\x7f]"
-    i32, i64 = rb"\x15" + number, rb"\x16" + number  # members that follow the one with the number before theirs
+    i32, i64 = rb"\x15" + number, rb"\x16" + number
     lengths = (8, 4, *range(4), *range(5, 8), *range(9, _MOST_BOUND_BYTES + 1))
     bound = rb"(?=(.))(?:%b)" % b"|".join(re.escape(bytes((n,))) + b".{%d}" % n for n in lengths)
     gap, exact = rb"(?:\x28|\x16%b\x18)" % number, rb"(?:[\x11\x12]{2})?"

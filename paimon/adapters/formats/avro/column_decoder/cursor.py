@@ -1,5 +1,8 @@
 """Read the same field of many Avro records at the same time, from many offsets in one buffer.
 
+Where records begin is not known, so each offset that may begin one is a *candidate* (see `record_starts`). A candidate
+whose bytes do not match the schema is *dead*.
+
 Invariant: nothing is read outside of the buffer. An offset whose bytes do not match the schema is marked as dead and
 stays dead; values read from it mean nothing. Source: Avro specification, "Binary Encoding".
 """
@@ -49,7 +52,6 @@ class Cursors:
     def at(cls, padded: npt.NDArray[np.uint8], places: Integers) -> Cursors:
         """Return cursors at these offsets of the data, which `PADDING` follows."""
         size = len(padded) - len(PADDING)
-        # Eight bytes from every place on, without a copy: overlapping words one byte apart.
         words = np.ndarray((size + 8,), dtype="<u8", buffer=padded.data, strides=(1,))
         return cls(padded, words, size, places.copy(), np.zeros(len(places), dtype=bool))
 
@@ -70,6 +72,8 @@ class Cursors:
             second = (more & np.uint64(0x80)) >> np.uint64(7)
             self._advance(rows, places + second.astype(np.int64) + 1)
             return _zigzag(words & np.uint64(0x7F) | (words >> _ONE & np.uint64(0x3F80)) * second)
+        # The last byte of a number has its top bit clear. `last` is that bit in the first such byte; all bytes up to it
+        # are kept.
         stops = ~words & _STOPS
         last = stops & (~stops + _ONE)
         values = _pack_varint_bits(words & ((last << _ONE) - _ONE))
