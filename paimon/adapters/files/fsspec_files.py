@@ -30,173 +30,6 @@ from paimon.domain.extras import missing_extra
 from paimon.domain.secrets import redact_secrets
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
-# Output files that are written through fsspec.
-#
-# Invariant: nothing is visible before `close`, a closed file is whole, and `abort` leaves no file.
-
-
-class BufferedOutputFile(Output):
-    """An output file in memory. `put` creates the file with all its bytes at `close`."""
-
-    def __init__(self, put: Callable[[bytes], None]) -> None:
-        self._put = put
-        self._buffer = io.BytesIO()
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        """Append bytes, and return their number."""
-        return self._buffer.write(data)
-
-    def tell(self) -> int:
-        """Return the number of bytes written."""
-        return self._buffer.tell()
-
-    def close(self) -> None:
-        """Put the file. Further calls do nothing."""
-        if not self.closed:
-            self.closed = True
-            self._put(self._buffer.getvalue())
-
-    def abort(self) -> None:
-        """Discard the bytes."""
-        self.closed = True
-
-
-class StagedOutputFile(Output):
-    """An upload of fsspec that is committed at `close`.
-
-    `file` was opened with `autocommit=False`. `guard` returns a context manager that translates errors of the client.
-    """
-
-    def __init__(self, file: Any, guard: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
-        self._file = file
-        self._guard = guard
-        self._size = 0
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        """Append bytes, and return their number."""
-        with self._guard():
-            self._file.write(data)
-        self._size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        """Return the number of bytes written."""
-        return self._size
-
-    def close(self) -> None:
-        """Finish the upload. Further calls do nothing."""
-        if self.closed:
-            return
-        self.closed = True
-        with self._guard():
-            self._file.close()
-            self._file.commit()
-
-    def abort(self) -> None:
-        """Discard the upload."""
-        self.closed = True
-        with contextlib.suppress(PaimonError), self._guard():  # an upload that cannot be discarded was never visible
-            self._file.close()
-            self._file.discard()
-
-
-# RetryingFileSystem: an fsspec file system that repeats calls whose reply did not arrive.
-#
-# The clients of fsspec retry by different rules, and not every client retries a reply whose body was cut. Lost replies
-# are recognized by the class of the error, or by its name where the client is optional.
-
-
-_LOST = (ConnectionError, TimeoutError, http.client.HTTPException)
-_LOST_BY_NAME = frozenset({
-    "ClientConnectionError", "ClientPayloadError",  # aiohttp
-    "HTTPClientError", "ResponseStreamingError",  # botocore
-    "ServiceRequestError", "ServiceResponseError",  # azure.core
-    "ChunkedEncodingError", "ProtocolError",  # requests, urllib3
-    "IncompleteReadError", "FSTimeoutError",
-})  # fmt: skip
-
-
-class RetryingFileSystem:
-    """A file system of fsspec whose method calls are retried, so they must be safe to call twice.
-
-    The result of `open` for writing is not wrapped. `unrepeated` is the file system itself, for a call whose lost reply
-    the caller resolves.
-    """
-
-    def __init__(self, inner: Any, retry: RequestRetry) -> None:
-        self.unrepeated = inner
-        self._retry = retry
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.unrepeated, name)
-        if name.startswith("_") or not callable(found):
-            return found
-        return lambda *values, **named: self._retry.send(lambda: found(*values, **named))
-
-    def open_input(self, path: str) -> RetryingInput:
-        """Open a file for reading."""
-        return RetryingInput(self.open(path, mode="rb"), self._retry)
-
-
-class RetryingInput(io.RawIOBase):
-    """A seekable input that repeats a failed read from the same position."""
-
-    def __init__(self, inner: Any, retry: RequestRetry) -> None:
-        self._inner = inner
-        self._retry = retry
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; fewer only at the end."""
-        start = self._inner.tell()
-
-        def read_again() -> bytes:
-            """Read from the position at which the first attempt began."""
-            self._inner.seek(start)
-            return bytes(self._inner.read(size))
-
-        return self._retry.send(read_again)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move, and return the position."""
-        return int(self._retry.send(lambda: self._inner.seek(offset, whence)))
-
-    def tell(self) -> int:
-        """Return the position."""
-        return int(self._inner.tell())
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def close(self) -> None:
-        """Close the file."""
-        if not self.closed:
-            self._inner.close()
-        super().close()
-
-
-def is_lost_reply(error: BaseException) -> bool:
-    """Return whether an error, or one of its causes, means that a reply did not arrive whole."""
-    return any(
-        isinstance(e, _LOST) or not _LOST_BY_NAME.isdisjoint(kind.__name__ for kind in type(e).__mro__)
-        for e in _chain(error)
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes."""
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__
-
-
 _EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Schemes whose clients use an exclusive create of the storage. A check before the write would not be safe."""
 _MEMORY_LOCK = threading.Lock()
@@ -435,3 +268,170 @@ def _modified_millis(entry: Mapping[str, Any]) -> int | None:
     if modified is None:
         return entry.get("modificationTime")  # WebHDFS, in milliseconds
     return int(modified * 1000) if isinstance(modified, int | float) else None
+
+
+# Output files that are written through fsspec.
+#
+# Invariant: nothing is visible before `close`, a closed file is whole, and `abort` leaves no file.
+
+
+class BufferedOutputFile(Output):
+    """An output file in memory. `put` creates the file with all its bytes at `close`."""
+
+    def __init__(self, put: Callable[[bytes], None]) -> None:
+        self._put = put
+        self._buffer = io.BytesIO()
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        """Append bytes, and return their number."""
+        return self._buffer.write(data)
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        return self._buffer.tell()
+
+    def close(self) -> None:
+        """Put the file. Further calls do nothing."""
+        if not self.closed:
+            self.closed = True
+            self._put(self._buffer.getvalue())
+
+    def abort(self) -> None:
+        """Discard the bytes."""
+        self.closed = True
+
+
+class StagedOutputFile(Output):
+    """An upload of fsspec that is committed at `close`.
+
+    `file` was opened with `autocommit=False`. `guard` returns a context manager that translates errors of the client.
+    """
+
+    def __init__(self, file: Any, guard: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+        self._file = file
+        self._guard = guard
+        self._size = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        """Append bytes, and return their number."""
+        with self._guard():
+            self._file.write(data)
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        return self._size
+
+    def close(self) -> None:
+        """Finish the upload. Further calls do nothing."""
+        if self.closed:
+            return
+        self.closed = True
+        with self._guard():
+            self._file.close()
+            self._file.commit()
+
+    def abort(self) -> None:
+        """Discard the upload."""
+        self.closed = True
+        with contextlib.suppress(PaimonError), self._guard():  # an upload that cannot be discarded was never visible
+            self._file.close()
+            self._file.discard()
+
+
+# RetryingFileSystem: an fsspec file system that repeats calls whose reply did not arrive.
+#
+# The clients of fsspec retry by different rules, and not every client retries a reply whose body was cut. Lost replies
+# are recognized by the class of the error, or by its name where the client is optional.
+
+
+_LOST = (ConnectionError, TimeoutError, http.client.HTTPException)
+_LOST_BY_NAME = frozenset({
+    "ClientConnectionError", "ClientPayloadError",  # aiohttp
+    "HTTPClientError", "ResponseStreamingError",  # botocore
+    "ServiceRequestError", "ServiceResponseError",  # azure.core
+    "ChunkedEncodingError", "ProtocolError",  # requests, urllib3
+    "IncompleteReadError", "FSTimeoutError",
+})  # fmt: skip
+
+
+class RetryingFileSystem:
+    """A file system of fsspec whose method calls are retried, so they must be safe to call twice.
+
+    The result of `open` for writing is not wrapped. `unrepeated` is the file system itself, for a call whose lost reply
+    the caller resolves.
+    """
+
+    def __init__(self, inner: Any, retry: RequestRetry) -> None:
+        self.unrepeated = inner
+        self._retry = retry
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.unrepeated, name)
+        if name.startswith("_") or not callable(found):
+            return found
+        return lambda *values, **named: self._retry.send(lambda: found(*values, **named))
+
+    def open_input(self, path: str) -> RetryingInput:
+        """Open a file for reading."""
+        return RetryingInput(self.open(path, mode="rb"), self._retry)
+
+
+class RetryingInput(io.RawIOBase):
+    """A seekable input that repeats a failed read from the same position."""
+
+    def __init__(self, inner: Any, retry: RequestRetry) -> None:
+        self._inner = inner
+        self._retry = retry
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; fewer only at the end."""
+        start = self._inner.tell()
+
+        def read_again() -> bytes:
+            """Read from the position at which the first attempt began."""
+            self._inner.seek(start)
+            return bytes(self._inner.read(size))
+
+        return self._retry.send(read_again)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move, and return the position."""
+        return int(self._retry.send(lambda: self._inner.seek(offset, whence)))
+
+    def tell(self) -> int:
+        """Return the position."""
+        return int(self._inner.tell())
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._inner.close()
+        super().close()
+
+
+def is_lost_reply(error: BaseException) -> bool:
+    """Return whether an error, or one of its causes, means that a reply did not arrive whole."""
+    return any(
+        isinstance(e, _LOST) or not _LOST_BY_NAME.isdisjoint(kind.__name__ for kind in type(e).__mro__)
+        for e in _chain(error)
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__

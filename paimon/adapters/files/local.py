@@ -28,190 +28,6 @@ from paimon.domain.errors import AlreadyExists, CorruptTable, NotFound, PaimonEr
 from paimon.domain.undo import undo_on_failure
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
-# LocalOutputFile: a local file that is hidden until it is whole and durable.
-#
-# Invariant: `close` flushes the bytes to disk, renames the file, and flushes the directory entry, in this order. A file
-# that need not be durable is only renamed. `abort` leaves no file.
-
-
-class LocalOutputFile(Output):
-    """See `paimon.ports.files.OutputFile`. It is also a file object for Arrow and others.
-
-    Errors name `path`; `final` is the local path of the closed file. If `durable`, `close` flushes to disk.
-    """
-
-    def __init__(self, path: str, final: str, *, durable: bool = True) -> None:
-        self._path = path
-        self._final = final
-        self._durable = durable
-        self._temporary, self._file = open_temporary(final)
-
-    def write(self, data: bytes) -> int:
-        """Append bytes of any buffer, and return their number."""
-        with translate_os_errors(self._path, missing_is_error=True):
-            return self._file.write(data)
-
-    def tell(self) -> int:
-        """Return the number of bytes written."""
-        return self._file.tell()
-
-    def flush(self) -> None:
-        """Hand buffered bytes to the system. Nothing becomes visible."""
-        with translate_os_errors(self._path, missing_is_error=True):
-            self._file.flush()
-
-    def close(self) -> None:
-        """Make the file durable, then visible. Further calls do nothing."""
-        if not self._file.closed:
-            self.flush_to_disk()
-            self.publish()
-            if self._durable:
-                with translate_os_errors(self._path, missing_is_error=True):
-                    sync_directory(self.directory)
-
-    @property
-    def directory(self) -> str:
-        """The local directory of the file."""
-        return os.path.dirname(self._final)
-
-    def flush_to_disk(self) -> None:
-        """Flush the bytes to disk: the first step of `close`."""
-        with self._abort_on_error():
-            self._file.flush()
-            if self._durable:
-                os.fsync(self._file.fileno())
-            self._file.close()
-
-    def publish(self) -> None:
-        """Rename the file: the second step of `close`. The caller then flushes the directory."""
-        with self._abort_on_error():
-            os.replace(self._temporary, self._final)
-
-    @contextlib.contextmanager
-    def _abort_on_error(self) -> Iterator[None]:
-        """Abort the file if a block fails."""
-        with translate_os_errors(self._path, missing_is_error=True), undo_on_failure(self.abort):
-            yield
-
-    def abort(self) -> None:
-        """Delete the hidden file."""
-        if not self._file.closed:
-            with contextlib.suppress(OSError):  # bytes that cannot be flushed are discarded anyway
-                self._file.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._temporary)
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` or `abort` was called."""
-        return self._file.closed
-
-
-@contextlib.contextmanager
-def translate_os_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Translate errors of the operating system in a block to NotFound or StorageError.
-
-    With `missing_is_error`, a missing file is a StorageError, because the caller creates the file.
-    """
-    try:
-        yield
-    except PaimonError:
-        raise
-    except ValueError as error:  # a NUL, or text that the file system cannot encode
-        raise StorageError(path, str(error), hint="give a path that the file system accepts") from error
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
-            raise NotFound("file", path) from error
-        raise StorageError(path, error.strerror or str(error)) from error
-
-
-def open_temporary(final: str) -> tuple[str, BinaryIO]:
-    """Create a hidden file in the directory of `final`, and return its path and the open file."""
-    directory, name = os.path.split(final)
-    temporary = os.path.join(directory, f".{name}.{uuid.uuid4()}.tmp")
-    try:
-        return temporary, open(temporary, "xb")
-    except FileNotFoundError:
-        make_directory_durably(directory)
-        return temporary, open(temporary, "xb")
-
-
-def make_directory_durably(directory: str) -> None:
-    """Create a directory and its missing parents, and flush the entry of each new one."""
-    missing = []
-    while not os.path.isdir(directory):
-        missing.append(directory)
-        directory = os.path.dirname(directory)
-    for name in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name)
-        sync_directory(os.path.dirname(name))
-
-
-def sync_directory(directory: str) -> None:
-    """Flush a directory's entries to the disk."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-# Open regular local files for reading, and refuse a FIFO, a device, a socket or a directory, which can block.
-#
-# Invariant: the kind is read from the open descriptor, and the reader uses that descriptor. Another process that
-# replaces the file between the check and the read changes nothing.
-
-
-_HINT = "remove it, and restore the file from a backup"
-_CANNOT_BE_OPENED = {errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}
-"""The errors of opening a socket, or a device without a driver."""
-_DESCRIPTORS = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
-_KINDS = {
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFDIR: "a directory",
-}
-
-
-def open_regular(name: str, path: str) -> BinaryIO:
-    """Open the local path `name` for reading. The caller closes the file.
-
-    What is not a regular file raises CorruptTable, which names `path`. OSError is not translated.
-    """
-    try:
-        # O_NONBLOCK: without it, the open of a FIFO that has no writer does not return.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError as error:
-        if error.errno in _CANNOT_BE_OPENED:
-            raise _not_regular(path, os.stat(name).st_mode) from error
-        raise
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        raise _not_regular(path, mode)
-    return open(descriptor, "rb")
-
-
-def open_arrow(file: BinaryIO, *, mapped: bool) -> pa.NativeFile:
-    """Open the file of a descriptor as an Arrow file with its own position.
-
-    The caller closes `file`; the Arrow file stays open.
-    """
-    name = f"{_DESCRIPTORS}/{file.fileno()}"
-    try:
-        return pa.memory_map(name) if mapped else pa.OSFile(name)
-    except FileNotFoundError:  # a container without /proc
-        return pa.PythonFile(open(os.dup(file.fileno()), "rb"), mode="r")
-
-
-def _not_regular(path: str, mode: int) -> CorruptTable:
-    kind = _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
-    return CorruptTable(path, f"is {kind}, not a regular file", hint=_HINT)
-
-
 _FLUSH_THREADS = 8
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 _ALL_ALLOWED = AllowedRoots()
@@ -420,3 +236,187 @@ def _remove_if_empty(directory: str) -> None:
 
 def _status(path: str, found: os.stat_result, is_directory: bool) -> FileStatus:
     return FileStatus(path, 0 if is_directory else found.st_size, is_directory, found.st_mtime_ns // 1_000_000)
+
+
+# LocalOutputFile: a local file that is hidden until it is whole and durable.
+#
+# Invariant: `close` flushes the bytes to disk, renames the file, and flushes the directory entry, in this order. A file
+# that need not be durable is only renamed. `abort` leaves no file.
+
+
+class LocalOutputFile(Output):
+    """See `paimon.ports.files.OutputFile`. It is also a file object for Arrow and others.
+
+    Errors name `path`; `final` is the local path of the closed file. If `durable`, `close` flushes to disk.
+    """
+
+    def __init__(self, path: str, final: str, *, durable: bool = True) -> None:
+        self._path = path
+        self._final = final
+        self._durable = durable
+        self._temporary, self._file = open_temporary(final)
+
+    def write(self, data: bytes) -> int:
+        """Append bytes of any buffer, and return their number."""
+        with translate_os_errors(self._path, missing_is_error=True):
+            return self._file.write(data)
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the system. Nothing becomes visible."""
+        with translate_os_errors(self._path, missing_is_error=True):
+            self._file.flush()
+
+    def close(self) -> None:
+        """Make the file durable, then visible. Further calls do nothing."""
+        if not self._file.closed:
+            self.flush_to_disk()
+            self.publish()
+            if self._durable:
+                with translate_os_errors(self._path, missing_is_error=True):
+                    sync_directory(self.directory)
+
+    @property
+    def directory(self) -> str:
+        """The local directory of the file."""
+        return os.path.dirname(self._final)
+
+    def flush_to_disk(self) -> None:
+        """Flush the bytes to disk: the first step of `close`."""
+        with self._abort_on_error():
+            self._file.flush()
+            if self._durable:
+                os.fsync(self._file.fileno())
+            self._file.close()
+
+    def publish(self) -> None:
+        """Rename the file: the second step of `close`. The caller then flushes the directory."""
+        with self._abort_on_error():
+            os.replace(self._temporary, self._final)
+
+    @contextlib.contextmanager
+    def _abort_on_error(self) -> Iterator[None]:
+        """Abort the file if a block fails."""
+        with translate_os_errors(self._path, missing_is_error=True), undo_on_failure(self.abort):
+            yield
+
+    def abort(self) -> None:
+        """Delete the hidden file."""
+        if not self._file.closed:
+            with contextlib.suppress(OSError):  # bytes that cannot be flushed are discarded anyway
+                self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` or `abort` was called."""
+        return self._file.closed
+
+
+@contextlib.contextmanager
+def translate_os_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+    """Translate errors of the operating system in a block to NotFound or StorageError.
+
+    With `missing_is_error`, a missing file is a StorageError, because the caller creates the file.
+    """
+    try:
+        yield
+    except PaimonError:
+        raise
+    except ValueError as error:  # a NUL, or text that the file system cannot encode
+        raise StorageError(path, str(error), hint="give a path that the file system accepts") from error
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
+            raise NotFound("file", path) from error
+        raise StorageError(path, error.strerror or str(error)) from error
+
+
+def open_temporary(final: str) -> tuple[str, BinaryIO]:
+    """Create a hidden file in the directory of `final`, and return its path and the open file."""
+    directory, name = os.path.split(final)
+    temporary = os.path.join(directory, f".{name}.{uuid.uuid4()}.tmp")
+    try:
+        return temporary, open(temporary, "xb")
+    except FileNotFoundError:
+        make_directory_durably(directory)
+        return temporary, open(temporary, "xb")
+
+
+def make_directory_durably(directory: str) -> None:
+    """Create a directory and its missing parents, and flush the entry of each new one."""
+    missing = []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for name in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name)
+        sync_directory(os.path.dirname(name))
+
+
+def sync_directory(directory: str) -> None:
+    """Flush a directory's entries to the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Open regular local files for reading, and refuse a FIFO, a device, a socket or a directory, which can block.
+#
+# Invariant: the kind is read from the open descriptor, and the reader uses that descriptor. Another process that
+# replaces the file between the check and the read changes nothing.
+
+
+_HINT = "remove it, and restore the file from a backup"
+_CANNOT_BE_OPENED = {errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}
+"""The errors of opening a socket, or a device without a driver."""
+_DESCRIPTORS = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a directory",
+}
+
+
+def open_regular(name: str, path: str) -> BinaryIO:
+    """Open the local path `name` for reading. The caller closes the file.
+
+    What is not a regular file raises CorruptTable, which names `path`. OSError is not translated.
+    """
+    try:
+        # O_NONBLOCK: without it, the open of a FIFO that has no writer does not return.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno in _CANNOT_BE_OPENED:
+            raise _not_regular(path, os.stat(name).st_mode) from error
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise _not_regular(path, mode)
+    return open(descriptor, "rb")
+
+
+def open_arrow(file: BinaryIO, *, mapped: bool) -> pa.NativeFile:
+    """Open the file of a descriptor as an Arrow file with its own position.
+
+    The caller closes `file`; the Arrow file stays open.
+    """
+    name = f"{_DESCRIPTORS}/{file.fileno()}"
+    try:
+        return pa.memory_map(name) if mapped else pa.OSFile(name)
+    except FileNotFoundError:  # a container without /proc
+        return pa.PythonFile(open(os.dup(file.fileno()), "rb"), mode="r")
+
+
+def _not_regular(path: str, mode: int) -> CorruptTable:
+    kind = _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
+    return CorruptTable(path, f"is {kind}, not a regular file", hint=_HINT)

@@ -1,7 +1,8 @@
-"""Select the row groups of a Parquet file that a read needs.
+"""Read one Parquet file.
 
-Invariant: a row group is skipped only if its statistics prove that no row matches, or if it lies outside of the ranges
-of rows. Neighbors that remain are read as one piece; with several ranges, each row group is a piece.
+Invariant: only wanted leaf columns are decoded, and only row groups that may match are read. For an equality, only the
+rows from the first match to the last are read. Rows stream in batches whose size `guards.parquet_batches` limits,
+whatever the row groups are. Columns are found by name. Source: `ParquetReaderFactory`.
 """
 
 from __future__ import annotations
@@ -44,155 +45,6 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.ports.cache import ObjectCache
 from paimon.ports.formats import ReadRequest
-
-_PIECE_ROWS = 1 << 20
-
-
-def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadRequest) -> Iterator[GroupRange]:
-    """Yield the ranges of adjacent row groups that may match, in the order of the file."""
-    ranges = RowRanges.of(request, footer.num_rows)
-    joins = len(ranges.starts) == 1
-    leaves = {} if request.predicate is None else find_first_leaves(schema)
-    piece: GroupRange | None = None
-    start = 0
-    for group in range(footer.num_row_groups):
-        chunk = footer.row_group(group)
-        rows = chunk.num_rows
-        low, high = ranges.find_hull(start, rows)
-        start += rows
-        if low >= high or not _may_match(chunk, leaves, request):
-            continue
-        if joins and piece is not None and piece.groups[-1] == group - 1:
-            piece = evolve(piece, groups=(*piece.groups, group), count=piece.count + high - low)
-            continue
-        if piece is not None:
-            yield piece
-        piece = GroupRange((group,), low, high - low)
-    if piece is not None:
-        yield piece
-
-
-def split_into_steps(piece: GroupRange, footer: pq.FileMetaData) -> Iterator[GroupRange]:
-    """Split a piece into steps of a million rows or one row group, so that a read can stop early.
-
-    Batches end with their step, which costs little with so many rows.
-    """
-    left, groups, rows = piece.skip + piece.count, list[int](), 0
-    for group in piece.groups:
-        groups.append(group)
-        rows += footer.row_group(group).num_rows
-        if rows >= min(_PIECE_ROWS, left):
-            yield GroupRange(tuple(groups), 0, min(rows, left))
-            left, groups, rows = left - rows, [], 0
-
-
-def _may_match(chunk: pq.RowGroupMetaData, leaves: dict[str, int], request: ReadRequest) -> bool:
-    if request.predicate is None:
-        return True
-    types = {f.name: f.type for f in request.predicate_fields}
-
-    def stats(name: str) -> ColumnStats | None:
-        """Return the statistics of a column; None if they are unknown."""
-        if name not in leaves or name not in types:
-            return None
-        return read_chunk_stats(chunk.column(leaves[name]), types[name])
-
-    return may_match(request.predicate, stats, types, chunk.num_rows)
-
-
-# Find the rows of a Parquet file that may match an equality, from the columns of that equality only.
-#
-# A lookup decodes one column of a file, and often no other. Statistics exclude less if files overlap. If rows are in
-# ascending order of that column, nothing is decoded after the values.
-#
-# Invariant: no row outside of the range that is found matches.
-
-
-_WORTH = 4
-"""At least so many columns are read for each column that is looked at first."""
-_FILTER_BATCH_ROWS = 16_384
-"""Rows that are looked at before the next check whether a later row can match."""
-
-
-@frozen
-class LookupFilter:
-    """The equalities to look for before the other columns are read."""
-
-    predicate: Predicate
-    # columns of the equalities
-    fields: tuple[DataField, ...]
-    # rows that are looked at together
-    batch_rows: int
-    # if it is true for a row, no later row matches
-    past: Predicate | None = None
-
-
-def find_lookup_filter(request: ReadRequest) -> LookupFilter | None:
-    """Return the equalities among the conjuncts of a read's predicate; None if they do not justify a first pass."""
-    if request.predicate is None:
-        return None
-    held = {f.name: f for f in request.predicate_fields}
-    equalities = [
-        (column, part) for part in split_conjuncts(request.predicate) if (column := _equality_column(part)) in held
-    ]
-    fields = tuple(f for name, f in held.items() if any(name == column for column, _ in equalities))
-    if not fields or _WORTH * len(fields) > len(request.fields):
-        return None
-    wanted = join_conjuncts(part for _, part in equalities)
-    past = next((_is_larger_than(part) for column, part in equalities if column == request.ascending), None)
-    return LookupFilter(
-        wanted, fields, request.batch_rows if past is None else min(request.batch_rows, _FILTER_BATCH_ROWS), past
-    )
-
-
-def _equality_column(part: Predicate) -> str | None:
-    match part:
-        case Compare(column=column, op=Operator.EQ) | In(column=column, negated=False):
-            return column
-    return None
-
-
-def _is_larger_than(part: Predicate) -> Predicate | None:
-    """Return a predicate that is true if the column is larger than all values of an equality."""
-    match part:
-        case Compare(column=column, literal=literal):
-            return Compare(column, Operator.GT, literal)
-        case In(column=column, literals=literals):
-            known = [literal for literal in literals if literal is not None]
-            return Compare(column, Operator.GT, max(known)) if known else None
-    return None
-
-
-def _is_true_of_last_row(batch: pa.RecordBatch, predicate: Predicate) -> bool:
-    """Return whether a predicate is true of the last row."""
-    return bool(evaluate(predicate, batch.slice(batch.num_rows - 1))[0].as_py())
-
-
-def narrow_piece(piece: GroupRange, lookup: LookupFilter, batches: Iterable[pa.RecordBatch]) -> GroupRange | None:
-    """Return the part of a piece from its first matching row to its last; None if no row matches.
-
-    `batches` are the rows of the piece, in order, with the columns of the equalities.
-    """
-    first = last = -1
-    start = 0
-    for batch in batches:
-        matching = evaluate(lookup.predicate, batch)
-        if matching.true_count:
-            hits = np.flatnonzero(matching.to_numpy(zero_copy_only=False))
-            first = start + int(hits[0]) if first < 0 else first
-            last = start + int(hits[-1])
-        start += batch.num_rows
-        if lookup.past is not None and start < piece.count and _is_true_of_last_row(batch, lookup.past):
-            break
-    return None if first < 0 else evolve(piece, skip=piece.skip + first, count=last - first + 1)
-
-
-# Read one Parquet file.
-#
-# Invariant: only wanted leaf columns are decoded, and only row groups that may match are read. For an equality, only
-# the rows from the first match to the last are read. Rows stream in batches whose size `guards.parquet_batches` limits,
-# whatever the row groups are. Columns are found by name. Source: `ParquetReaderFactory`.
-
 
 _KNOWN = inspect.signature(pq.ParquetFile.__init__).parameters
 _SHORT_BATCH = 8_192
@@ -388,3 +240,151 @@ def _variant(array: pa.Array, target: pa.DataType) -> pa.Array:
         raise Unsupported("shredded VARIANT", hint="rewrite the file without shredding")
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([parts["value"], parts["metadata"]], fields=list(target), mask=mask)
+
+
+# Select the row groups of a Parquet file that a read needs.
+#
+# Invariant: a row group is skipped only if its statistics prove that no row matches, or if it lies outside of the
+# ranges of rows. Neighbors that remain are read as one piece; with several ranges, each row group is a piece.
+
+
+_PIECE_ROWS = 1 << 20
+
+
+def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadRequest) -> Iterator[GroupRange]:
+    """Yield the ranges of adjacent row groups that may match, in the order of the file."""
+    ranges = RowRanges.of(request, footer.num_rows)
+    joins = len(ranges.starts) == 1
+    leaves = {} if request.predicate is None else find_first_leaves(schema)
+    piece: GroupRange | None = None
+    start = 0
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group)
+        rows = chunk.num_rows
+        low, high = ranges.find_hull(start, rows)
+        start += rows
+        if low >= high or not _may_match(chunk, leaves, request):
+            continue
+        if joins and piece is not None and piece.groups[-1] == group - 1:
+            piece = evolve(piece, groups=(*piece.groups, group), count=piece.count + high - low)
+            continue
+        if piece is not None:
+            yield piece
+        piece = GroupRange((group,), low, high - low)
+    if piece is not None:
+        yield piece
+
+
+def split_into_steps(piece: GroupRange, footer: pq.FileMetaData) -> Iterator[GroupRange]:
+    """Split a piece into steps of a million rows or one row group, so that a read can stop early.
+
+    Batches end with their step, which costs little with so many rows.
+    """
+    left, groups, rows = piece.skip + piece.count, list[int](), 0
+    for group in piece.groups:
+        groups.append(group)
+        rows += footer.row_group(group).num_rows
+        if rows >= min(_PIECE_ROWS, left):
+            yield GroupRange(tuple(groups), 0, min(rows, left))
+            left, groups, rows = left - rows, [], 0
+
+
+def _may_match(chunk: pq.RowGroupMetaData, leaves: dict[str, int], request: ReadRequest) -> bool:
+    if request.predicate is None:
+        return True
+    types = {f.name: f.type for f in request.predicate_fields}
+
+    def stats(name: str) -> ColumnStats | None:
+        """Return the statistics of a column; None if they are unknown."""
+        if name not in leaves or name not in types:
+            return None
+        return read_chunk_stats(chunk.column(leaves[name]), types[name])
+
+    return may_match(request.predicate, stats, types, chunk.num_rows)
+
+
+# Find the rows of a Parquet file that may match an equality, from the columns of that equality only.
+#
+# A lookup decodes one column of a file, and often no other. Statistics exclude less if files overlap. If rows are in
+# ascending order of that column, nothing is decoded after the values.
+#
+# Invariant: no row outside of the range that is found matches.
+
+
+_WORTH = 4
+"""At least so many columns are read for each column that is looked at first."""
+_FILTER_BATCH_ROWS = 16_384
+"""Rows that are looked at before the next check whether a later row can match."""
+
+
+@frozen
+class LookupFilter:
+    """The equalities to look for before the other columns are read."""
+
+    predicate: Predicate
+    # columns of the equalities
+    fields: tuple[DataField, ...]
+    # rows that are looked at together
+    batch_rows: int
+    # if it is true for a row, no later row matches
+    past: Predicate | None = None
+
+
+def find_lookup_filter(request: ReadRequest) -> LookupFilter | None:
+    """Return the equalities among the conjuncts of a read's predicate; None if they do not justify a first pass."""
+    if request.predicate is None:
+        return None
+    held = {f.name: f for f in request.predicate_fields}
+    equalities = [
+        (column, part) for part in split_conjuncts(request.predicate) if (column := _equality_column(part)) in held
+    ]
+    fields = tuple(f for name, f in held.items() if any(name == column for column, _ in equalities))
+    if not fields or _WORTH * len(fields) > len(request.fields):
+        return None
+    wanted = join_conjuncts(part for _, part in equalities)
+    past = next((_is_larger_than(part) for column, part in equalities if column == request.ascending), None)
+    return LookupFilter(
+        wanted, fields, request.batch_rows if past is None else min(request.batch_rows, _FILTER_BATCH_ROWS), past
+    )
+
+
+def _equality_column(part: Predicate) -> str | None:
+    match part:
+        case Compare(column=column, op=Operator.EQ) | In(column=column, negated=False):
+            return column
+    return None
+
+
+def _is_larger_than(part: Predicate) -> Predicate | None:
+    """Return a predicate that is true if the column is larger than all values of an equality."""
+    match part:
+        case Compare(column=column, literal=literal):
+            return Compare(column, Operator.GT, literal)
+        case In(column=column, literals=literals):
+            known = [literal for literal in literals if literal is not None]
+            return Compare(column, Operator.GT, max(known)) if known else None
+    return None
+
+
+def _is_true_of_last_row(batch: pa.RecordBatch, predicate: Predicate) -> bool:
+    """Return whether a predicate is true of the last row."""
+    return bool(evaluate(predicate, batch.slice(batch.num_rows - 1))[0].as_py())
+
+
+def narrow_piece(piece: GroupRange, lookup: LookupFilter, batches: Iterable[pa.RecordBatch]) -> GroupRange | None:
+    """Return the part of a piece from its first matching row to its last; None if no row matches.
+
+    `batches` are the rows of the piece, in order, with the columns of the equalities.
+    """
+    first = last = -1
+    start = 0
+    for batch in batches:
+        matching = evaluate(lookup.predicate, batch)
+        if matching.true_count:
+            hits = np.flatnonzero(matching.to_numpy(zero_copy_only=False))
+            first = start + int(hits[0]) if first < 0 else first
+            last = start + int(hits[-1])
+        start += batch.num_rows
+        if lookup.past is not None and start < piece.count and _is_true_of_last_row(batch, lookup.past):
+            break
+    return None if first < 0 else evolve(piece, skip=piece.skip + first, count=last - first + 1)
