@@ -182,11 +182,11 @@ def test_dynamic_options_stay_on_the_handle(table: Table) -> None:
 
 UNREADABLE = {
     "": "expected a clause",
-    "ADD x": "is not a type",
-    "MODIFY amount": "is not a type",
+    "ADD x": "a type is missing at its end",
+    "MODIFY amount": "a type is missing at its end",
     "CHANGE amount": "expected a clause",
     "ALTER TABLE d.t ADD COLUMN x INT": "not part of the text",
-    "ADD COLUMN x": "is not a type",
+    "ADD COLUMN x": "a type is missing at its end",
     "ADD COLUMN x INTT": "Did you mean",
     "ADD COLUMN x INT DEFAULT 5": "cannot have a DEFAULT",
     "ADD COLUMN x INT, DROP COLUMN note": "COLUMN",
