@@ -39,6 +39,14 @@ class TestAvro(FormatIOContract):
         self._check_read(files, fields, table.slice(7_777, 33_333), row_ranges=((7_777, 41_110),))
         self._check_read(files, fields[1:], table.select(["v"]))
 
+    def test_rows_after_a_block_that_is_not_read(self) -> None:
+        """Only adjacent blocks are decoded together, because rows are selected by their position in the file."""
+        fields = (DataField(0, "k", IntType()),)
+        files, _ = self._write(fields, pa.table({"k": pa.array(range(20), pa.int32())}))  # blocks of 6 rows
+        ranges = ((0, 2), (13, 15), (19, 20))
+        batches = list(self.make_format().read(files.open(PATH), ReadRequest(PATH, fields, row_ranges=ranges)))
+        assert [k for batch in batches for k in batch.column(0).to_pylist()] == [0, 1, 13, 14, 19]
+
     def test_rows_before_a_damaged_block_are_read(self) -> None:
         """Successive blocks are decoded together, but damage of the last one hides no row before it."""
         fields = (DataField(0, "k", IntType()),)

@@ -165,7 +165,7 @@ def _select_blocks(blocks: Iterable[Block], ranges: RowRanges) -> Iterator[tuple
 
 
 def _group_blocks(blocks: Iterator[tuple[int, Block]], batch_rows: int) -> Iterator[tuple[int, list[Block]]]:
-    """Yield blocks that are decoded together, about a batch, and the position of the first row.
+    """Yield adjacent blocks that are decoded together, about a batch, and the position of the first row.
 
     The blocks before a damaged one are yielded before CorruptTable is raised.
     """
@@ -173,7 +173,8 @@ def _group_blocks(blocks: Iterator[tuple[int, Block]], batch_rows: int) -> Itera
     first = rows = size = 0
     try:
         for row, block in blocks:
-            if group and (rows + block.record_count > batch_rows or size + len(block.data) > _GROUP_BYTES):
+            is_full = rows + block.record_count > batch_rows or size + len(block.data) > _GROUP_BYTES
+            if group and (is_full or row != first + rows):
                 yield first, group
                 group, rows, size = [], 0, 0
             first = first if group else row
