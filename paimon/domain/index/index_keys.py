@@ -34,6 +34,7 @@ from paimon.domain.columns.java_float_order import (
     to_float_ordinal,
     to_float_ordinals,
 )
+from paimon.domain.types.arrow import UNIT_NANOS
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
@@ -60,7 +61,6 @@ _WIDTHS: dict[type[DataType], int] = {
     BooleanType: 1, TinyIntType: 1, SmallIntType: 2, IntType: 4, BigIntType: 8, FloatType: 4, DoubleType: 8,
     DateType: 4, TimeType: 4, TimestampType: 8, LocalZonedTimestampType: 8, DecimalType: 8,
 }  # fmt: skip
-_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MILLIS_DIGITS = 3
 _MICROS_DIGITS = 6
 
@@ -115,13 +115,13 @@ def _to_integers(column: pa.Array, data_type: DataType) -> Keys:
     if isinstance(data_type, DoubleType):
         return to_float_ordinals(numbers.view(np.float64)).astype(np.int64)
     if isinstance(data_type, TIMESTAMP_TYPES):
-        stored, wanted = _UNIT_NANOS[column.type.unit], _key_nanos(data_type.precision)
+        stored, wanted = UNIT_NANOS[column.type.unit], _key_nanos(data_type.precision)
         return numbers * (stored // wanted) if stored >= wanted else numbers // (wanted // stored)
     return numbers.astype(np.int64)
 
 
 def _key_nanos(precision: int) -> int:
-    return _UNIT_NANOS["ms" if precision <= _MILLIS_DIGITS else "us"]
+    return UNIT_NANOS["ms" if precision <= _MILLIS_DIGITS else "us"]
 
 
 def to_key(value: Any, form: KeyForm) -> Key:
@@ -144,7 +144,7 @@ def to_key(value: Any, form: KeyForm) -> Key:
 
 def encode_keys(keys: Keys, form: KeyForm) -> npt.NDArray[Any]:
     """Return keys of fixed width as the big-endian integers that an index stores."""
-    return _to_bits(keys, form).astype(form.dtype)
+    return to_stored_integers(keys, form).astype(form.dtype)
 
 
 def decode_keys(stored: Keys, form: KeyForm) -> Keys:
@@ -155,8 +155,8 @@ def decode_keys(stored: Keys, form: KeyForm) -> Keys:
     return to_float_ordinals(floats).astype(np.int64)
 
 
-def _to_bits(keys: Keys, form: KeyForm) -> Keys:
-    """Return the integers that are stored: the keys, or the bits of floats."""
+def to_stored_integers(keys: Keys, form: KeyForm) -> Keys:
+    """Return the integers that indexes store and hash: the keys, or the IEEE bits of floats."""
     if not form.is_floating:
         return keys
     floats = from_float_ordinals(keys.astype(np.int32 if form.width == 4 else np.int64))
@@ -167,12 +167,7 @@ def hash_integers(keys: Keys, form: KeyForm) -> npt.NDArray[np.int32]:
     """Return Java's `hashCode` of the objects that hold keys of fixed width."""
     if isinstance(form.data_type, BooleanType):
         return np.where(keys != 0, np.int32(1231), np.int32(1237))
-    bits = _to_bits(keys, form)
+    bits = to_stored_integers(keys, form)
     if form.width == 8:
         bits = bits ^ (bits >> 32)
     return bits.astype(np.int32)
-
-
-def to_stored_integers(keys: Keys, form: KeyForm) -> Keys:
-    """Return the integers whose hash a bloom filter stores: the keys, or the IEEE bits of floats."""
-    return _to_bits(keys, form)

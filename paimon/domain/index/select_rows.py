@@ -14,9 +14,9 @@ Source: `FileIndexPredicate`, `FileIndexEvaluator`.
 #     OR             None
 #     AND            {2, 5, 9}
 #
-# NOT is pushed down to the conditions first. Several indexes of a column narrow each other. A condition on CHAR is
-# answered only for null: files pad its values, or do not. TIMESTAMP beyond microseconds has keys that join values, so
-# comparisons are widened.
+# NOT is pushed down to the conditions first. Several indexes of a column narrow each other. The indexes of CHAR serve
+# only IS NULL: files pad its values, or do not. TIMESTAMP beyond microseconds has keys that join values, so comparisons
+# are widened.
 
 from __future__ import annotations
 
@@ -191,18 +191,18 @@ def _select(predicate: Predicate, types: Mapping[str, DataType], indexes: _Index
 def _select_leaf(leaf: Leaf, types: Mapping[str, DataType], indexes: Sequence[tuple[str, _Index]]) -> RowSelection:
     found = ALL_ROWS
     for name, index in indexes:
-        rows = _answer(leaf, index, types[split_index_column(leaf.column)[0]])
+        rows = _select_rows(leaf, index, types[split_index_column(leaf.column)[0]])
         found = found.intersect(RowSelection(rows, () if rows is None else (name,)))
         if found.is_empty:
             break
     return found
 
 
-def _answer(leaf: Leaf, index: _Index, data_type: DataType) -> Rows:
+def _select_rows(leaf: Leaf, index: _Index, data_type: DataType) -> Rows:
     if isinstance(data_type, MapType):
         data_type = data_type.value
     if isinstance(leaf, IsNull):
-        return _answer_null(index, leaf.negated)
+        return _select_null(index, leaf.negated)
     if isinstance(data_type, CharType):
         return None
     form = KeyForm.of(data_type)
@@ -210,13 +210,13 @@ def _answer(leaf: Leaf, index: _Index, data_type: DataType) -> Rows:
         case Compare(op=op, literal=literal):
             return _compare(index, op, literal, form)
         case In(literals=literals, negated=negated):
-            return _answer_in(index, literals, negated, form)
+            return _select_in(index, literals, negated, form)
         case Like(pattern=pattern, escape=escape, negated=False):
-            return _answer_like(index, pattern, escape)
+            return _select_like(index, pattern, escape)
     return None
 
 
-def _answer_null(index: _Index, negated: bool) -> Rows:
+def _select_null(index: _Index, negated: bool) -> Rows:
     if isinstance(index, _EmptyIndex):
         return BitMap() if negated else None
     nulls = index.select_nulls()
@@ -239,20 +239,20 @@ def _compare(index: _Index, operator: Operator, literal: object, form: KeyForm) 
 _WIDER = {Operator.LT: Operator.LE, Operator.GT: Operator.GE}
 
 
-def _answer_in(index: _Index, literals: Sequence[object], negated: bool, form: KeyForm) -> Rows:
+def _select_in(index: _Index, literals: Sequence[object], negated: bool, form: KeyForm) -> Rows:
     if negated and None in literals:
         return BitMap()
     operator = Operator.NE if negated else Operator.EQ
-    answers = [_compare(index, operator, literal, form) for literal in literals if literal is not None]
-    known = [rows for rows in answers if rows is not None]
+    selections = [_compare(index, operator, literal, form) for literal in literals if literal is not None]
+    known = [rows for rows in selections if rows is not None]
     if negated:
         return BitMap.intersection(*known) if known else None
-    if len(known) < len(answers):
+    if len(known) < len(selections):
         return None
     return BitMap.union(*known) if known else BitMap()
 
 
-def _answer_like(index: _Index, pattern: str, escape: str | None) -> Rows:
+def _select_like(index: _Index, pattern: str, escape: str | None) -> Rows:
     """Return the rows whose text can match: an equal text, or, by a sorted dictionary, those with the prefix."""
     parts = parse_like(pattern, escape)
     prefix = find_prefix(parts).encode()

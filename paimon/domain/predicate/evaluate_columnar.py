@@ -18,9 +18,9 @@ from paimon.domain.columns.java_float_order import to_float_ordinals, to_ordinal
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 from paimon.domain.predicate.field_paths import resolve_column, split_path
-from paimon.domain.predicate.fit_literal import UNIT_NANOS
 from paimon.domain.predicate.like_patterns import Wildcard, parse_like
 from paimon.domain.predicate.transform import unknown_predicate_error
+from paimon.domain.types.arrow import UNIT_NANOS
 from paimon.domain.types.arrow_arrays import FALSE, from_numpy, make_array, make_scalar
 
 _KERNELS: Mapping[Operator, Callable[..., pa.Array]] = {

@@ -19,7 +19,7 @@ from attrs import frozen
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.row.literals import parse_literal, round_to_single
 from paimon.domain.text_checks import show_value
-from paimon.domain.types.arrow import timestamp_unit
+from paimon.domain.types.arrow import UNIT_NANOS, timestamp_unit
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     BigIntType,
@@ -36,7 +36,6 @@ from paimon.domain.types.data_types import (
     TinyIntType,
 )
 
-UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _BITS = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
 _NANOS_PER_DAY = 86_400_000_000_000
 _LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow import UNIT_NANOS, arrow_type
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import (
     NESTED_TYPES,
@@ -37,8 +37,6 @@ from paimon.domain.types.time_range import far_time_error
 
 __all__ = ["to_array", "to_values"]
 
-_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
 
 def to_values(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[Any]:
     """Return the cells of a canonical Arrow array as internal values.
@@ -49,7 +47,7 @@ def to_values(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[An
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in to_values(chunk, data_type)]
     if isinstance(data_type, TIMESTAMP_TYPES):
-        nanos = _UNIT_NANOS[array.type.unit]
+        nanos = UNIT_NANOS[array.type.unit]
         return [None if v is None else v * nanos for v in array.cast(pa.int64()).to_pylist()]
     if isinstance(data_type, DateType | TimeType):
         return list(array.cast(pa.int32()).to_pylist())
@@ -123,7 +121,7 @@ def _arrow_value(value: Any, data_type: DataType, target: pa.DataType) -> Any:
 
 
 def _to_ticks(nanos: int, data_type: TimestampType | LocalZonedTimestampType, unit: str) -> int:
-    ticks = nanos // _UNIT_NANOS[unit]
+    ticks = nanos // UNIT_NANOS[unit]
     if not -(2**63) <= ticks < 2**63:
         raise far_time_error(data_type)
     return ticks

@@ -68,6 +68,8 @@ _FROM_PLAIN: dict[pa.DataType, DataType] = {
     pa.time64("ns"): dt.TimeType(3),
 }
 _UNIT_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+"""Nanoseconds of an Arrow unit of time."""
 
 
 def timestamp_unit(precision: int) -> str:

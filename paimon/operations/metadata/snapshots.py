@@ -237,7 +237,7 @@ def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
     return [s.name.removeprefix(_BRANCH_PREFIX) for s in found]
 
 
-def has_snapshots(engine: Engine, paths: TablePaths, ignored: str) -> bool:
+def has_snapshots_or_tags(engine: Engine, paths: TablePaths, ignored: str) -> bool:
     """Return whether the directory of a branch contains a snapshot or a tag.
 
     For the main branch, snapshots of other branches count, too, unless their names begin with `ignored`.

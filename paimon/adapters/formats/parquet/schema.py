@@ -22,7 +22,7 @@ from paimon.domain.columns.decimal_overflow import wrap_to_32_bits
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow import UNIT_NANOS, arrow_type
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.field_ids import element_id, key_id, value_id
 from paimon.domain.types.time_range import far_time_error
@@ -89,7 +89,6 @@ _FIELD_ID = b"PARQUET:field_id"
 _JULIAN_EPOCH_DAY = 2_440_588
 _DAY_NANOS = 86_400_000_000_000
 _CELL = np.dtype([("nanos", "<i8"), ("day", "<i4")])
-_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def is_int96(data_type: DataType) -> bool:
@@ -216,7 +215,7 @@ def from_int96(array: pa.Array, data_type: dt.TimestampType | dt.LocalZonedTimes
         days, nanos = np.where(nulls, 0, days), np.where(nulls, 0, nanos)
     if nanos.min() < 0 or nanos.max() >= _DAY_NANOS:
         days, nanos = days + nanos // _DAY_NANOS, nanos % _DAY_NANOS
-    unit = _UNIT_NANOS[target.unit]
+    unit = UNIT_NANOS[target.unit]
     ticks = nanos if unit == 1 else nanos // unit
     if not _has_representable_times(days, ticks, _DAY_NANOS // unit):
         raise far_time_error(data_type, column)
