@@ -28,6 +28,7 @@ from paimon.domain.types.data_types import DataField, DataType
 
 _NANOS = 1_000_000_000
 _SMALL_NANOS = 999_999
+"""ORC adds one second to a stored time before 1970 whose fraction is larger, and readers subtract it again."""
 _WIDE = Context(prec=76)  # the default context refuses more than 28 digits
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": _NANOS}
 
@@ -43,8 +44,8 @@ class _Nanos(ORCConverter):  # type: ignore[misc]
         """Return the seconds and nanoseconds to store."""
         seconds, rest = divmod(nanos, _NANOS)
         if seconds == -1 and rest > _SMALL_NANOS:
-            # ORC rounds stored seconds towards zero, and confuses this second with the first one of 1970. Readers add
-            # seconds and nanoseconds, so that the second before plus more than a second of nanoseconds is the same.
+            # -1 would be stored as 0, from which readers subtract nothing. The same time, as -2 and more than a second
+            # of nanoseconds, is stored as -1, from which they do.
             return -2, rest + _NANOS
         return seconds, rest
 

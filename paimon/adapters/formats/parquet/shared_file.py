@@ -21,7 +21,8 @@ from attrs import define, field, frozen
 from paimon.adapters.formats.guards.parquet_batches import Leaf, PageBudget, check_flat_chunk
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import ChunkPages, Stored
-from paimon.adapters.formats.parquet.known_files import Identity, find_first_leaves, identify_file
+from paimon.adapters.formats.parquet.known_files import Identity, identify_file
+from paimon.adapters.formats.parquet.leaf_columns import find_first_leaves
 from paimon.adapters.formats.parquet.reader import corrupt_files
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
