@@ -23,7 +23,7 @@ from paimon.operations.expire.retention_reasons import read_references
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.plan import count_rows_from_metadata
-from paimon.operations.read.system.groups import format_partition_name
+from paimon.operations.read.system.partitions_and_buckets import format_partition_name
 from paimon.table import Table
 from paimon.verbs.reference_verbs import format_utc
 

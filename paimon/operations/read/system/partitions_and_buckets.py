@@ -1,8 +1,9 @@
-"""Build the system tables that sum up files: `partitions` and `buckets`.
+"""Build the system tables `partitions` and `buckets`, which sum up the files of each partition and bucket.
 
 Invariant: counts include all live files, also those that batch reads skip; only `buckets` shows the postponed bucket.
-Row counts are physical. The last update is the newest creation time of a file, also of deleted files. Source:
-`PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
+Rows are counted as stored, before merges and deletion vectors. The last update is the newest creation time of a file,
+also of deleted files.
+Source: `PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ _BUCKETS = pa.schema([("partition", pa.string()), ("bucket", pa.int32()), *_SUMS
 
 
 def partitions_table(context: TableContext) -> pa.Table:
-    """Return one row per partition, ordered by the values of its columns."""
+    """Return one row per partition, ordered by the values of its columns.
+
+    `created_at`, `created_by`, `updated_by` and `options` are null, because no catalog here records them.
+    """
     fields = context.schema.partition_fields
     grouped = _group_entries(context, lambda e: e.partition if e.bucket >= 0 else None)
     keys = sorted((key for key in grouped if key is not None), key=lambda key: _order_partition(key, fields))
