@@ -1,7 +1,6 @@
-"""Results: the forms of rows that were read, and what a source of rows read of tables.
+"""The forms in which callers get rows (`Results`), and which snapshots the rows of a source come from (`SourceReads`).
 
-Invariant: all forms of a result have the rows of one stream of record batches with one schema. A snapshot that the
-caller chose, for instance by a tag, is no read of a source: its rows are meant to be old.
+Invariant: all forms of a result have the rows of one stream of record batches with one schema.
 """
 
 from __future__ import annotations
@@ -200,7 +199,8 @@ def first_rows(batches: Iterator[pa.RecordBatch], rows: int) -> list[pa.RecordBa
 #     merge(t.scan().to_batches())   reads t at 5 -> commit refused, 6 changed rows -> ReadConflict
 #
 # Classes register with `find_reads` how their objects describe themselves. Readers of pyarrow cannot hold such a
-# description, so `note_reader` records it next to them.
+# description, so `note_reader` records it next to them. A snapshot that the caller chose, for instance by a tag, does
+# not count: its rows are meant to be old.
 
 
 @frozen
@@ -238,8 +238,8 @@ def note_reader(reader: Any, describe: Callable[[], SourceReads]) -> Any:
 @singledispatch
 def find_reads(data: Any) -> SourceReads:
     """Return what a source reads; nothing of data that is in memory already."""
-    is_noted = type(data).__hash__ is not None and _is_weakly_referable(data)
-    describe = _READERS.get(data) if is_noted else None
+    can_be_noted = type(data).__hash__ is not None and _is_weakly_referable(data)
+    describe = _READERS.get(data) if can_be_noted else None
     return SourceReads() if describe is None else evolve(describe(), again=None)
 
 

@@ -32,13 +32,13 @@ from paimon.operations.row_level.merge import (
 from paimon.operations.row_level.merge_source import read_source
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
-from paimon.results import find_own_reads, stamp_messages
+from paimon.results import OwnReads, find_own_reads, stamp_messages
 
 _Change = TypeVar("_Change")
 OpenSource = Callable[[TableContext, Any], MergeSource]
 """Makes the source of a merge from what the caller gave."""
 _ATTEMPTS = 20
-"""How often a merge reads the table again because another user changed rows before it was committed."""
+"""How often a merge is tried while other users change rows before it is committed."""
 
 
 @frozen
@@ -184,30 +184,35 @@ class MergeBuilder(BuilderDisplay):
         CommitConflict
             Other users changed rows each time. Nothing was changed.
         """
+        # A function, and a scan of this table, are read again in each attempt, from the newest snapshot. A reader of
+        # this table has only the rows of its snapshot, so there is one attempt. Other data is read once.
         open_source: OpenSource = self.open_source or partial(read_source, request=self.request)
-        own = None if callable(self.source) else find_own_reads(self.context.table, self.source)
-        again: Callable[[], Any] | None = self.source if callable(self.source) else own.again if own else None
-        source = None if again else open_source(self.context, self.source)
+        own: OwnReads | None = None
+        again: Callable[[], Any] | None = None
+        if callable(self.source):
+            again = self.source
+        elif own := find_own_reads(self.context.table, self.source):
+            again = own.again
+        once = None if again else open_source(self.context, self.source)
         user = commit_user_of(self.context, None)
 
         def merge() -> MergeChange:
             snapshot = latest_snapshot(self.context)  # before the source, which may be computed from this table
-            rows = open_source(self.context, again()) if again else source
+            rows = open_source(self.context, again()) if again else once
             assert rows is not None
             try:
                 request = self.request.compute_late_inputs()
-                state = own.state if own and source is not None else ReadState.of(snapshot)
+                state = own.state if own and once is not None else ReadState.of(snapshot)
                 return merge_source(self.context, snapshot, rows, request, user, properties, state)
             finally:
-                if rows is not source:
+                if rows is not once:
                     rows.drop()
 
         try:
-            # A reader of this table has only the rows of its snapshot, so another attempt would fail, too.
             done = merge() if own and not again else retry_conflicts(merge)
         finally:
-            if source is not None:
-                source.drop()
+            if once is not None:
+                once.drop()
         run_after_commit(self.context, done.commit.snapshot_ids)
         result = done.commit
         counts = (done.inserted, done.updated, done.deleted)
@@ -242,7 +247,7 @@ class PreparedMerge(MergeBuilder):
 def retry_conflicts(change: Callable[[], _Change]) -> _Change:
     """Call a function that changes rows, and again while other writers change them before its commit.
 
-    `change` reads the newest snapshot in each call. The last `CommitConflict` is raised after some attempts.
+    `change` reads the newest snapshot in each call. The `CommitConflict` of the last attempt is raised.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -196,7 +196,9 @@ def is_complete(text: str) -> bool:
         tokens = tokenize(text)
     except InvalidRequest:  # a text or a comment that goes on in the next line
         return False
-    return tokens[-2].text == ";" and tokens[-2].kind == "symbol" if len(tokens) > 1 else True
+    if len(tokens) == 1:  # only comments before the end
+        return True
+    return tokens[-2].kind == "symbol" and tokens[-2].text == ";"
 
 
 def highlight(line: str) -> list[tuple[str, str]]:

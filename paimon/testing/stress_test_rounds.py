@@ -117,7 +117,7 @@ class RoundResult:
 
     @property
     def is_correct(self) -> bool:
-        """Whether every row was acknowledged and is in the table once, and no scan, process or check failed."""
+        """Whether every acknowledged row is in the table once, and no commit, scan, process or check failed."""
         wrong = self.lost + self.duplicated + self.phantom + self.crashed_processes + self.incomplete_scans
         return not (wrong or self.refused or self.failed or self.faults)
 

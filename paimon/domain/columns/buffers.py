@@ -1,7 +1,8 @@
 """Columns as Arrow stores them: numbers, and bits that mark which of them are not null.
 
-Invariant: nothing is computed or copied but bits; the number under a null can be anything.
-`from_stored_numbers(to_stored_numbers(column), column.type, read_validity(column))` equals the column.
+Numbers are not copied where Arrow and numpy can share the memory. The number under a null can be anything.
+
+Invariant: `from_stored_numbers(to_stored_numbers(column), column.type, read_validity(column))` equals the column.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def combine_column(column: pa.ChunkedArray) -> pa.Array:
 def read_validity(column: pa.Array) -> Mask:
     """Return which values are not null."""
     bitmap = column.buffers()[0]
-    if bitmap is None:
+    if bitmap is None:  # without nulls, or of the type null
         return np.full(len(column), column.null_count == 0)
     return _bits(bitmap, column.offset, len(column))
 

@@ -57,9 +57,10 @@ def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple
 
 
 def as_compaction(data: DataIncrement, compact: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
-    """Return a write and the compaction after it as one compaction, because the rows were in the table before.
+    """Return a write and the compaction after it as one compaction: the write only moved rows of the table.
 
-    Also return the names of the written files that the compaction replaced, which the caller deletes.
+    So a compaction moves postponed rows to real buckets. `data` only adds files. Also return the names of the written
+    files that the compaction replaced, which the caller deletes.
     """
     written = CompactIncrement(compact_after=data.new_files, changelog_files=data.changelog_files)
     return join_compactions(written, compact)

@@ -24,16 +24,16 @@ def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
         case Compare(column=column, op=op, literal=literal):
             return _compare(_value(row, column), op, literal)
         case In(column=column, literals=literals, negated=negated):
-            if _value(row, column) is None:
-                return None
-            return _invert(_any_true(_compare(_value(row, column), Operator.EQ, v) for v in literals), negated)
+            value = _value(row, column)
+            found = None if value is None else _any_true(_compare(value, Operator.EQ, v) for v in literals)
+            return _invert(found) if negated else found
         case Like(column=column, pattern=pattern, escape=escape, negated=negated):
             text = _value(row, column)
             return None if text is None else _like(text, pattern, escape) != negated
         case IsNull(column=column, negated=negated):
             return (_value(row, column) is None) != negated
         case And(children=children):
-            return _invert(_any_true(_invert(matches(child, row)) for child in children))
+            return _invert(_any_true(_invert(matches(child, row)) for child in children))  # AND by De Morgan's law
         case Or(children=children):
             return _any_true(matches(child, row) for child in children)
         case Not(child=child):
@@ -48,8 +48,8 @@ def _any_true(truths: Any) -> bool | None:
     return None if None in known else False
 
 
-def _invert(truth: bool | None, wanted: bool = True) -> bool | None:
-    return truth if truth is None or not wanted else not truth
+def _invert(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
 
 
 def _value(row: Mapping[str, Any], name: str) -> Any:

@@ -108,11 +108,19 @@ def to_scalar_sql(node: exp.Expression) -> ScalarSql:
     return ScalarSql(text, numbered.sql(dialect=PredicateDialect, comments=False), tuple(columns))
 
 
+# Columns compare -0.0 < 0.0, as Java's predicates do, while SQL engines compare -0.0 = 0.0. So `order_zeros` adds the
+# signs to each comparison:
+#
+#     a = b     a = b AND is_negative(a) = is_negative(b)
+#     a < b     a < b OR (a = b AND is_negative(a) AND NOT is_negative(b))
+#
+# The other comparisons are made of these two. CASE with an operand and NULLIF also compare, and are written as CASE
+# with a comparison before.
 def order_zeros(expression: ScalarSql) -> ScalarSql:
-    """Return an expression whose comparisons put -0.0 below 0.0, for columns of any type.
+    """Return an expression whose comparisons put -0.0 below 0.0.
 
-    `_is_negative` looks at the text of a value, because the types of operands are not known here. Equal values of other
-    types have the same sign, so nothing changes for them.
+    `_is_negative` looks at the text of a value, because the types of operands are not known here. Of other types, equal
+    values have the same sign, so nothing changes for them.
     """
     if expression.has_zero_order:
         return expression

@@ -109,10 +109,10 @@ def _check_floating_keys(schema: TableSchema) -> None:
     if read_flag(TableOptions.of(schema.options), ALLOW_FLOATING):
         return
     for name in schema.primary_keys:
-        held = schema.field_of(name).type
-        if isinstance(held, dt.FloatType | dt.DoubleType):
+        kind = schema.field_of(name).type
+        if isinstance(kind, dt.FloatType | dt.DoubleType):
             raise InvalidRequest(
-                f"Primary-key column {name!r} is of type {format_type(held.with_nullable(True))}. "
+                f"Primary-key column {name!r} is of type {format_type(kind.with_nullable(True))}. "
                 "Clients merge keys of NaN and -0.0 differently",
                 subject=name,
                 hint=f"use DECIMAL, BIGINT or STRING, or set {ALLOW_FLOATING!r} to true",

@@ -1,8 +1,8 @@
 """Texts as days, times of day and timestamps.
 
-Invariant: a day is ``year-month-day``; text after a blank is ignored. A time is ``hour:minute[:second[.fraction]]``.
-A timestamp is both, separated by a blank or a `T`; the time may be missing. Days and times that do not exist are
-refused.
+Invariant: a day is ``year-month-day``, a time is ``hour:minute[:second[.fraction]]``. A DATE is a day; text after a
+blank is ignored. A timestamp is both, separated by a blank or a `T`; the time may be missing. Days and times that do
+not exist are refused, but in a timestamp, as in Java, day 30 of a shorter month means its last day.
 Source: `DateTimeUtils`.
 """
 
@@ -75,7 +75,7 @@ def _number(parts: pa.StructArray, name: str) -> Integers:
 
 
 def _days(parts: pa.StructArray, clamped: bool) -> tuple[Integers, Flags]:
-    """Return epoch days, and which exist; if `clamped` (Java's timestamps), day 30 of a shorter month is the last."""
+    """Return epoch days, and which exist; if `clamped`, a day up to 31 behind the end of its month is the last one."""
     year, month, day = (_number(parts, name) for name in ("year", "month", "day"))
     good = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     months = (year - 1970) * 12 + np.where(good, month - 1, 0)

@@ -18,8 +18,15 @@ _Bucket = tuple[bytes, int]
 
 
 # A compaction that drops deletes reads all files that its writer knows in the range of their keys. Any other file there
-# comes from another writer, which may have compacted it to a higher level already. If its sequence numbers are not
-# larger than those of the dropped deletes, rows that they hide would reappear.
+# comes from another writer. If its sequence numbers are not larger than those of the dropped deletes, rows that they
+# hide would reappear:
+#
+#     A compacts files a and b to the top level, and drops -D of key 1, number 7
+#     B commits file c with key 1, number 5           +I of key 1 in c reappears once A is committed: refused
+#
+# `find_dropped_deletes` compares the counts of deletes in the files before and after. If some are missing, a late file
+# of level 0 is refused whatever its keys are. A file that another compaction moved to a higher level is refused if the
+# message reports dropped deletes, and the file was not looked up and overlaps a file with deletes.
 def find_dropped_deletes(change: Change) -> dict[_Bucket, int]:
     """Return the largest sequence number of a dropped delete, for each bucket whose compaction dropped deletes."""
     remaining_deletes: dict[_Bucket, int] = {}

@@ -1,6 +1,6 @@
 """Check a change against the commits of other users since the snapshot that it depends on.
 
-Source: `StrictModeChecker`, which counts every deletion vector of the partition as a change.
+Source: `StrictModeChecker`, for strict mode.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def check_read_state(
 
 # Strict mode: no other user may touch the same partitions after the last safe snapshot. Another user's COMPACT or
 # OVERWRITE of a partition refuses a change of this partition. This includes commits that change only deletion vectors.
-# Another user's APPEND to a bucket refuses an OVERWRITE. An expired snapshot cannot be checked, so it refuses the
-# change.
+# Another user's APPEND refuses an OVERWRITE, unless all its rows are postponed. An expired snapshot cannot be checked,
+# so it refuses the change.
 OPTION = "commit.strict-mode.last-safe-snapshot"
 _REPLACING = (CommitKind.COMPACT, CommitKind.OVERWRITE)
 
@@ -103,10 +103,11 @@ def make_expired_snapshot_error(snapshot_id: int) -> CommitConflict:
 # before it, their rows may have the same or larger numbers, and the merge takes them for the newer ones although they
 # are older commits. In Java the order of numbers decides, whatever the order of commits is.
 #
-#     snapshot 5: largest number 10     writer A: key 1 gets number 11
-#     snapshot 6: key 1 has number 11   (a tie; key 1 with number 12 hides the row of A for good)
-#     A commits:  readers show the row of snapshot 6. With the number 12 or above, they show that of A.
+#     snapshot 5    the largest number is 10    writer A reads it, and gives its row of key 1 the number 11
+#     snapshot 6    key 1 has the number 12     committed by B
+#     snapshot 7    key 1 has the number 11     committed by A: reads show the row of B, because 12 is larger
 #
+# So A renumbers its rows, here from 13 on, before it commits. The same number as that of B would be late, too.
 # Only files with a common range of keys count, so numbers of different keys may be equal.
 BucketKey = tuple[bytes, int]
 """A partition and a bucket."""

@@ -1,7 +1,8 @@
 """What the aggregate functions and the merge engines share: how a column is aggregated, and what a record does to it.
 
-Invariant: only the options of the column decide. Every spelling of a function means the same function. An engine
-assigns one action to each record and column; a function needs no other knowledge of the engine.
+Invariant: the options of the column decide, and the default function of the table. Every spelling of a function means
+the same function. An engine assigns one action to each record and column; a function needs no other knowledge of the
+engine.
 
 Source: `CoreOptions`, `FieldAggregatorFactory`, `FieldAggregator` and its callers.
 """
