@@ -15,10 +15,18 @@ from attrs import evolve, field, frozen
 
 from paimon.display.notebook import NotebookDisplay, read_or_explain
 from paimon.display.other_names import CATALOG_NAMES, explain_attribute
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError, PaimonWarning, did_you_mean
+from paimon.domain.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    PaimonError,
+    PaimonWarning,
+    Unsupported,
+    did_you_mean,
+)
 from paimon.domain.identifier import Identifier, check_database_name, parse_identifier, parse_table_name
 from paimon.domain.options.setting import option_text
-from paimon.domain.paths import TablePaths, check_segment
+from paimon.domain.paths import TablePaths, check_segment, has_same_store
 from paimon.domain.report import Report
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.secrets import remove_password
@@ -30,9 +38,12 @@ from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
 if TYPE_CHECKING:
+    from paimon.domain.predicate.expression import Predicate
     from paimon.domain.schema.table_schema import TableSchema
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.operations.evolve import TableDeclaration
+    from paimon.operations.refs.clone_table import ClonedTable
+    from paimon.operations.write.migrate_files import MigratedTable
     from paimon.sql.run.result import SqlResult
     from paimon.sql.run.run_statements import SqlSession
     from paimon.system_table import SystemTable
@@ -324,7 +335,23 @@ class Catalog(NotebookDisplay):
         AlreadyExists
             There is a table of this name.
         """
-        from paimon.operations.refs.filled_tables import begin_filled_table, discard_branch, find_interrupted
+        from paimon.operations.refs.filled_tables import begin_filled_table
+
+        def begin(paths: TablePaths) -> tuple[TablePaths, TableSchema]:
+            """Declare the table in a branch."""
+            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+            return begin_filled_table(self.engine, paths, declaration)
+
+        return self._create_filled(name, begin, fill)
+
+    def _create_filled(
+        self,
+        name: str,
+        begin: Callable[[TablePaths], tuple[TablePaths, TableSchema]],
+        fill: Callable[[Table], _Result],
+    ) -> _Result | Snapshot | None:
+        """Create a table from a branch that `begin` declares and `fill` fills; see `create_filled_table`."""
+        from paimon.operations.refs.filled_tables import discard_branch, find_interrupted
         from paimon.table import open_at
 
         identifier = parse_table_name(name)
@@ -333,8 +360,7 @@ class Catalog(NotebookDisplay):
         interrupted = find_interrupted(self.engine, paths)
         if interrupted is None:
             self._can_create(name, exist_ok=False)
-        declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-        branch, declared = begin_filled_table(self.engine, paths, declaration)
+        branch, declared = begin(paths)
         with undo_on_failure(lambda: discard_branch(self.engine, branch)):
             if interrupted is not None:
                 return self._complete_table(identifier, interrupted, declared)
@@ -397,6 +423,128 @@ class Catalog(NotebookDisplay):
         schema = create_table(self.engine, self._paths(identifier), declaration, allow_unknown_options)
         self.store.register_table(identifier.database, identifier.table, build_catalog_properties(schema))
         _warn_of_key_scope(identifier, schema)
+
+    def clone_table(
+        self,
+        source: str,
+        target: str,
+        *,
+        where: str | Predicate | None = None,
+        warehouse: str | Catalog | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        dry_run: bool = False,
+    ) -> ClonedTable:
+        """Copy a table with its files to another name, or to another warehouse.
+
+        The clone has the schemas of the source and one snapshot; it shares no file with the source. Readers see it when
+        it is complete. A missing database of the target is created.
+
+        Parameters
+        ----------
+        source, target : str
+            ``"database.table"``.
+        where : str or Predicate, optional
+            A condition on partition columns: copy only the files of these partitions.
+        warehouse : str or Catalog, optional
+            The warehouse of the target; by default this one.
+        snapshot, tag : int or str, optional
+            The state to copy, at most one; by default the latest.
+        dry_run : bool
+            Copy nothing, and return what would be copied.
+
+        Returns
+        -------
+        ClonedTable
+            The snapshot of the source, and how many files, bytes and rows it has.
+
+        Raises
+        ------
+        NotFound
+            There is no such table, snapshot or tag.
+        AlreadyExists
+            There is a table of the target's name; it is unchanged.
+        SnapshotExpired
+            The snapshot expired during the call; nothing was created.
+        """
+        from paimon.operations.refs.clone_table import read_table_state
+        from paimon.scan import condition_of
+        from paimon.transfers import CloneRequest
+
+        context, other = self.table(source).context, self._open_target(warehouse)
+        state = read_table_state(context, snapshot, tag, None if where is None else condition_of(where))
+        request = CloneRequest(context, state, target)
+        if dry_run:
+            return request.describe()
+        other.create_database(parse_table_name(target).database, exist_ok=True)
+        return request.run(other.engine, other._create_filled)
+
+    def _open_target(self, warehouse: str | Catalog | None) -> Catalog:
+        """Return this catalog, or the one of a warehouse."""
+        if warehouse is None or isinstance(warehouse, Catalog):
+            return warehouse or self
+        if self.connect is None:
+            raise Unsupported("another warehouse for this catalog", hint="pass a Catalog that paimon.connect returned")
+        return self.connect(warehouse, {})
+
+    def migrate_table(
+        self,
+        source: str,
+        target: str,
+        *,
+        format: str | None = None,
+        options: Mapping[str, object] | None = None,
+        delete_origin: bool = False,
+        partition_types: str | None = None,
+        dry_run: bool = False,
+    ) -> MigratedTable:
+        """Make an append table of the Parquet, ORC or Avro files of a directory.
+
+        The files are copied, and no row is decoded. Directories such as ``day=2026-01-01`` are partitions. Names that
+        begin with ``_`` or ``.`` are left out. Readers see the table when it is complete.
+
+        Parameters
+        ----------
+        source : str
+            The directory, as a path or URL.
+        target : str
+            The new table, as ``"database.table"``.
+        format : str, optional
+            ``"parquet"``, ``"orc"`` or ``"avro"``; by default the ending of the file names.
+        options : mapping, optional
+            Options of the new table.
+        delete_origin : bool
+            Delete the files of the source that were copied, after the table is complete.
+        partition_types : str, optional
+            Types of partition columns, such as ``"day DATE, hour INT"``. By default a column of whole numbers is INT or
+            BIGINT, and another one STRING.
+        dry_run : bool
+            Copy nothing, and return what would be copied.
+
+        Returns
+        -------
+        MigratedTable
+            The snapshot, and each file with its copy.
+
+        Raises
+        ------
+        NotFound
+            There are no files in the directory, or no such database.
+        AlreadyExists
+            There is a table of the target's name.
+        InvalidRequest
+            The files have different columns, or an option is not possible; nothing was created.
+        Unsupported
+            Java's Paimon cannot read a column as a file stores it; nothing was created.
+        """
+        from paimon.operations.write.migrate_files import MigrationSource
+        from paimon.transfers import MigrationRequest
+
+        own = self.connect is None or has_same_store(source, self.warehouse)
+        opened = self if own else self._open_target(source)
+        place = MigrationSource(opened.engine, source if own else opened.warehouse)
+        request = MigrationRequest(place, target, format, partition_types)
+        return request.run(self.create_filled_table, options, delete_origin, dry_run)
 
     def repair_table(self, name: str) -> Table:
         """Register a table whose files exist at its location, for instance because its creation was interrupted.

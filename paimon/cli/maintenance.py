@@ -103,7 +103,7 @@ def _run_verb(verb: Verb[Any], command: Command, arguments: argparse.Namespace) 
     """Ask, run the verb, and print its result."""
     given = {p.name: _convert(p, getattr(arguments, p.name)) for p in verb.parameters if p.flag is not None}
     target = _open_warehouse(arguments) if verb.of_catalog else open_data_table(arguments)
-    if command.question is not None and isinstance(target, Table):
+    if command.question is not None:
         ask = confirm if command.confirmation is Confirmation.ON_TERMINAL else confirm_loss
         question = command.question(target, given)
         if question is not None:
@@ -116,6 +116,8 @@ def _run_verb(verb: Verb[Any], command: Command, arguments: argparse.Namespace) 
         _print_due_work(arguments, result)
     elif isinstance(target, Table):
         _print_result(verb, command, target, given, result, arguments.output)
+    else:
+        print_records(verb.to_records(result), arguments.output)
 
 
 def _convert(parameter: Parameter, value: Any) -> object:
@@ -133,7 +135,7 @@ def _convert(parameter: Parameter, value: Any) -> object:
 
 def _open_warehouse(arguments: argparse.Namespace) -> Catalog:
     if not (arguments.path or arguments.warehouse):
-        raise InvalidRequest("The command needs a warehouse.", hint="run paimon maintain PATH, or set PAIMON_WAREHOUSE")
+        raise InvalidRequest("The command needs a warehouse.", hint="name its path, or set PAIMON_WAREHOUSE")
     return open_catalog(arguments, arguments.path or arguments.warehouse)
 
 

@@ -87,6 +87,15 @@ def _split_scheme(path: str) -> tuple[str, str]:
     return "", path
 
 
+def has_same_store(first: str, second: str) -> bool:
+    """Return whether two URLs have the same scheme and bucket; false for local paths.
+
+    >>> has_same_store("s3://lake/a", "s3://lake/b"), has_same_store("/a", "/a")
+    (True, False)
+    """
+    return "://" in first and first.split("/", 3)[:3] == second.split("/", 3)[:3]
+
+
 @frozen
 class TablePaths:
     """The paths of one table, seen from one branch: metadata lies in the branch, manifests and data in the root."""

@@ -312,6 +312,77 @@ class FileSharing(Protocol):
         """
 
 
+@frozen(eq=False)
+class FileContent:
+    """What a data file that another system wrote says about itself.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns, in the order of the file.
+    row_count : int
+        The number of rows.
+    """
+
+    schema: pa.Schema
+    row_count: int
+
+
+@runtime_checkable
+class FileInspection(Protocol):
+    """A `FormatIO` that can describe files which another system wrote, without reading their rows."""
+
+    def inspect(self, source: pa.NativeFile, path: str) -> FileContent:
+        """Return the columns and the number of rows of a file.
+
+        Only metadata is decoded. The call is idempotent.
+
+        Parameters
+        ----------
+        source : pyarrow.NativeFile
+            The open file. The caller closes it.
+        path : str
+            The path that errors name.
+
+        Returns
+        -------
+        FileContent
+            The content.
+
+        Raises
+        ------
+        CorruptTable
+            The file is damaged, or of another format.
+        Unsupported
+            Java's Paimon cannot read a column as the file stores it.
+        """
+
+    def read_statistics(self, source: pa.NativeFile, path: str, fields: Sequence[DataField]) -> Sequence[ColumnStats]:
+        """Return the statistics of columns that the file stores, in the order of `fields`.
+
+        A bound is returned only if it holds for every value: bounds of floating columns leave NaN out and are missing.
+
+        Parameters
+        ----------
+        source : pyarrow.NativeFile
+            The open file. The caller closes it.
+        path : str
+            The path that errors name.
+        fields : sequence of DataField
+            Columns of the file, found by name.
+
+        Returns
+        -------
+        sequence of ColumnStats
+            One for each field; a value that the file does not store is None.
+
+        Raises
+        ------
+        CorruptTable
+            The file is damaged.
+        """
+
+
 class RecordIO(Protocol):
     """Files of records: manifests and manifest lists. All methods are safe to call from several threads."""
 

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from paimon.builders.direct_writes import WriteResult
     from paimon.builders.merge_builder import MergeBuilder, MergeResult
     from paimon.domain.snapshot.snapshot import Snapshot
+    from paimon.operations.refs.clone_table import ClonedTable
     from paimon.operations.row_level.numbered_rows import NumberedChange
     from paimon.operations.row_level.selected_rows import WrittenChanges
+    from paimon.operations.write.migrate_files import MigratedTable
     from paimon.sql.parse.parse_script import ParsedStatement
     from paimon.system_table import SystemTable
     from paimon.table import Table
@@ -97,6 +99,12 @@ class SqlCatalog(Protocol):
 
     def repair_table(self, name: str) -> Table:
         """Register a table whose files exist."""
+
+    def clone_table(self, source: str, target: str, *, warehouse: Any = None, dry_run: bool = False) -> ClonedTable:
+        """Copy a table with its files; see `Catalog.clone_table`."""
+
+    def migrate_table(self, source: str, target: str, *, dry_run: bool = False) -> MigratedTable:
+        """Make a table of files; see `Catalog.migrate_table`."""
 
 
 PlanSource = Callable[[], tuple[str, Mapping[str, QuerySource]]]

@@ -18,8 +18,10 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.maintain import Maintain
 from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
+from paimon.operations.refs.clone_table import ClonedTable
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.table_context import TableContext
+from paimon.operations.write.migrate_files import MigratedTable
 from paimon.references import Branches, Consumers, Tags
 
 
@@ -84,6 +86,32 @@ class VerbCatalog(Protocol):
 
     def table(self, name: str) -> VerbTable:
         """Open a table."""
+
+    def clone_table(
+        self,
+        source: str,
+        target: str,
+        *,
+        where: str | Predicate | None = None,
+        warehouse: Any = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        dry_run: bool = False,
+    ) -> ClonedTable:
+        """Copy a table with its files."""
+
+    def migrate_table(
+        self,
+        source: str,
+        target: str,
+        *,
+        format: str | None = None,
+        options: Mapping[str, object] | None = None,
+        delete_origin: bool = False,
+        partition_types: str | None = None,
+        dry_run: bool = False,
+    ) -> MigratedTable:
+        """Make a table of files."""
 
     def repair_table(self, name: str) -> VerbTable:
         """Register a table whose files exist."""
@@ -193,8 +221,8 @@ class Command:
     # parameters of which exactly one is given
     exactly_one: tuple[str, ...] = ()
     confirmation: Confirmation = Confirmation.NEVER
-    # returns the question for a table and the arguments by parameter; None if there is nothing to ask
-    question: Callable[[VerbTable, Mapping[str, Any]], str | None] | None = None
+    # returns the question for the table or catalog, and the arguments by parameter; None if there is none
+    question: Callable[[Any, Mapping[str, Any]], str | None] | None = None
     has_progress: bool = False
     # whether it takes --option KEY=VALUE
     takes_options: bool = True

@@ -15,9 +15,10 @@ from paimon.verbs.arguments import bind_arguments, complete_arguments
 from paimon.verbs.expiry_verbs import EXPIRY_VERBS
 from paimon.verbs.file_verbs import FILE_VERBS
 from paimon.verbs.reference_verbs import REFERENCE_VERBS
+from paimon.verbs.transfer_verbs import TRANSFER_VERBS
 from paimon.verbs.verb import CommandGroup, Parameter, Type, Verb, VerbTable
 
-VERBS: Sequence[Verb[Any]] = (*FILE_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
+VERBS: Sequence[Verb[Any]] = (*FILE_VERBS, *TRANSFER_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
 """The table of verbs, in the order of the terminal."""
 COMMAND_GROUPS = (
     CommandGroup(
@@ -56,10 +57,10 @@ _OTHERS: Mapping[str, tuple[str, tuple[Parameter, ...]]] = {
 """What CALL offers without a table: the help and the parameters."""
 
 _ONLY_JAVA = frozenset({
-    "alter_view_dialect", "clone", "copy", "create_function",
+    "alter_view_dialect", "create_function",
     "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
     "create_global_index", "materialize_deletion_vectors", "merge_into", "migrate_database",
-    "migrate_file", "migrate_iceberg_table", "migrate_table", "reassign_row_id",
+    "migrate_file", "migrate_iceberg_table", "reassign_row_id",
     "remove_unexisting_files", "remove_unexisting_manifests", "repair_earliest_snapshot",
     "update",
 })  # fmt: skip

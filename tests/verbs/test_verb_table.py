@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import paimon
@@ -58,6 +61,9 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "mark_partition_done": {"partitions": "day=20200101"},
     "compact_database": {"including_tables": "shop.t", "compact_strategy": "minor"},
     "repair": {"name": "shop.t"},
+    "clone": {"database": "shop", "table": "t", "target_table": "u", "snapshot": 5},
+    "copy": {"source": "shop.t", "target": "new.t", "tag": "one"},
+    "migrate_table": {"source": "memory://verbs-files", "target": "shop.m", "format": "parquet"},
 }
 """Arguments with which a verb does something; a verb without a line takes its defaults."""
 ONLY_METHODS = {"Branches.create": {"exist_ok"}, "Table.compact": {"full"}, "Table.drop_partitions": {"missing_ok"}}
@@ -90,6 +96,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.consumers.reset("slow", 6)
     orphan = path / "shop.db" / "t" / "manifest" / "manifest-orphan"
     orphan.write_bytes(b"orphan")
+    with fsspec.filesystem("memory").open("/verbs-files/day=1/a", "wb") as file:
+        pq.write_table(pa.table({"id": [1]}), file)
     os.utime(orphan, (1, 1))
     return path
 

@@ -48,8 +48,13 @@ def begin_filled_table(
     engine: Engine, paths: TablePaths, declaration: TableDeclaration
 ) -> tuple[TablePaths, TableSchema]:
     """Create the branch of a new table, and return it with its schema; errors as in `create_table`."""
-    branch = TablePaths(paths.root, f"{CREATION_PREFIX}{engine.ids.uuid()}")
+    branch = name_creation_branch(engine, paths)
     return branch, create_table(engine, branch, declaration)
+
+
+def name_creation_branch(engine: Engine, paths: TablePaths) -> TablePaths:
+    """Return the paths of a branch that no other creator has."""
+    return TablePaths(paths.root, f"{CREATION_PREFIX}{engine.ids.uuid()}")
 
 
 def find_interrupted(engine: Engine, paths: TablePaths) -> TablePaths | None:

@@ -6,23 +6,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.secrets import redact_option
 from paimon.domain.types.sql_tokens import StatementReader
 from paimon.domain.types.type_text import format_field, format_type, quote_identifier, quote_name, quote_text
+from paimon.operations.refs.clone_table import ClonedTable
+from paimon.operations.write.migrate_files import MigratedTable
 from paimon.sql.missing_tables import suggest_database
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Call, Describe, Show, TableName
 from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.run.result import SqlResult, StatementRun
-from paimon.sql.session import Session, list_names
+from paimon.sql.session import Session, TablePlace, list_names
 from paimon.system_table import SystemTable
 from paimon.table import Table
 from paimon.verbs.arguments import bind_arguments, complete_arguments
-from paimon.verbs.file_verbs import REPAIR
 from paimon.verbs.verb import Verb
 from paimon.verbs.verb_table import (
     CATALOG_PROCEDURES,
@@ -211,11 +212,8 @@ def _call_procedure(session: Session, statement: Call) -> pa.Table:
 
 
 def _call_catalog_procedure(session: Session, verb: Verb[Any], statement: Call) -> pa.Table:
-    """Run a verb on the current catalog, or on that of the table which it names."""
+    """Run a verb on the current catalog, or on those of the tables which it names."""
     bound = bind_arguments(verb.name, verb.call_parameters, statement.positional, statement.named)
-    if verb is REPAIR:
-        place = session.locate(tuple(str(bound["name"]).split(".")))
-        return REPAIR.to_arrow(REPAIR.run(place.catalog, place.name))
     return verb.to_arrow(verb.run(_SessionTables(session), *complete_arguments(verb, bound)))
 
 
@@ -233,6 +231,26 @@ class _SessionTables:
     def table(self, name: str) -> Table:
         """Open a table."""
         return self._session.distribute(self._session.catalog().table(name))
+
+    def clone_table(self, source: str, target: str, *, warehouse: str | None = None, **given: Any) -> ClonedTable:
+        """Copy a table, also to another catalog of the session."""
+        place, new = self._locate(source), self._locate(target)
+        other = new.catalog if warehouse is None else warehouse
+        done = place.catalog.clone_table(place.name, new.name, warehouse=other, **given)
+        return evolve(done, source=source, target=target)
+
+    def migrate_table(self, source: str, target: str, **given: Any) -> MigratedTable:
+        """Make a table of files."""
+        place = self._locate(target)
+        return place.catalog.migrate_table(source, place.name, **given)
+
+    def repair_table(self, name: str) -> Table:
+        """Register a table whose files exist."""
+        place = self._locate(name)
+        return place.catalog.repair_table(place.name)
+
+    def _locate(self, name: str) -> TablePlace:
+        return self._session.locate(tuple(name.split(".")))
 
 
 _KINDS: Mapping[str, Callable[[StatementRun, Show], SqlResult]] = {

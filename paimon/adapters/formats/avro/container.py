@@ -187,6 +187,22 @@ def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) ->
         raise error.within(path) from None
 
 
+def count_records(source: pa.NativeFile, header: Header, path: str) -> int:
+    """Return the number of records after the header by the heads of the blocks; no block is decompressed."""
+    rows = 0
+    while (first := source.read(1)) != b"":
+        count = _read_long(source, path, first)
+        size = _read_long(source, path)
+        end = source.tell() + size
+        if count < 0 or size < 0 or end + SYNC_BYTES > source.size():
+            raise CorruptTable(path, "is truncated, or has an Avro block of negative size")
+        source.seek(end)
+        if _read_bytes(source, SYNC_BYTES, path) != header.sync:
+            raise CorruptTable(path, "has an Avro block without the file's sync marker")
+        rows += count
+    return rows
+
+
 def encode_header(schema: str, codec: str) -> bytes:
     """Return magic bytes, metadata and sync marker of a new file.
 

@@ -7,7 +7,7 @@ while writing, because Avro stores none. Source: `AvroFileFormat`, `AvroBulkForm
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -24,14 +24,16 @@ from paimon.adapters.formats.avro.container import (
 )
 from paimon.adapters.formats.avro.decode import decode_plan
 from paimon.adapters.formats.avro.encode import avro_schema, encode_records
+from paimon.adapters.formats.avro.inspect_file import inspect_file
 from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types.data_types import DataField
 from paimon.ports.files import OutputFile
-from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest, WrittenFile
+from paimon.ports.formats import FileContent, FormatWriter, ReadRequest, WriteRequest, WrittenFile
 
 _BLOCK_BYTES = 64_000
 _WRITE_ROWS = 65_536
@@ -64,6 +66,14 @@ class AvroFormat:
                 for at in range(0, wanted.num_rows, request.batch_rows):
                     yield wanted.slice(at, request.batch_rows)
                 row += batch.num_rows
+
+    def inspect(self, source: pa.NativeFile, path: str) -> FileContent:
+        """Return the columns and the number of rows of a file; see `paimon.ports.formats.FileInspection`."""
+        return inspect_file(source, path)
+
+    def read_statistics(self, source: pa.NativeFile, path: str, fields: Sequence[DataField]) -> Sequence[ColumnStats]:
+        """Return statistics without values: Avro stores none."""
+        return [ColumnStats() for _ in fields]
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
         """Return a writer of one file."""

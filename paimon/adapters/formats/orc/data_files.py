@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Context, Decimal
 
 import numpy as np
@@ -39,7 +40,7 @@ from paimon.domain.types.data_types import (
     RowType,
 )
 from paimon.ports.files import OutputFile
-from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
+from paimon.ports.formats import FileContent, FormatWriter, ReadRequest, WriteRequest
 
 _ARROW_ERRORS = (pa.ArrowException, OSError, MemoryError)
 _DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)
@@ -64,14 +65,35 @@ class OrcFormat:
 
         A file that is damaged or exceeds the limits raises CorruptTable.
         """
-        try:
+        with _corrupt_files(request.path):
             yield from _read(source, request, self._most_bytes)
-        except _DECODING_ERRORS as error:
-            raise CorruptTable(request.path, f"is not a readable ORC file: {error!r}") from error
+
+    def inspect(self, source: pa.NativeFile, path: str) -> FileContent:
+        """Return the columns and the number of rows of a file; see `paimon.ports.formats.FileInspection`."""
+        with _corrupt_files(path):
+            tail = read_tail(source)
+            check_types(tail)
+            return FileContent(orc.ORCFile(source).schema, tail.rows)
+
+    def read_statistics(self, source: pa.NativeFile, path: str, fields: Sequence[DataField]) -> Sequence[ColumnStats]:
+        """Return the statistics that the tail has of columns; nested columns have none."""
+        with _corrupt_files(path):
+            tail = read_tail(source)
+            check_types(tail)
+            return [_read_file_stats(tail, f) for f in fields]
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
         """Return a writer of one file."""
         return OrcWriter(sink, request)
+
+
+@contextmanager
+def _corrupt_files(path: str) -> Iterator[None]:
+    """Convert errors about the content of a file to CorruptTable."""
+    try:
+        yield
+    except _DECODING_ERRORS as error:
+        raise CorruptTable(path, f"is not a readable ORC file: {error!r}") from error
 
 
 def _read(source: pa.NativeFile, request: ReadRequest, most_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -240,6 +262,18 @@ _NANOS = 1_000_000
 _NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
 _WIDE = Context(prec=76)  # the default context refuses more than 28 digits
 _INTS = (*dt.INTEGER_TYPES, dt.TimeType)
+
+
+_CHAR_KIND = 17
+
+
+def _read_file_stats(tail: OrcTail, column: DataField) -> ColumnStats:
+    """Return the statistics of a column in the whole file."""
+    span = tail.spans.get(column.name)
+    if span is None or not tail.statistics or isinstance(column.type, NESTED_TYPES):
+        return ColumnStats()
+    found = read_column_bounds(tail.statistics[span.start], column.type, tail.rows)
+    return ColumnStats(null_count=found.null_count) if tail.kinds[span.start] == _CHAR_KIND else found
 
 
 def read_column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:

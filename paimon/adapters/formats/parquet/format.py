@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES
+from paimon.adapters.formats.parquet.inspect_file import inspect_file, read_statistics
 from paimon.adapters.formats.parquet.reader import read_batches
 from paimon.adapters.formats.parquet.shared_file import share_file
 from paimon.adapters.formats.parquet.writer import ParquetWriter
+from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types.data_types import DataField
 from paimon.ports.cache import ObjectCache
 from paimon.ports.files import OutputFile
-from paimon.ports.formats import FormatWriter, ReadRequest, ShareRequest, WriteRequest
+from paimon.ports.formats import FileContent, FormatWriter, ReadRequest, ShareRequest, WriteRequest
 from paimon.ports.queries import SharedFile
 
 
@@ -39,6 +42,14 @@ class ParquetFormat:
     def share(self, source: pa.NativeFile, request: ShareRequest) -> SharedFile | None:
         """Return the bytes of a file for another decoder; see `paimon.ports.formats.FileSharing`."""
         return share_file(source, request, self._most_bytes)
+
+    def inspect(self, source: pa.NativeFile, path: str) -> FileContent:
+        """Return the columns and the number of rows of a file; see `paimon.ports.formats.FileInspection`."""
+        return inspect_file(source, path)
+
+    def read_statistics(self, source: pa.NativeFile, path: str, fields: Sequence[DataField]) -> Sequence[ColumnStats]:
+        """Return the statistics that the footer has of columns."""
+        return read_statistics(source, path, fields)
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
         """Return a writer of one file."""

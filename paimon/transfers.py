@@ -1,0 +1,80 @@
+"""Copy a table to another catalog, and make a table of the files of another system, for `paimon.catalog.Catalog`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from paimon.builders.direct_writes import commit_messages
+from paimon.domain.identifier import parse_table_name
+from paimon.domain.paths import TablePaths
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.ddl import to_fields
+from paimon.operations.refs.clone_table import ClonedTable, TableState, fill_clone, put_schemas
+from paimon.operations.refs.filled_tables import name_creation_branch
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.migrate_files import MigratedTable, MigrationSource
+from paimon.ports.engine import Engine
+
+CreateFilled = Callable[..., Any]
+"""`Catalog.create_filled_table`, or its steps after the declaration."""
+
+
+@frozen
+class CloneRequest:
+    """A state to copy to a new table."""
+
+    source: TableContext
+    state: TableState
+    target: str
+
+    def describe(self) -> ClonedTable:
+        """Return what would be copied."""
+        return ClonedTable.of(self.state, self.source.table.table_name, parse_table_name(self.target).full_name)
+
+    def run(self, engine: Engine, create: CreateFilled) -> ClonedTable:
+        """Copy the state. `create` takes the name, a function that declares a branch, and one that fills its table."""
+
+        def begin(paths: TablePaths) -> tuple[TablePaths, TableSchema]:
+            """Write the schemas to a branch."""
+            branch = name_creation_branch(engine, paths)
+            put_schemas(engine, branch, self.state.schemas)
+            return branch, self.state.schemas[-1]
+
+        create(self.target, begin, lambda table: fill_clone(table.context, self.source, self.state))
+        return self.describe()
+
+
+@frozen
+class MigrationRequest:
+    """The files of a directory, and the table that they become."""
+
+    source: MigrationSource
+    target: str
+    format_name: str | None
+    partition_types: str | None
+
+    def run(
+        self, create: CreateFilled, options: Mapping[str, object] | None, delete_origin: bool, dry_run: bool
+    ) -> MigratedTable:
+        """Copy the files to a new table, which `create` makes, and delete them if the caller wants it."""
+        declared = to_fields(self.partition_types) if self.partition_types else ()
+        migration = self.source.plan(self.format_name, declared)
+        if dry_run:
+            return MigratedTable.of(migration)
+
+        def fill(table: Any) -> MigratedTable:
+            """Copy the files, and commit them."""
+            messages, files = self.source.copy(table.context, migration)
+            done = commit_messages(table.new_batch_write_builder().new_commit(), messages)
+            return MigratedTable(next(iter(done.snapshot_ids), None), tuple(files))
+
+        keys, all_options = migration.partition_keys, migration.add_default_options(options or {})
+        done = create(self.target, migration.fields, fill, partition_keys=keys, options=all_options)
+        if not isinstance(done, MigratedTable):
+            return MigratedTable(None if done is None else done.id)  # an earlier call was completed
+        if delete_origin:
+            self.source.delete([file.source for file in done.files])
+        return done
