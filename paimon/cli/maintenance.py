@@ -28,6 +28,7 @@ from paimon.cli.arguments import (
     confirm_loss,
     open_catalog,
     open_data_table,
+    parse_names,
     parse_options,
 )
 from paimon.cli.output import print_records, print_report
@@ -126,7 +127,8 @@ def _convert(parameter: Parameter, value: Any) -> object:
         case Type.TIME if value is not None and value.strip().isdecimal() and len(value) <= 20:
             return int(value)  # epoch milliseconds, where CALL reads an age
         case Type.NAMES:
-            return (value,)
+            is_one_name = parameter.flag is not None and parameter.flag.is_positional
+            return (value,) if is_one_name else parse_names(value)
         case Type.PARTITIONS:
             return [parse_options(text.split(",")) for text in value]
         case _:

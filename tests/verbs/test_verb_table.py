@@ -53,7 +53,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "expire_tags": {"older_than": "0 ms"},
     "expire_partitions": {"age": "1 d"},
     "remove_orphan_files": {"older_than": "2020-01-01", "dry_run": False},
-    "analyze": {"columns": "id"},
+    "analyze": {"columns": "id,day"},
     "rollback": {"snapshot": 5},
     "rollback_to_timestamp": {"timestamp": "2999-01-01"},
     "rollback_to_watermark": {"watermark": 5},
