@@ -14,7 +14,9 @@ from attrs import evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
+from paimon.domain.maintenance.health import TableHealth
 from paimon.domain.maintenance.snapshot_expiry import Retention
+from paimon.domain.options.parse import parse_memory
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
@@ -197,6 +199,51 @@ class Maintain:
         from paimon.operations.fsck.check import check_table  # loaded when a table is checked
 
         return check_table(self._context, deep)
+
+    def health(
+        self,
+        where: str | Predicate | None = None,
+        *,
+        fix: bool = False,
+        max_seconds: float | None = None,
+        max_bytes: int | str | None = None,
+    ) -> TableHealth:
+        """Find what makes the table slow or large: small files, sorted runs, skew, old metadata, orphan files.
+
+        Each finding names its object, its cost, and the procedure that repairs it. Nothing is changed without `fix`.
+
+        Parameters
+        ----------
+        where : str or Predicate, optional
+            A condition that queries use; columns on which a file index would help are findings, too.
+        fix : bool
+            Run the automatic repairs. No row changes; snapshots expire only as the options of the table allow.
+        max_seconds : float, optional
+            With `fix`: begin no repair, and no batch of a compaction, after so many seconds.
+        max_bytes : int or str, optional
+            With `fix`: the bytes of data files that repairs read, as a number or a size such as ``"10 gb"``.
+
+        Returns
+        -------
+        TableHealth
+            The findings in the order of repairs. With `fix`, each has its outcome and the cost that remains.
+
+        Raises
+        ------
+        InvalidRequest
+            A limit is given without `fix`, or the condition names a column that does not exist.
+        CorruptTable, StorageError
+            Metadata cannot be read; nothing was changed.
+
+        See Also
+        --------
+        Maintain.check : Whether the table is complete and consistent.
+        """
+        from paimon.operations.maintenance.repair import examine_table  # loaded when a table is examined
+
+        predicate = None if where is None else condition_of(where)
+        limit = None if max_bytes is None else parse_memory(str(max_bytes), "max_bytes")
+        return examine_table(self._context, predicate, fix, max_seconds, limit)
 
     def remove_orphans(self, older_than: object = None, *, dry_run: bool = True, allow_young: bool = False) -> pa.Table:
         """List the files that no snapshot, tag or changelog references, or delete them (``dry_run=False``).

@@ -54,6 +54,7 @@ _OTHER_COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("history", "log", "versions"), "snapshots"),
     **dict.fromkeys(("restore", "reset"), "rollback"),
     **dict.fromkeys(("check", "verify", "repair"), "fsck"),
+    **dict.fromkeys(("health", "diagnose"), "doctor"),
     **dict.fromkeys(("optimize", "compaction"), "compact"),
     **dict.fromkeys(("vacuum", "cleanup", "clean"), "maintain"),
     **dict.fromkeys(("tags", "branches", "consumers"), "show"),

@@ -26,20 +26,24 @@ from paimon.cli.arguments import (
     add_warehouse,
     confirm,
     confirm_loss,
+    is_table_path,
     open_catalog,
     open_data_table,
     parse_names,
     parse_options,
 )
 from paimon.cli.output import print_records, print_report
-from paimon.cli.terminal import TerminalObserver, print_styled
+from paimon.cli.terminal import TerminalObserver, draw_records, print_styled
+from paimon.display.health_picture import draw_svg, to_picture_columns
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError
 from paimon.domain.maintenance.fault import HealthReport
+from paimon.domain.maintenance.health import TableHealth
 from paimon.domain.markup import format_count
 from paimon.table import Table
 from paimon.verbs.arguments import complete_arguments
 from paimon.verbs.expiry_verbs import EXPIRE_CHANGELOGS, EXPIRE_PARTITIONS, EXPIRE_SNAPSHOTS
 from paimon.verbs.file_verbs import FSCK, MAINTAIN, REMOVE_ORPHAN_FILES
+from paimon.verbs.health_verbs import HEALTH, to_health_rows
 from paimon.verbs.verb import Command, Confirmation, Parameter, Type, Verb
 from paimon.verbs.verb_table import COMMAND_GROUPS, VERBS
 
@@ -72,7 +76,7 @@ def add_verb(commands: Commands, verb: Verb[Any]) -> None:
         add_table(parser)
     if command.takes_options:
         add_option(parser, "table option for this command only; can be repeated")
-    add_output(parser)
+    add_output(parser, *command.outputs)
     exclusive = parser.add_mutually_exclusive_group(required=True) if command.exactly_one else parser
     for parameter in verb.parameters:
         if parameter.flag is not None:
@@ -116,7 +120,7 @@ def _run_verb(verb: Verb[Any], command: Command, arguments: argparse.Namespace) 
     if verb is MAINTAIN:
         _print_due_work(arguments, result)
     elif isinstance(target, Table):
-        _print_result(verb, command, target, given, result, arguments.output)
+        _print_result(verb, command, target, given, result, arguments)
     else:
         print_records(verb.to_records(result), arguments.output)
 
@@ -142,9 +146,17 @@ def _open_warehouse(arguments: argparse.Namespace) -> Catalog:
 
 
 def _print_result(
-    verb: Verb[Any], command: Command, table: Table, given: Mapping[str, object], result: Any, output: str
+    verb: Verb[Any],
+    command: Command,
+    table: Table,
+    given: Mapping[str, object],
+    result: Any,
+    arguments: argparse.Namespace,
 ) -> None:
-    if verb is FSCK:
+    output = arguments.output
+    if verb is HEALTH:
+        _print_findings(result, arguments)
+    elif verb is FSCK:
         _print_health(table, result, output)
     elif verb is REMOVE_ORPHAN_FILES:
         _print_orphans(result, bool(given["dry_run"]), output)
@@ -176,6 +188,29 @@ def _print_health(table: Table, report: HealthReport, output: str) -> None:
         hint = "nothing was changed; the report names a repair for each fault"
         was = "was" if len(report.faults) == 1 else "were"
         raise CorruptTable(table.location, f"{format_count(len(report.faults), 'fault')} {was} found", hint=hint)
+
+
+def _print_findings(found: TableHealth, arguments: argparse.Namespace) -> None:
+    """Print the findings, and a picture of the worst buckets."""
+    named = ["--warehouse", arguments.warehouse] if arguments.warehouse and not is_table_path(arguments.table) else []
+    catalog = [word for option in arguments.catalog for word in ("--catalog", option)]
+    rows = to_health_rows(found, [arguments.table, *named, *catalog])
+    if arguments.output == "svg":
+        print(draw_svg(found), end="")
+        return
+    shown = [c for c in HEALTH.columns if c.in_terminal]
+    if arguments.output == "table" and found.shapes_after is None:
+        shown = [c for c in shown if c.name not in ("cost_after", "outcome")]
+    records = [{c.heading: row[c.name] for c in shown} for row in rows]
+    print_records(records, arguments.output, f"findings of {found.table_name}")
+    if arguments.output == "json":
+        return
+    for note in found.notes:
+        print(note)
+    if found.shapes and found.findings:
+        print()
+        title = f"the worst {len(found.shapes)} of {format_count(found.buckets, 'bucket')}"
+        draw_records(to_picture_columns(found), title)
 
 
 def _print_due_work(arguments: argparse.Namespace, report: pa.Table) -> None:

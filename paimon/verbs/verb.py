@@ -226,6 +226,8 @@ class Command:
     has_progress: bool = False
     # whether it takes --option KEY=VALUE
     takes_options: bool = True
+    # formats of --output besides a table and JSON
+    outputs: tuple[str, ...] = ()
 
 
 @frozen

@@ -14,11 +14,12 @@ from paimon.domain.errors import NotFound, Unsupported, did_you_mean
 from paimon.verbs.arguments import bind_arguments, complete_arguments
 from paimon.verbs.expiry_verbs import EXPIRY_VERBS
 from paimon.verbs.file_verbs import FILE_VERBS
+from paimon.verbs.health_verbs import HEALTH_VERBS
 from paimon.verbs.reference_verbs import REFERENCE_VERBS
 from paimon.verbs.transfer_verbs import TRANSFER_VERBS
 from paimon.verbs.verb import CommandGroup, Parameter, Type, Verb, VerbTable
 
-VERBS: Sequence[Verb[Any]] = (*FILE_VERBS, *TRANSFER_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
+VERBS: Sequence[Verb[Any]] = (*FILE_VERBS, *HEALTH_VERBS, *TRANSFER_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
 """The table of verbs, in the order of the terminal."""
 COMMAND_GROUPS = (
     CommandGroup(

@@ -8,7 +8,7 @@ Source: `MergeTreeCompactManager`, `CompactAction`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from attrs import frozen
@@ -51,29 +51,34 @@ class CompactResult(CardDisplay):
 
 @on_same_table
 def compact(
-    context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
+    context: TableContext,
+    commit_user: str,
+    full: bool = False,
+    where: Predicate | None = None,
+    choose: Callable[[list[BucketWork]], list[BucketWork]] = list,
 ) -> CompactResult:
     """Compact a table once, and commit the result.
 
     By default the options of the table select the files; `full` writes each bucket into one sorted run. `where` selects
-    partitions. Raises `CommitConflict` if another commit replaced the same files, or the snapshot expired.
+    partitions, and `choose` a part of the planned work. Raises `CommitConflict` if another commit replaced the same
+    files, or the snapshot expired.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return CompactResult()
     with check_unexpired(context, snapshot, "compact again"):
-        messages = _compact_buckets(context, snapshot, commit_user, full, predicate)
+        works = choose(plan_buckets(context, snapshot, full, predicate))
+        messages = _compact_buckets(context, snapshot, commit_user, works)
     with abort_on_refusal(context, messages, commit_user, snapshot):
         result = commit(context, CommitRequest(messages, commit_user))
     return to_compact_result(result.snapshot_ids, messages)
 
 
 def _compact_buckets(
-    context: TableContext, snapshot: Snapshot, commit_user: str, full: bool, predicate: Predicate | None
+    context: TableContext, snapshot: Snapshot, commit_user: str, tasks: Sequence[BucketWork]
 ) -> list[CommitMessage]:
     """Compact the buckets of a snapshot; return what to commit."""
-    tasks = plan_buckets(context, snapshot, full, predicate)
     messages: list[CommitMessage] = []
     with abort_on_failure(context, messages, commit_user, snapshot):
         for message in context.engine.executor.map(partial(compact_bucket, context.for_tasks(len(tasks))), tasks):

@@ -1,0 +1,298 @@
+"""Repair what an examination of a table finds, in a safe order and within a budget of time and bytes.
+
+Invariant: no row changes. Snapshots, changelogs and orphan files are deleted only as the options of the table and the
+defaults of the procedures allow. A repair that fails does not stop the others.
+"""
+
+# Repairs run in the order of findings (`paimon.domain.maintenance.assess_health`). A compaction is cut into batches:
+# each batch is planned on the newest snapshot, and is a commit of its own. So other writers are not blocked, a conflict
+# costs one batch, and the limits of the budget hold between batches.
+#
+#     plan      bucket 0: packs 900 MB, 900 MB   bucket 1: unit 6 GB     budget: 2 GB
+#     batch 1   900 MB + 900 MB                                          200 MB remain
+#     batch 2   nothing fits: bucket 1 is left, and the outcome says so
+#
+# The budget counts the bytes of the data files that repairs read, because compaction, indexes and statistics all read
+# them, and write at most about as much. Expiry and merges of manifests read no data file. A repair that has begun
+# finishes, so the limit of time can be exceeded by one batch.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, evolve
+
+from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError
+from paimon.domain.maintenance.bucket_layout import LayoutRules
+from paimon.domain.maintenance.health import Finding, FindingKind, Repair, TableHealth
+from paimon.domain.maintenance.small_files import marked_files
+from paimon.domain.markup import format_count, format_size
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.schema.changes import SetOption
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.operations.analyze import analyze
+from paimon.operations.commit.commit import commit_user_of
+from paimon.operations.compact.compact import CompactResult, compact
+from paimon.operations.compact.compact_manifests import compact_manifests
+from paimon.operations.compact.plan_bucket import BucketWork
+from paimon.operations.compact.rewrite_indexes import rewrite_file_indexes
+from paimon.operations.evolve import alter_table, load_at_newest_schema
+from paimon.operations.expire.expire_changelogs import expire_changelogs
+from paimon.operations.expire.expire_snapshots import expire_snapshots
+from paimon.operations.expire.orphan_files import remove_orphans
+from paimon.operations.maintenance.health import examine, examine_shapes
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.compact_table import compact_table
+
+_BATCH_BYTES = 4 << 30
+"""A batch of a compaction takes work until it reads so many bytes; a single unit of work may be larger."""
+_ATTEMPTS = 5
+"""How often a batch is planned again after another commit replaced its files."""
+_MOST_BATCHES = 10_000
+
+
+@define
+class Budget:
+    """What repairs may still use."""
+
+    # when no further batch begins, in epoch milliseconds; None without a limit
+    until_millis: int | None
+    # bytes of data files that may still be read; None without a limit
+    left_bytes: int | None
+
+    def allows(self, size_bytes: int) -> bool:
+        """Return whether so many bytes are left."""
+        return self.left_bytes is None or size_bytes <= self.left_bytes
+
+    def spend(self, size_bytes: int) -> None:
+        """Count bytes that were read."""
+        if self.left_bytes is not None:
+            self.left_bytes -= size_bytes
+
+
+@define
+class _Visit:
+    """The repairs of one table."""
+
+    context: TableContext
+    health: TableHealth
+    budget: Budget
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the limit of time is not reached."""
+        until = self.budget.until_millis
+        return until is None or self.context.engine.clock.now_millis() < until
+
+    @property
+    def commit_user(self) -> str:
+        """The user of a commit."""
+        return commit_user_of(self.context, None)
+
+
+def examine_table(
+    context: TableContext, where: Predicate | None, fix: bool, max_seconds: float | None, max_bytes: int | None
+) -> TableHealth:
+    """Examine a table; with `fix`, run the automatic repairs, and return the findings with their outcomes.
+
+    `where` is a condition of queries. No repair begins after `max_seconds`, and repairs read at most `max_bytes` of
+    data files.
+    """
+    for name, limit in (("max_seconds", max_seconds), ("max_bytes", max_bytes)):
+        if limit is not None and (not fix or limit < 0):
+            hint = "give a number of at least 0" if fix else "add fix, or leave it out"
+            raise InvalidRequest(f"Argument {name!r} limits repairs, and is {limit}.", subject=name, hint=hint)
+    return _repair_table(context, where, max_seconds, max_bytes) if fix else examine(context, where)
+
+
+def _repair_table(
+    context: TableContext, where: Predicate | None, max_seconds: float | None, max_bytes: int | None
+) -> TableHealth:
+    context = load_at_newest_schema(context)
+    until = None if max_seconds is None else context.engine.clock.now_millis() + int(1000 * max_seconds)
+    health = examine(context, where)
+    visit = _Visit(context, health, Budget(until, max_bytes))
+    done: list[tuple[Repair, str]] = []
+    outcomes: list[str] = []
+    for number, finding in enumerate(health.findings):
+        same = next((outcome for repair, outcome in done if repair == finding.repair), None)
+        outcome = _repair(visit, finding) if same is None else same
+        if finding.repair is not None:
+            done.append((finding.repair, outcome))
+        outcomes.append(outcome)
+        context.engine.observer.progress("repairing findings", number + 1, len(health.findings))
+    after, shapes = examine_shapes(context, where, [shape.name for shape in health.shapes])
+    findings = [
+        evolve(f, outcome=outcome, cost_after=_find_cost(after, f))
+        for f, outcome in zip(health.findings, outcomes, strict=True)
+    ]
+    return evolve(health, findings=findings, shapes_after=shapes)
+
+
+def _find_cost(health: TableHealth, finding: Finding) -> int:
+    """Return the cost of the same finding in another examination; 0 if it is gone."""
+    is_named = finding.kind in (FindingKind.FILE_INDEX, FindingKind.CONSUMERS)
+    same = (f for f in health.findings if f.kind is finding.kind)
+    return next((f.cost for f in same if not is_named or f.object_name == finding.object_name), 0)
+
+
+def _repair(visit: _Visit, finding: Finding) -> str:
+    """Run the repair of a finding, and return what changed, or why nothing did."""
+    if finding.repair is None:
+        return "no repair for this table"
+    if not finding.repair.is_automatic:
+        return "not automatic"
+    if not visit.has_time:
+        return "left: no time remains"
+    try:
+        return _REPAIRS[finding.repair.procedure](visit, finding, finding.repair)
+    except PaimonError as error:
+        return f"failed: {error.message}"
+
+
+def _compact(visit: _Visit, finding: Finding, repair: Repair) -> str:
+    context = visit.context
+    context = context.with_table(evolve(context.table, options=context.options.with_values(repair.call_options)))
+    full = repair.arguments["compact_strategy"] == "full"
+    if context.options.bucket == POSTPONED:
+        if not visit.budget.allows(visit.health.size_bytes):
+            return _describe_excess(visit)
+        visit.budget.spend(visit.health.size_bytes)
+        done = compact_table(context, visit.commit_user, full)
+        return f"{format_count(done.files_before, 'file')} replaced by {done.files_after:,}"
+    chooser = _Chooser(visit.budget, LayoutRules.of(context.table), finding.kind, full)
+    before = after = 0
+    for _ in range(_MOST_BATCHES):
+        done = _compact_batch(context, visit.commit_user, full, chooser)
+        before, after = before + done.files_before, after + done.files_after
+        if not done.snapshot_ids or not visit.has_time:
+            break
+    left = [] if visit.has_time else ["no time remains"]
+    left += [_describe_excess(visit)] if chooser.has_left else []
+    text = f"{format_count(before, 'file')} ({format_size(chooser.read_bytes)}) replaced by {after:,}"
+    return "; ".join([*([text] if before else []), *left]) or "nothing to compact"
+
+
+def _describe_excess(visit: _Visit) -> str:
+    left = max(visit.budget.left_bytes or 0, 0)
+    return f"left: more than the {format_size(left)} that remain of the budget"
+
+
+@define
+class _Chooser:
+    """Chooses the work of the next batch of a compaction."""
+
+    budget: Budget
+    rules: LayoutRules
+    kind: FindingKind
+    # each bucket is compacted once, because a full compaction may rewrite files that are right
+    is_full: bool
+    read_bytes: int = 0
+    # whether work exceeds the budget
+    has_left: bool = False
+    # what the batch reads, until its commit succeeds
+    batch_bytes: int = 0
+    batch_buckets: tuple[tuple[bytes, int], ...] = ()
+    done: frozenset[tuple[bytes, int]] = frozenset()
+
+    def choose(self, works: list[BucketWork]) -> list[BucketWork]:
+        """Return the work of a batch, packs of a bucket one by one."""
+        self.batch_bytes, self.has_left = 0, False
+        chosen = [part for work in works if self._is_wanted(work) for part in self._take(work)]
+        self.batch_buckets = tuple((work.partition, work.bucket) for work in chosen)
+        return chosen
+
+    def finish(self) -> None:
+        """Count a batch that was committed."""
+        self.budget.spend(self.batch_bytes)
+        self.read_bytes += self.batch_bytes
+        self.done |= frozenset(self.batch_buckets)
+
+    def _is_wanted(self, work: BucketWork) -> bool:
+        if not self.is_full:
+            return True
+        if (work.partition, work.bucket) in self.done:
+            return False
+        if self.kind is FindingKind.DELETION_VECTORS:
+            marked = marked_files(work.vectors.current) if work.vectors is not None else {}
+            return any(file.file_name in marked for file in work.replaced)
+        small = sum(file.level > 0 and file.file_size < self.rules.small_bytes for file in work.replaced)
+        return small >= self.rules.min_files
+
+    def _take(self, work: BucketWork) -> list[BucketWork]:
+        """Return the part of the work of a bucket that fits into the batch and the budget."""
+        if work.unit is not None:
+            return [work] if self._fits(sum(file.file_size for file in work.rewritten)) else []
+        packs = tuple(pack for pack in work.packs if self._fits(sum(file.file_size for file in pack)))
+        return [evolve(work, packs=packs)] if packs else []
+
+    def _fits(self, size_bytes: int) -> bool:
+        if not self.budget.allows(self.batch_bytes + size_bytes):
+            self.has_left = True
+            return False
+        if self.batch_bytes and self.batch_bytes + size_bytes > _BATCH_BYTES:
+            return False
+        self.batch_bytes += size_bytes
+        return True
+
+
+def _compact_batch(context: TableContext, commit_user: str, full: bool, chooser: _Chooser) -> CompactResult:
+    """Compact one batch; after a conflict it is planned again."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            done = compact(context, commit_user, full, None, chooser.choose)
+        except CommitConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            chooser.finish()
+            return done
+    raise AssertionError("a batch returns or raises")
+
+
+def _build_indexes(visit: _Visit, _: Finding, repair: Repair) -> str:
+    if not visit.budget.allows(visit.health.size_bytes):
+        return _describe_excess(visit)
+    if repair.table_options:
+        alter_table(visit.context, [SetOption(key, value) for key, value in repair.table_options.items()])
+    visit.budget.spend(visit.health.size_bytes)
+    done = rewrite_file_indexes(load_at_newest_schema(visit.context), visit.commit_user)
+    return f"indexes of {format_count(done.files, 'file')} built"
+
+
+def _merge_manifests(visit: _Visit, _: Finding, __: Repair) -> str:
+    done = compact_manifests(visit.context, visit.commit_user)
+    return f"{format_count(done.manifests_before, 'manifest')} merged into {done.manifests_after:,}"
+
+
+def _analyze(visit: _Visit, _: Finding, __: Repair) -> str:
+    if not visit.budget.allows(visit.health.size_bytes):
+        return _describe_excess(visit)
+    visit.budget.spend(visit.health.size_bytes)
+    done = analyze(visit.context, None, visit.commit_user)
+    return f"{format_count(done.statistics.row_count or 0, 'row')} analyzed"
+
+
+def _expire_snapshots(visit: _Visit, _: Finding, __: Repair) -> str:
+    done = expire_snapshots(visit.context, everything=True)
+    return f"{format_count(done.snapshots, 'snapshot')} and {format_count(done.files, 'file')} deleted"
+
+
+def _expire_changelogs(visit: _Visit, _: Finding, __: Repair) -> str:
+    done = expire_changelogs(visit.context)
+    return f"{format_count(done.snapshots, 'changelog')} and {format_count(done.files, 'file')} deleted"
+
+
+def _remove_orphans(visit: _Visit, _: Finding, __: Repair) -> str:
+    return f"{format_count(remove_orphans(visit.context).num_rows, 'orphan file')} deleted"
+
+
+_REPAIRS: Mapping[str, Callable[[_Visit, Finding, Repair], str]] = {
+    "compact": _compact,
+    "rewrite_file_index": _build_indexes,
+    "compact_manifest": _merge_manifests,
+    "analyze": _analyze,
+    "expire_snapshots": _expire_snapshots,
+    "expire_changelogs": _expire_changelogs,
+    "remove_orphan_files": _remove_orphans,
+}

@@ -1,0 +1,317 @@
+"""The doctor on real tables: each kind of finding, each suggested command runs and repairs, and no row changes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paimon
+from paimon.cli.main import main
+from paimon.display.health_picture import draw_svg, to_picture_columns
+from paimon.domain.maintenance.health import FindingKind, TableHealth
+from paimon.operations.maintenance import repair
+from paimon.verbs.health_verbs import to_command
+
+TINY = {"target-file-size": "1 kb"}
+RETAINING = {
+    "snapshot.num-retained.min": "50", "snapshot.num-retained.max": "50", "changelog.num-retained.min": "50",
+    "changelog.num-retained.max": "50",
+}  # fmt: skip
+FEW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
+
+
+def create(folder: Path, options: dict[str, str], **layout: Any) -> paimon.Table:
+    catalog = paimon.connect(folder)
+    catalog.create_database("s")
+    return catalog.create_table("s.t", "k INT NOT NULL, day STRING NOT NULL, v STRING", options=options, **layout)
+
+
+def write(table: paimon.Table, commits: int = 6, rows: int = 1, day: str | None = None, **options: str) -> None:
+    """Make commits of new keys, on two days in turn."""
+    writer = table.with_options({"write-only": "true", **RETAINING, **options})
+    for number in range(commits):
+        keys = range(number * rows, (number + 1) * rows)
+        writer.write([{"k": k, "day": day or f"d{number % 2}", "v": f"v{k % 10}"} for k in keys])
+
+
+def make_small_files(folder: Path) -> paimon.Table:
+    table = create(folder, {}, partition_keys=["day"])
+    write(table, 12)
+    return table
+
+
+def make_small_files_of_levels(folder: Path) -> paimon.Table:
+    table = create(folder, {"bucket": "1"}, primary_keys=["k"])
+    write(table, 6)
+    table.with_options({"compaction.small-file-ratio": "0"}).compact(full=True)
+    write(table, 1)
+    return table
+
+
+def make_runs(folder: Path) -> paimon.Table:
+    table = create(folder, {"bucket": "2"}, primary_keys=["k"])
+    write(table, 7, rows=4)
+    return table
+
+
+def make_postponed_rows(folder: Path) -> paimon.Table:
+    table = create(folder, {"bucket": "-2"}, primary_keys=["k"])
+    write(table, 2)
+    return table
+
+
+def make_hidden_rows(folder: Path) -> paimon.Table:
+    table = create(folder, {"bucket": "1", "deletion-vectors.enabled": "true"}, primary_keys=["k"])
+    write(table, 2)
+    return table
+
+
+def make_vectors(folder: Path) -> paimon.Table:
+    table = create(folder, {"deletion-vectors.enabled": "true"})
+    write(table, 1, rows=40)
+    table.delete(where="k < 20")
+    return table
+
+
+def make_manifests(folder: Path) -> paimon.Table:
+    table = create(folder, {"manifest.merge-min-count": "4"})
+    write(table, 4, rows=3, **{"manifest.merge-min-count": "100"})
+    return table
+
+
+def make_unknown_rows(folder: Path) -> paimon.Table:
+    table = create(folder, TINY)
+    write(table, 1, rows=900)
+    return table
+
+
+def make_unsorted_values(folder: Path) -> paimon.Table:
+    table = create(folder, TINY)
+    write(table, 4, rows=300)
+    return table
+
+
+def make_old_snapshots(folder: Path) -> paimon.Table:
+    table = create(folder, FEW)
+    write(table, 4)
+    return table
+
+
+def make_held_snapshots(folder: Path) -> paimon.Table:
+    table = make_old_snapshots(folder)
+    table.consumers.reset("slow", 2)
+    return table
+
+
+def make_changelogs(folder: Path) -> paimon.Table:
+    options = {"bucket": "1", "changelog-producer": "input", **FEW, "changelog.num-retained.min": "2",
+               "changelog.num-retained.max": "3"}  # fmt: skip
+    table = create(folder, options, primary_keys=["k"])
+    write(table, 5)
+    table.with_options({**RETAINING, **FEW, "changelog.time-retained": "9 d"}).maintain.expire_snapshots()
+    return table
+
+
+def make_orphans(folder: Path) -> paimon.Table:
+    table = create(folder, {})
+    write(table, 1)
+    orphan = Path(table.location) / "manifest" / "manifest-orphan"
+    orphan.write_bytes(b"orphan")
+    os.utime(orphan, (1, 1))
+    return table
+
+
+def make_skewed_buckets(folder: Path) -> paimon.Table:
+    table = create(folder, {**TINY, "bucket": "4", "bucket-key": "day"})
+    write(table, 1, rows=900, day="d0")
+    return table
+
+
+def make_skewed_partitions(folder: Path) -> paimon.Table:
+    table = create(folder, {**TINY, "bucket": "1", "bucket-key": "k"}, partition_keys=["day"])
+    write(table, 1, rows=5_000, day="d0")
+    write(table, 1, day="d1")
+    return table
+
+
+MAKERS: dict[str, tuple[FindingKind, Callable[[Path], paimon.Table]]] = {
+    "small files": (FindingKind.SMALL_FILES, make_small_files),
+    "small files of levels": (FindingKind.SMALL_FILES, make_small_files_of_levels),
+    "runs": (FindingKind.SORTED_RUNS, make_runs),
+    "postponed rows": (FindingKind.UNREAD_ROWS, make_postponed_rows),
+    "hidden rows": (FindingKind.UNREAD_ROWS, make_hidden_rows),
+    "deletion vectors": (FindingKind.DELETION_VECTORS, make_vectors),
+    "manifests": (FindingKind.MANIFESTS, make_manifests),
+    "statistics": (FindingKind.STATISTICS, make_unknown_rows),
+    "snapshots": (FindingKind.SNAPSHOTS, make_old_snapshots),
+    "changelogs": (FindingKind.CHANGELOGS, make_changelogs),
+    "orphans": (FindingKind.ORPHANS, make_orphans),
+    "index": (FindingKind.FILE_INDEX, make_unsorted_values),
+    "consumer": (FindingKind.CONSUMERS, make_held_snapshots),
+    "skew of buckets": (FindingKind.BUCKET_SKEW, make_skewed_buckets),
+    "skew of partitions": (FindingKind.PARTITION_SKEW, make_skewed_partitions),
+}
+WHERE = "v = 'v7'"
+
+
+def find_cost(table: paimon.Table, kind: FindingKind) -> int:
+    found = paimon.open_table(table.location).maintain.health(WHERE if kind is FindingKind.FILE_INDEX else None)
+    return sum(finding.cost for finding in found.findings if finding.kind is kind)
+
+
+def read_rows(table: paimon.Table) -> list[dict[str, Any]]:
+    """Return all rows, also those that reads skip until a compaction."""
+    shown = table.with_options({"deletion-vectors.merge-on-read": "true"}) if table.primary_keys else table
+    return sorted(shown.scan().to_arrow().to_pylist(), key=lambda row: row["k"])
+
+
+@pytest.mark.parametrize("door", ["statement", "command", "fix"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_repair_of_a_finding_runs_and_repairs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, door: str
+) -> None:
+    kind, make = MAKERS[name]
+    table = make(tmp_path)
+    rows = read_rows(table)
+    where = WHERE if kind is FindingKind.FILE_INDEX else None
+    finding = next(f for f in table.maintain.health(where).findings if f.kind is kind)
+    assert finding.cost > 0 and finding.object_name and finding.repair is not None
+    if door == "statement":
+        paimon.connect(tmp_path).sql(finding.repair.to_statement(table.name))
+    elif door == "command":
+        for command in to_command(finding.repair, [table.location]).split(" && "):
+            program, *words = shlex.split(command)
+            assert (program, main([*words, "--output", "json"])) == ("paimon", 0)
+    else:
+        fixed = next(f for f in table.maintain.health(where, fix=True).findings if f.kind is kind)
+        expected = (finding.cost, "not automatic") if not finding.repair.is_automatic else (0, fixed.outcome)
+        assert (fixed.cost_after, fixed.outcome) == expected, fixed
+        assert str(fixed.outcome).startswith(("not", "left", "failed")) != finding.repair.is_automatic
+    again = paimon.open_table(table.location)
+    if finding.repair.is_automatic or (door != "fix" and kind is not FindingKind.BUCKET_SKEW):
+        assert find_cost(table, kind) < finding.cost
+    if finding.repair.is_automatic:
+        assert find_cost(table, kind) == 0
+    if kind is not FindingKind.UNREAD_ROWS:
+        assert read_rows(again) == rows
+    assert again.maintain.check(deep=True).is_whole
+
+
+def make_ill_table(folder: Path) -> paimon.Table:
+    """Make a table with findings of six kinds."""
+    table = create(folder, {**TINY, **FEW, "manifest.merge-min-count": "4"}, partition_keys=["day"])
+    write(table, 12, rows=2, **{"manifest.merge-min-count": "100"})
+    orphan = Path(table.location) / "manifest" / "manifest-orphan"
+    orphan.write_bytes(b"orphan")
+    os.utime(orphan, (1, 1))
+    return table
+
+
+def test_one_call_makes_a_table_healthy_and_a_second_does_nothing(tmp_path: Path) -> None:
+    table = make_ill_table(tmp_path)
+    rows = read_rows(table)
+    found = table.maintain.health(fix=True)
+    kinds = ["small_files", "manifests", "statistics", "snapshots", "orphans"]
+    assert [f.kind.value for f in found.findings] == kinds
+    assert found.is_healthy, found
+    assert found.findings[0].outcome is not None and "8 files" in found.findings[0].outcome
+    again = table.maintain.health(fix=True)
+    assert again.findings == () and again.is_healthy and again.snapshot_id == table.maintain.health().snapshot_id
+    assert read_rows(table) == rows
+
+
+def test_an_examination_changes_nothing(tmp_path: Path) -> None:
+    table = make_ill_table(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert not table.maintain.health(WHERE).is_healthy
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_budget_of_bytes_leaves_what_exceeds_it(tmp_path: Path) -> None:
+    table = make_ill_table(tmp_path)
+    found = {f.kind.value: f for f in table.maintain.health(fix=True, max_bytes="4 kb").findings}
+    small, statistics = found["small_files"], found["statistics"]
+    assert small.outcome is not None and small.outcome.startswith("4 files") and "left: more than" in small.outcome
+    assert small.cost_after is not None and 0 < small.cost_after < small.cost
+    assert statistics.outcome is not None and statistics.outcome.startswith("left") and statistics.cost_after
+    assert [found[name].cost_after for name in ("manifests", "snapshots", "orphans")] == [0, 0, 0]
+
+
+def test_a_budget_of_time_begins_no_repair(tmp_path: Path) -> None:
+    table = make_ill_table(tmp_path)
+    found = table.maintain.health(fix=True, max_seconds=0)
+    assert {f.outcome for f in found.findings} == {"left: no time remains"}
+    assert len(table.snapshots()) == 12
+
+
+def test_batches_of_a_compaction_are_commits_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repair, "_BATCH_BYTES", 1)
+    table = create(tmp_path, RETAINING, partition_keys=["day"])
+    write(table, 12)
+    found = table.maintain.health(fix=True)
+    assert [s.commit_kind.value for s in table.snapshots()][12:] == ["COMPACT", "COMPACT"]
+    assert found.is_healthy
+
+
+def test_a_repair_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(*_: object) -> None:
+        raise paimon.CommitConflict("lost", files=("f",))
+
+    monkeypatch.setattr(repair, "compact", lose)
+    found = {f.kind.value: f for f in make_ill_table(tmp_path).maintain.health(fix=True).findings}
+    assert str(found["small_files"].outcome).startswith("failed: lost")
+    assert found["orphans"].cost_after == 0
+
+
+def test_limits_without_repairs_and_unknown_columns_are_refused(tmp_path: Path) -> None:
+    table = create(tmp_path, {})
+    assert table.maintain.health(fix=True).is_healthy
+    write(table, 1)
+    for given in ({"max_seconds": 1}, {"max_bytes": "1 kb"}, {"fix": True, "max_seconds": -1}):
+        with pytest.raises(paimon.InvalidRequest, match="max_"):
+            table.maintain.health(**given)
+    with pytest.raises(paimon.InvalidRequest, match="nothing"):
+        table.maintain.health("nothing = 1")
+
+
+def test_an_index_is_not_proposed_where_reads_cannot_use_it(tmp_path: Path) -> None:
+    table = create(tmp_path, {**TINY, "bucket": "1"}, primary_keys=["k"])
+    write(table, 1, rows=900)
+    assert table.maintain.health(WHERE).findings != ()
+    assert {f.kind for f in table.maintain.health(WHERE).findings} == {FindingKind.STATISTICS}
+
+
+@pytest.fixture(scope="module")
+def repaired(tmp_path_factory: pytest.TempPathFactory) -> TableHealth:
+    table = make_runs(tmp_path_factory.mktemp("repaired"))
+    return table.maintain.health(fix=True)
+
+
+def test_pictures_show_levels_before_and_after(repaired: TableHealth) -> None:
+    columns = to_picture_columns(repaired)
+    assert [c.name for c in columns] == ["bucket", "level", "files", "after repairs"]
+    assert columns[0].cells == ("bucket-0", "", "bucket-1", "")
+    assert columns[1].cells == ("0", "5", "0", "5")
+    assert [bool(cell) for cell in columns[2].cells] == [True, False, True, False]
+    assert [bool(cell) for cell in columns[3].cells] == [False, True, False, True]
+    root = ElementTree.fromstring(draw_svg(repaired))
+    assert len([part for part in root if part.tag.endswith("rect")]) == 5
+    assert "sorted_runs" in str(repaired) and "sorted_runs" in repaired._repr_html_()
+
+
+def test_the_command_prints_findings_a_picture_and_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_runs(tmp_path)
+    place = ["s.t", "--warehouse", str(tmp_path)]
+    assert main(["doctor", *place]) == 0
+    printed = capsys.readouterr().out
+    assert f"paimon compact s.t --warehouse {tmp_path}" in printed and "█" in printed and "outcome" not in printed
+    assert main(["doctor", *place, "--output", "svg", "--fix"]) == 0
+    assert capsys.readouterr().out.startswith("<svg")
+    assert main(["doctor", *place]) == 0
+    assert capsys.readouterr().out.strip() == "findings of s.t: none"
