@@ -10,7 +10,7 @@ from copy import copy
 from datetime import datetime
 from functools import partial
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 from attrs import evolve
@@ -33,6 +33,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
+from paimon.operations.lookup_rows import lookup_rows
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.incremental import plan_incremental_read
@@ -202,17 +203,20 @@ class Scan(NotebookDisplay, Results):
     def _make_plan(self) -> Plan:
         schema = self.arrow_schema  # an unknown column is refused before anything is read
         assert schema is not None
-        table, predicate = self.pinned.table, self.read_plan.predicate
+        predicate = self.read_plan.predicate
         if self._between is not None:
             return plan_incremental_read(self.context, self._between, predicate)
-        request = ScanRequest(
+        return plan_with_fallback(self.context, self._make_request(predicate))
+
+    def _make_request(self, predicate: Predicate | None) -> ScanRequest:
+        table = self.pinned.table
+        return ScanRequest(
             snapshot=self.pinned.snapshot,
             predicate=None if predicate is None else restrict_to_columns(predicate, table.schema.names),
             buckets=select_scanned_buckets(table.schema, table.options),
             min_level=self._view.min_level(table),
             made_since_millis=self.pinned.made_since_millis,
         )
-        return plan_with_fallback(self.context, request)
 
     def explain(self) -> str:
         """Return text that says what is read, and what was pruned at each step."""
@@ -361,6 +365,15 @@ def explain_large_table(context: TableContext, snapshot: Snapshot) -> str | None
     if sum(manifest.file_size for manifest in manifests) <= PREVIEW_MANIFEST_BYTES:
         return None
     return "the table is too large for a preview; head() reads the first rows"
+
+
+def lookup_keys(scan: Scan, keys: Any, keep_missing: bool) -> pa.Table:
+    """Return the rows of whole primary keys at the snapshot of a scan without condition; see `Table.lookup`."""
+    columns, request = scan.read_plan.columns, scan._make_request(None)
+    if scan._between is not None:
+        hint = "give snapshot=, or reset the options of the incremental read"
+        raise InvalidRequest("An incremental read has no rows to look up", subject="keys", hint=hint)
+    return lookup_rows(scan.context, request, columns, keys, keep_missing=keep_missing)
 
 
 def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:

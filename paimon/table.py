@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -31,7 +30,7 @@ from paimon.display.listings import SnapshotList
 from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.display.other_names import TABLE_NAMES, explain_attribute
 from paimon.domain.commit.request import CommitResult
-from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, PaimonError, did_you_mean
+from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, did_you_mean
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.setting import option_text
 from paimon.domain.options.table_options import TableOptions
@@ -57,7 +56,7 @@ from paimon.operations.compact.compact import CompactResult
 from paimon.operations.evolve import change_schema
 from paimon.operations.expire.expire_partitions import drop_partitions
 from paimon.operations.expire.references import list_branch_names
-from paimon.operations.metadata.schemas import latest_schema, open_newest_schema
+from paimon.operations.metadata.schemas import latest_schema, open_newest_schema, suggest_location
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshots
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.table_context import TableContext
@@ -65,7 +64,7 @@ from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, 
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.engine import Engine, with_callbacks
 from paimon.references import Age, Branches, Consumers, Tags
-from paimon.scan import Scan
+from paimon.scan import Scan, lookup_keys
 from paimon.system_table import SystemTable, open_system_table
 
 if TYPE_CHECKING:
@@ -218,6 +217,43 @@ class Table(NotebookDisplay):
         return Scan(
             self.context, columns=columns, where=where, limit=limit, snapshot=snapshot, tag=tag, timestamp=timestamp
         )
+
+    def lookup(
+        self,
+        keys: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        keep_missing: bool = False,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: int | str | datetime | None = None,
+    ) -> pa.Table:
+        """Return the rows with these whole primary keys, in the order of the keys; a key given twice gives two rows.
+
+        Parameters
+        ----------
+        keys : object
+            The keys as a table, frame or list of dicts with the key columns, as a list of tuples in the order of
+            `primary_keys`, or as a list of values if the key has one column.
+        columns : sequence of str
+            Columns wanted, as in `scan`.
+        keep_missing : bool
+            Return a row of nulls for a key without a row. By default such keys are left out.
+        snapshot, tag, timestamp : int, str, or int, str or datetime
+            Time travel, as in `scan`; by default the latest snapshot.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows. Only files that can contain a key are read; `engine.cache` keeps what was learned about them.
+
+        Raises
+        ------
+        InvalidRequest
+            The table has no primary key, or a key lacks a column, is null, or has another type.
+        """
+        scan = self.scan(columns, snapshot=snapshot, tag=tag, timestamp=timestamp)
+        return lookup_keys(scan, keys, keep_missing)
 
     def count(self, where: str | Predicate | None = None) -> int:
         """Return the number of rows of the latest snapshot.
@@ -906,38 +942,6 @@ class Table(NotebookDisplay):
         return to_column_path(self.context.schema, name)
 
 
-def _suggest_location(engine: Engine, location: str) -> str:
-    """Return the hint for a path without a table: what the directory contains, or the nearest existing path."""
-    inside = _list_directories(engine, location)
-    if location.endswith(".db") or any(name.endswith(".db") for name in inside):
-        names = [name for name in inside if location.endswith(".db") or name.endswith(".db")]
-        return f"the directory contains {', '.join(names[:20]) or 'no table'}: give the path of a table"
-    parent, _, name = location.rpartition("/")
-    siblings = _list_directories(engine, parent)
-    if name in siblings:
-        return "a table directory contains schema/schema-0"
-    above, _, database = parent.rpartition("/")
-    near = get_close_matches(name, siblings, n=1)
-    if near:
-        return f"did you mean '{parent}/{near[0]}'?"
-    if siblings and parent.endswith(".db"):
-        return f"tables in {parent!r} are: {', '.join(siblings[:20])}"
-    near = [] if siblings else get_close_matches(database, _list_directories(engine, above), n=1)
-    if near:
-        return f"did you mean '{above}/{near[0]}/{name}'?"
-    if "." in name:
-        return f"as a name, it needs a warehouse: paimon.connect(warehouse).table({name!r}), or --warehouse"
-    return "check the path; 'paimon ls' lists the tables"
-
-
-def _list_directories(engine: Engine, parent: str) -> list[str]:
-    try:
-        found = [status.path for status in engine.files.list(parent) if status.is_directory]
-    except PaimonError:
-        return []
-    return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
-
-
 def open_at(
     engine: Engine,
     location: str,
@@ -958,7 +962,7 @@ def open_at(
         if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
             known = did_you_mean(branch, list_branch_names(engine, TablePaths(location)))
             raise NotFound("branch", branch, hint=known or f"table {location!r} has only the branch 'main'")
-        raise NotFound("table", location, hint=_suggest_location(engine, location))
+        raise NotFound("table", location, hint=suggest_location(engine, location))
     schema, origin = opened
     combined = TableOptions.of(schema.options).with_values(options)
     check_table_type(combined, identifier.full_name)

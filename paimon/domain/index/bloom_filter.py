@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import field, frozen
 from pyroaring import BitMap
 
 from paimon.domain.errors import InvalidRequest
@@ -81,9 +81,15 @@ class BloomFilterBuilder:
 
 def _hash_column(column: pa.Array, form: KeyForm) -> Keys:
     """Return the hashes of the values, those of texts once for each different one."""
-    keys = to_keys(column.drop_null(), form)
+    present = column.drop_null()
+    return hash_values(present if form.width else pc.unique(present), form)
+
+
+def hash_values(column: pa.Array, form: KeyForm) -> Keys:
+    """Return the hash of each value of a canonical array without nulls."""
+    keys = to_keys(column, form)
     if not form.width:
-        return np.asarray(xx_hash_texts(pc.unique(keys)).view(np.int64))
+        return np.asarray(xx_hash_texts(keys).view(np.int64))
     return _hash_numbers(to_stored_integers(to_numpy(keys), form))
 
 
@@ -109,12 +115,28 @@ def _bit_places(hashes: Keys, size: BloomSize) -> list[npt.NDArray[np.int64]]:
 
 
 @frozen(eq=False)
+class HashedKeys:
+    """The hashes of many values, and their bits in filters of each size that was asked for."""
+
+    hashes: Keys
+    _bits: dict[BloomSize, tuple[Keys, npt.NDArray[np.uint8]]] = field(factory=dict, init=False, repr=False)
+
+    def find_bits(self, size: BloomSize) -> tuple[Keys, npt.NDArray[np.uint8]]:
+        """Return the bytes and the bits in them: a row for each hash function, a column for each value."""
+        found = self._bits.get(size)
+        if found is None:
+            places = np.stack(_bit_places(self.hashes, size))
+            found = self._bits[size] = places >> 3, np.left_shift(1, places & 7).astype(np.uint8)
+        return found
+
+
+@frozen(eq=False)
 class BloomFilter:
     """A filter as its bytes."""
 
     form: KeyForm
     size: BloomSize
-    bits: bytes
+    bits: npt.NDArray[np.uint8]
 
     @classmethod
     def decode(cls, data: bytes, form: KeyForm) -> BloomFilter:
@@ -125,7 +147,12 @@ class BloomFilter:
         # A filter with one bit an item, at the smallest rate, has fewer hash functions than bits.
         if not 1 <= hash_count <= 2_048 or not bits:
             raise ValueError(f"a bloom filter with {bits} bits and {hash_count} hash functions")
-        return cls(form, BloomSize(bits, hash_count), data[source.position :])
+        return cls(form, BloomSize(bits, hash_count), np.frombuffer(data, np.uint8, offset=source.position))
+
+    def mask(self, keys: HashedKeys, part: slice) -> npt.NDArray[np.bool_]:
+        """Mark the values, in a slice of all, that the file can contain."""
+        places, bits = keys.find_bits(self.size)
+        return np.asarray((self.bits[places[:, part]] & bits[:, part]).all(axis=0))
 
     def select(self, operator: Operator, key: Key) -> BitMap | None:
         """Return no rows if the file cannot contain an equal value; otherwise None, which is all rows."""
@@ -140,5 +167,4 @@ class BloomFilter:
             hashes = np.array([xx_hash(key)], np.uint64).view(np.int64)
         else:
             hashes = _hash_numbers(to_stored_integers(np.array([key], np.int64), self.form))
-        places = (int(p[0]) for p in _bit_places(hashes, self.size))
-        return all(self.bits[place >> 3] >> (place & 7) & 1 for place in places)
+        return bool(self.mask(HashedKeys(hashes), slice(None))[0])

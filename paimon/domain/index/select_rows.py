@@ -127,6 +127,16 @@ class FileIndexes:
             raise self._damage(error) from error
         return found if found.rows is None or len(found.rows) < self.row_count else ALL_ROWS
 
+    def open_bloom_filters(self) -> dict[str, BloomFilter]:
+        """Return the bloom filters by column; CHAR, whose values files pad or do not, has none."""
+        found: dict[str, BloomFilter] = {}
+        for name, data_type in self.types.items():
+            for entry in () if isinstance(data_type, CharType) else self._entries_of(name):
+                index = self._open(entry)[1] if entry.kind == "bloom-filter" else None
+                if isinstance(index, BloomFilter):
+                    found[name] = index
+        return found
+
     def _entries_of(self, column: str) -> Iterable[IndexEntry]:
         """Return the indexes of a column that this library can read; others are ignored."""
         data_type = self._type_of(column)

@@ -1,17 +1,20 @@
 """Read the file indexes of data files: embedded in the manifest, or from the `.index` file next to a data file.
 
-Invariant: of an `.index` file, the head and the indexes that a condition needs are read, and nothing else.
+Invariant: of an `.index` file, the head and the indexes that a condition needs are read, and nothing else. An `.index`
+file never changes, so the cache of the engine keeps its head and its small indexes.
 Source: `FileIndexEvaluator`, `FileIndexPredicate`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.index.bloom_filter import BloomFilter
 from paimon.domain.index.container import IndexEntry, decode_head, read_head_length
 from paimon.domain.index.select_rows import FileIndexes, RowSelection
 from paimon.domain.manifest.entries import DataFileMeta
@@ -23,6 +26,11 @@ from paimon.ports.engine import Engine
 INDEX_SUFFIX = ".index"
 _FIRST_BYTES = 8_192
 """The first read of an `.index` file, which contains most heads."""
+_MOST_CACHED_BYTES = 1 << 20
+"""Larger indexes are read for each condition."""
+_ENTRY_BYTES = 500
+"""The memory of a cached value without its bytes."""
+_HEAD, _FILTERS = "head", "bloom filters of"
 
 
 def has_indexes(file: DataFileMeta) -> bool:
@@ -32,7 +40,10 @@ def has_indexes(file: DataFileMeta) -> bool:
 
 def find_index_name(file: DataFileMeta) -> str | None:
     """Return the name of the `.index` file of a data file; None if it has none."""
-    return next((name for name in file.extra_files if name.endswith(INDEX_SUFFIX)), None)
+    for name in file.extra_files:
+        if name.endswith(INDEX_SUFFIX):
+            return name
+    return None
 
 
 def index_path(path: str, file: DataFileMeta) -> str | None:
@@ -56,16 +67,76 @@ def select_rows(
 def _select_by_file(
     engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType], predicate: Predicate
 ) -> RowSelection:
-    with _open_index(engine, path) as source:
-        entries = _read_entries(source, path)
+    with contextlib.closing(_IndexFile(engine, path)) as source:
+        return FileIndexes(path, file.row_count, types, source.read_entries(), source.read_index).select(predicate)
 
-        def load(entry: IndexEntry) -> bytes:
-            """Read the bytes of one index."""
-            if not 0 <= entry.start <= entry.start + entry.length <= source.size():
-                raise CorruptTable(path, f"ends inside the index {entry.kind!r} of column {entry.column!r}")
-            return bytes(source.read_at(entry.length, entry.start))
 
-        return FileIndexes(path, file.row_count, types, entries, load).select(predicate)
+def read_bloom_filters(
+    engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType]
+) -> Mapping[str, BloomFilter]:
+    """Return the bloom filters of a data file at a path on these of its columns; they are cached."""
+    index = path if file.embedded_index is not None else index_path(path, file) if file.extra_files else None
+    if index is None:
+        return {}
+    view = f"{_FILTERS} {','.join(types)}"
+    found = engine.cache.get(index, view)
+    if not isinstance(found, dict):
+        found = _read_bloom_filters(engine, index, file, types)
+        size = sum(len(f.bits) + _ENTRY_BYTES for f in found.values()) + _ENTRY_BYTES
+        engine.cache.put(index, found, size, view)
+    return found
+
+
+def _read_bloom_filters(
+    engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType]
+) -> dict[str, BloomFilter]:
+    if file.embedded_index is not None:
+        name = f"the embedded index of {path}"
+        return FileIndexes.of(file.embedded_index, name, file.row_count, types).open_bloom_filters()
+    with contextlib.closing(_IndexFile(engine, path, caches=False)) as source:
+        return FileIndexes(path, file.row_count, types, source.read_entries(), source.read_index).open_bloom_filters()
+
+
+class _IndexFile:
+    """An `.index` file, which is opened only for what the cache lacks. The caller closes it."""
+
+    def __init__(self, engine: Engine, path: str, *, caches: bool = True) -> None:
+        self._engine = engine
+        self._path = path
+        self._caches = caches
+        self._source: pa.NativeFile | None = None
+
+    def read_entries(self) -> tuple[IndexEntry, ...]:
+        """Return what the head of the file lists."""
+        found = self._engine.cache.get(self._path, _HEAD)
+        if not isinstance(found, tuple):
+            found = _read_entries(self._open(), self._path)
+            self._engine.cache.put(self._path, found, _ENTRY_BYTES * (len(found) + 1), _HEAD)
+        return found
+
+    def read_index(self, entry: IndexEntry) -> bytes:
+        """Return the bytes of one index; small ones are cached."""
+        view = f"index {entry.start}"
+        found = self._engine.cache.get(self._path, view)
+        if isinstance(found, bytes):
+            return found
+        source = self._open()
+        if not 0 <= entry.start <= entry.start + entry.length <= source.size():
+            raise CorruptTable(self._path, f"ends inside the index {entry.kind!r} of column {entry.column!r}")
+        data = bytes(source.read_at(entry.length, entry.start))
+        if self._caches and len(data) <= _MOST_CACHED_BYTES:
+            self._engine.cache.put(self._path, data, len(data) + _ENTRY_BYTES, view)
+        return data
+
+    def close(self) -> None:
+        """Close the file if it is open."""
+        if self._source is not None:
+            self._source.close()
+
+    def _open(self) -> pa.NativeFile:
+        if self._source is None:
+            self._source = _open_index(self._engine, self._path)
+        return self._source
 
 
 def _open_index(engine: Engine, path: str) -> pa.NativeFile:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -209,3 +210,35 @@ def on_same_table(
             return operation(context, *given, **named)
 
     return run
+
+
+def suggest_location(engine: Engine, location: str) -> str:
+    """Return the hint for a path without a table: what the directory contains, or the nearest existing path."""
+    inside = _list_directories(engine, location)
+    if location.endswith(".db") or any(name.endswith(".db") for name in inside):
+        names = [name for name in inside if location.endswith(".db") or name.endswith(".db")]
+        return f"the directory contains {', '.join(names[:20]) or 'no table'}: give the path of a table"
+    parent, _, name = location.rpartition("/")
+    siblings = _list_directories(engine, parent)
+    if name in siblings:
+        return "a table directory contains schema/schema-0"
+    above, _, database = parent.rpartition("/")
+    near = get_close_matches(name, siblings, n=1)
+    if near:
+        return f"did you mean '{parent}/{near[0]}'?"
+    if siblings and parent.endswith(".db"):
+        return f"tables in {parent!r} are: {', '.join(siblings[:20])}"
+    near = [] if siblings else get_close_matches(database, _list_directories(engine, above), n=1)
+    if near:
+        return f"did you mean '{above}/{near[0]}/{name}'?"
+    if "." in name:
+        return f"as a name, it needs a warehouse: paimon.connect(warehouse).table({name!r}), or --warehouse"
+    return "check the path; 'paimon ls' lists the tables"
+
+
+def _list_directories(engine: Engine, parent: str) -> list[str]:
+    try:
+        found = [status.path for status in engine.files.list(parent) if status.is_directory]
+    except PaimonError:
+        return []
+    return sorted(path.rstrip("/").rpartition("/")[2] for path in found)

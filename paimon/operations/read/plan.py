@@ -121,7 +121,7 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     if request.snapshot is None or len(context.schema.fields) > _MOST_CACHED_COLUMNS:
         return plan_scan(context, request)
     path = context.paths.manifest(request.snapshot.delta_manifest_list)
-    view = _name_plan(context.table, request, request.snapshot)
+    view = name_plan(context.table, request, request.snapshot)
     cached = context.engine.cache.get(path, view)
     if isinstance(cached, Plan):
         return cached
@@ -131,7 +131,7 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     return plan
 
 
-def _name_plan(table: TableDefinition, request: ScanRequest, snapshot: Snapshot) -> str:
+def name_plan(table: TableDefinition, request: ScanRequest, snapshot: Snapshot) -> str:
     """Return a text that differs between plans with the same delta manifest list."""
     named = table.table_name, table.paths, table.options, table.allowed_roots, snapshot.id, snapshot.schema_id
     return f"plan of {named!r} {evolve(request, snapshot=None)!r} {table.schema.text}"
