@@ -211,7 +211,7 @@ class TableWrite(BuilderDisplay):
 
     def _name_columns(self, message: CommitMessage) -> CommitMessage:
         """Return a message whose files have the columns that were written."""
-        files = [evolve(file, write_cols=self._write_cols) for file in message.data.new_files]
+        files = [evolve(file, write_cols=file.write_cols or self._write_cols) for file in message.data.new_files]
         return evolve(message, data=evolve(message.data, new_files=files))
 
     def abort(self) -> None:

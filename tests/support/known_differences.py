@@ -27,7 +27,6 @@ class ListedRead:
 
 
 MISSING_FEATURES = [
-    ListedRead("file format blob", ("blob",)),
     ListedRead("file format json", ("format_json",)),
     ListedRead("VARIANT as its JSON text", ("types_variant_parquet",)),
     ListedRead("shredded VARIANT", ("variant_shredded",)),

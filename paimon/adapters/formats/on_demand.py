@@ -35,16 +35,23 @@ def _load_avro(memory_bytes: int, footers: ObjectCache | None) -> FormatIO:
     return AvroFormat()
 
 
+def _load_blob(memory_bytes: int, footers: ObjectCache | None) -> FormatIO:
+    from paimon.adapters.formats.blob import BlobFormat
+
+    return BlobFormat()
+
+
 _LOADERS: Mapping[str, Callable[[int, ObjectCache | None], FormatIO]] = {
     "parquet": _load_parquet,
     "orc": _load_orc,
     "avro": _load_avro,
+    "blob": _load_blob,
 }
 
 
 @frozen(eq=False)
 class FormatsOnDemand(Mapping[str, FormatIO]):
-    """Parquet, ORC and Avro data files by format name."""
+    """Parquet, ORC and Avro data files, and the files of BLOB columns, by format name."""
 
     # memory budget that a format may use to read one file
     memory_bytes: int

@@ -31,7 +31,7 @@ def assign_row_ids(change: Change, next_row_id: int, snapshot_id: int, by_partit
         file = entry.file
         if entry.kind is FileKind.ADD:
             file = _with_sequence(file, snapshot_id)
-            if _needs_row_ids(file) and _is_main_file(file):
+            if _needs_row_ids(file) and file.is_main_file:
                 main_first_id, next_by_columns = next_row_id, {}
                 file = evolve(file, first_row_id=main_first_id)
                 next_row_id += file.row_count
@@ -59,8 +59,3 @@ def _with_sequence(file: DataFileMeta, snapshot_id: int) -> DataFileMeta:
 def _needs_row_ids(file: DataFileMeta) -> bool:
     written = file.write_cols or ()
     return file.file_source is FileSource.APPEND and file.first_row_id is None and ROW_ID_COLUMN not in written
-
-
-def _is_main_file(file: DataFileMeta) -> bool:
-    """Return whether the file is a main file. Blob and vector files contain columns of the main file before them."""
-    return not file.file_name.endswith(".blob") and ".vector." not in file.file_name

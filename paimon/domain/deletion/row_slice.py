@@ -40,6 +40,16 @@ class RowSlice:
         """The number of rows in the ranges, with deleted ones."""
         return sum(end - start for start, end in self.ranges)
 
+    def cut(self, first_row: int, row_count: int) -> RowSlice:
+        """Return the slice of a file that has consecutive rows of this file, with the positions in that file."""
+        end = first_row + row_count
+        ranges = ((max(a, first_row) - first_row, min(b, end) - first_row) for a, b in self.ranges)
+        deleted = None if self.deleted is None else self.deleted.cut(first_row, row_count)
+        selected = None
+        if self.selected is not None:
+            selected = next(iter(DeletionVector((self.selected,)).cut(first_row, row_count).words), BitMap())
+        return RowSlice(tuple((a, b) for a, b in ranges if a < b), deleted, selected)
+
     def find_positions(self, first_row: int, row_count: int) -> Positions:
         """Return the positions in the file of consecutive rows of the slice."""
         bounds = np.array(self.ranges, np.int64).reshape(-1, 2)

@@ -64,6 +64,10 @@ class DeletionVector:
                 marked[within + (base - first_row)] = True
         return marked
 
+    def cut(self, first_row: int, row_count: int) -> DeletionVector:
+        """Return the vector of a file that has a range of the rows of this file, with the positions in that file."""
+        return DeletionVector.of(np.flatnonzero(self.mask(first_row, row_count)))
+
     def with_deleted(self, positions: Any) -> DeletionVector:
         """Return a new vector with these positions added, in any order; the same object if there are none."""
         added = np.asarray(positions, dtype=np.int64)

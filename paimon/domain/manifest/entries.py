@@ -70,6 +70,16 @@ class DataFileMeta:
     write_cols: tuple[str, ...] | None = None
 
     @property
+    def is_blob_file(self) -> bool:
+        """Whether the file has the values of a BLOB column alone."""
+        return self.file_name.endswith(".blob")
+
+    @property
+    def is_main_file(self) -> bool:
+        """Whether the file is no BLOB or vector file; those have columns of the same rows as a main file."""
+        return not self.is_blob_file and ".vector." not in self.file_name
+
+    @property
     def stored_names(self) -> tuple[str, ...]:
         """The names of all files that belong to it: its own, and those of its extra files."""
         return (self.file_name, *self.extra_files)

@@ -151,9 +151,7 @@ FILES = (
         "blob.target-file-size",
         Kind.MEMORY,
         None,
-        "size at which a blob file is complete",
-        effect=NO_EFFECT,
-        reason="rows with BLOB columns are not written",
+        "size at which a file of a BLOB column is complete; by default that of a data file",
     ),
     Option(
         "vector.target-file-size",

@@ -75,6 +75,7 @@ class TableOptions:
     file_suffix_include_compression = required_setting("file.suffix.include.compression", parse_bool)
     target_file_row_num = optional_setting("target-file-row-num", parse_long)
     data_file_thin_mode = required_setting("data-file.thin-mode", parse_bool)
+    blob_target_file_size_bytes = optional_setting("blob.target-file-size", parse_memory)
     blob_fields = names_setting("blob-field")
     blob_descriptor_fields = names_setting("blob-descriptor-field")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.entries import DataFileMeta
 
 
@@ -31,8 +32,31 @@ def group_by_row_range(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta
 
 def find_anchor_file(files: Sequence[DataFileMeta]) -> DataFileMeta:
     """Return the file of a group that its deletion vector belongs to: the oldest that is no BLOB or vector file."""
-    main = [file for file in files if not file.file_name.endswith(".blob") and ".vector." not in file.file_name]
+    main = [file for file in files if file.is_main_file]
     return min(main or files, key=lambda file: (file.max_sequence_number, file.file_name))
+
+
+def place_blob_files(files: Sequence[DataFileMeta], main: DataFileMeta) -> list[tuple[int, DataFileMeta]]:
+    """Return the files of a BLOB column that are read for the rows of a data file, each with its first position.
+
+    A file that starts in the rows of a file with a larger sequence number is not read. Source: `SpecialFieldBunch`.
+    """
+    start = first_row_id_of(main)
+    placed: list[tuple[int, DataFileMeta]] = []
+    end, newest = start, 0
+    for file in sorted(files, key=lambda file: (first_row_id_of(file), -file.max_sequence_number)):
+        first = first_row_id_of(file)
+        if placed and first < end and file.max_sequence_number <= newest:
+            continue
+        if first != end:
+            raise CorruptTable(file.file_name, f"has rows from id {first}, but those from {end} are missing")
+        placed.append((first - start, file))
+        end, newest = first + file.row_count, file.max_sequence_number
+    if end != start + main.row_count:
+        raise CorruptTable(
+            main.file_name, f"has rows up to id {start + main.row_count}, but its blob files up to {end}"
+        )
+    return placed
 
 
 def first_row_id_of(file: DataFileMeta) -> int:

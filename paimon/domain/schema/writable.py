@@ -7,12 +7,15 @@ Source: `BlobType`, `DedicatedFormatRollingFileWriter`.
 from __future__ import annotations
 
 from paimon.domain.errors import Unsupported
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.data_types import BlobType, DataField
 from paimon.domain.types.nested_types import all_types
 
+BLOB_FORMAT = "blob"
+"""The format of the files of a BLOB column, which is their extension, too."""
 _SEQUENCE_OPTIONS = ("sequence.snapshot-ordering", "write.sequence-number-init-mode")
 """Options by which other writers number rows differently."""
 
@@ -20,14 +23,22 @@ _SEQUENCE_OPTIONS = ("sequence.snapshot-ordering", "write.sequence-number-init-m
 def check_rows_writable(table: TableDefinition) -> None:
     """Refuse a table whose rows this library cannot store as Java does.
 
-    This concerns other table types, BLOB columns at any depth, and stored options that change how rows are numbered.
+    This concerns other table types, BLOB values inside other columns or as descriptors, and stored options that change
+    how rows are numbered.
     """
     check_table_type(table.options, table.table_name)
     if table.schema.primary_keys:
         check_stored_options(table.options.values, _SEQUENCE_OPTIONS)
     for column in table.schema.fields:
-        if any(isinstance(part, BlobType) for part in all_types(column.type)):
+        is_stored = is_stored_as_blob(column, table.options)
+        if not is_stored and any(isinstance(part, BlobType) for part in all_types(column.type)):
             raise Unsupported(
-                f"writing rows of table {table.table_name!r} with the BLOB column {column.name!r}",
-                hint="Write the rows with Java's Paimon, or use a BYTES column.",
+                f"writing rows of table {table.table_name!r} with nested BLOB values or descriptors in column "
+                f"{column.name!r}",
+                hint="Write the rows with Java's Paimon, or use a BLOB column without 'blob-descriptor-field'.",
             )
+
+
+def is_stored_as_blob(column: DataField, options: TableOptions) -> bool:
+    """Return whether the values of a column are in `.blob` files; else data files have them, or descriptors."""
+    return isinstance(column.type, BlobType) and column.name not in options.blob_descriptor_fields

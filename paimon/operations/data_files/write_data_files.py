@@ -16,18 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, field, frozen
 
+from paimon.domain.columns.blob_file import count_rows_until, measure_records
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import encode_container
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
+from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import check_segment, join_path
 from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.row.row_hash_columnar import serialize_rows
 from paimon.domain.schema.declared_indexes import DeclaredIndex, declare_indexes
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.schema.writable import check_rows_writable
+from paimon.domain.schema.writable import BLOB_FORMAT, check_rows_writable, is_stored_as_blob
 from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
+from paimon.domain.stats.modes import Keep, StatsMode
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
@@ -65,7 +68,7 @@ class FileLayout:
     level: int
     # whether a writer or a compaction creates the files
     source: FileSource
-    # "parquet", "orc" or "avro"
+    # "parquet", "orc" or "avro"; "blob" for a BLOB column
     format_name: str
     compression: str
     zstd_level: int
@@ -87,6 +90,12 @@ class FileLayout:
     embedded_index_bytes: int = 0
     # the executor encodes columns at the same time, where the format can
     is_concurrent: bool = False
+    # the columns that the metadata of each file names; None for all columns of the table
+    write_cols: tuple[str, ...] | None = None
+    # the layouts of the files next to each file, one for each BLOB column
+    blob_layouts: tuple[FileLayout, ...] = ()
+    # the sequence numbers of each file begin at 0, and the commit replaces them (data evolution)
+    has_own_sequences: bool = False
 
     @classmethod
     def of(cls, table: TableDefinition, level: int = 0, source: FileSource = FileSource.APPEND) -> FileLayout:
@@ -110,7 +119,40 @@ class FileLayout:
         """Return the layout of files of an append table that contain only some of its columns."""
         names = {column.name for column in columns}
         indexes = tuple(index for index in self.indexes if index.column in names)
-        return evolve(self, fields=columns, value_fields=columns, indexes=indexes)
+        blobs = tuple(layout for layout in self.blob_layouts if layout.fields[0].name in names)
+        own = tuple(column for column in columns if (column,) not in [layout.fields for layout in blobs])
+        return evolve(
+            self,
+            fields=own,
+            value_fields=own,
+            indexes=indexes,
+            blob_layouts=blobs,
+            write_cols=tuple(column.name for column in own),
+        )
+
+    def without_limits(self) -> FileLayout:
+        """Return the layout in which all rows are in one file, and one file of each BLOB column."""
+        blobs = tuple(layout.without_limits() for layout in self.blob_layouts)
+        return evolve(self, target_bytes=LARGEST_LONG, target_rows=None, blob_layouts=blobs)
+
+    def _with_blobs(self, options: TableOptions) -> FileLayout:
+        """Return the layout with the BLOB columns in files of their own; Java stores their values there alone."""
+        blobs = [column for column in self.fields if is_stored_as_blob(column, options)]
+        if not blobs:
+            return self
+        one = evolve(
+            self,
+            format_name=BLOB_FORMAT,
+            compression="none",
+            format_options={},
+            stats=StatsRules(StatsMode(Keep.NONE)),
+            suffix=f".{BLOB_FORMAT}",
+            target_bytes=options.blob_target_file_size_bytes or self.target_bytes,
+            target_rows=None,
+            indexes=(),
+        )
+        layouts = [evolve(one, fields=(c,), value_fields=(c,), write_cols=(c.name,)) for c in blobs]
+        return evolve(self, blob_layouts=tuple(layouts)).with_columns(self.fields)
 
     @classmethod
     def _of(cls, table: TableDefinition, level: int, source: FileSource, name: str, compression: str) -> FileLayout:
@@ -119,7 +161,7 @@ class FileLayout:
         keys = schema.key_fields if schema.primary_keys else ()
         thin = options.data_file_thin_mode
         system = (*(() if thin else map(to_key_field, keys)), SEQUENCE_NUMBER, VALUE_KIND) if keys else ()
-        return cls(
+        layout = cls(
             fields=(*system, *schema.fields),
             key_fields=keys,
             value_fields=schema.fields,
@@ -139,7 +181,9 @@ class FileLayout:
             target_rows=options.target_file_row_num,
             indexes=declare_indexes(schema.fields, options.values),
             embedded_index_bytes=options.file_index_in_manifest_threshold_bytes,
+            has_own_sequences=options.data_evolution_enabled,
         )
+        return layout._with_blobs(options)
 
     def to_file_columns(self, table: pa.Table) -> pa.Table:
         """Return the columns of the file in its order; key columns share the arrays of the table's columns.
@@ -184,32 +228,37 @@ _MIN_ROWS = 1_000
 class RollingFiles:
     """The data files of one bucket during a write; closed once.
 
-    For files without keys, `sequence` is the sequence number of the first row.
+    For files without keys, `sequence` is the sequence number of the first row. BLOB columns are in files of their own,
+    which end where the file of the other columns ends: one such file may have several files of one BLOB column.
     """
 
-    def __init__(self, engine: Engine, layout: FileLayout, directory: str, sequence: int = 0) -> None:
+    def __init__(
+        self, engine: Engine, layout: FileLayout, directory: str, sequence: int = 0, names: _FileNames | None = None
+    ) -> None:
         self._engine = engine
         self._layout = layout
         self._directory = directory
-        self._stem = f"{layout.prefix}{engine.ids.uuid()}-"
-        self._number = 0
-        self._sequence = sequence
+        self._names = names or _FileNames(f"{layout.prefix}{engine.ids.uuid()}-")
+        self._sequence = 0 if layout.has_own_sequences else sequence
         self._open: _OpenFile | None = None
+        self._blobs = [RollingFiles(engine, blob, directory, names=self._names) for blob in layout.blob_layouts]
         self.finished: list[DataFileMeta] = []
 
     def write(self, table: pa.Table) -> None:
         """Write rows; those of a primary-key table are sorted by key, with `_SEQUENCE_NUMBER` and `_VALUE_KIND`."""
-        for piece in self._pieces(self._layout.to_file_columns(table)):
-            if self._open is None:
-                self._open = self._open_next()
-            self._open.write(piece)
-            if self._open.is_full:
+        for rows in self._pieces(table):
+            if self._layout.fields:
+                if self._open is None:
+                    self._open = self._open_next()
+                self._open.write(self._layout.to_file_columns(rows))
+            for blob in self._blobs:
+                blob.write(rows)
+            if self._open is not None and self._open.is_full:
                 self._finish_open()
 
     def close(self) -> list[DataFileMeta]:
         """Finish the last file, and return the metadata of all files in the order of their rows."""
-        if self._open is not None:
-            self._finish_open()
+        self._finish_open()
         finished, self.finished = self.finished, []
         return finished
 
@@ -231,6 +280,8 @@ class RollingFiles:
         if self._open is not None:
             self._open.abort()
             self._open = None
+        for blob in self._blobs:
+            blob.abort()
         names = [name for f in self.finished for name in f.stored_names]
         self.finished = []
         if names:
@@ -238,23 +289,53 @@ class RollingFiles:
 
     def _open_next(self) -> _OpenFile:
         # Prefix and suffix come from options, and a schema file may contain any text.
-        name = check_segment(f"{self._stem}{self._number}{self._layout.suffix}", "data file name")
-        self._number += 1
+        name = check_segment(self._names.make_next(self._layout.suffix), "data file name")
         return _OpenFile(self._engine, self._layout, self._directory, name, self._sequence)
 
     def _finish_open(self) -> None:
-        assert self._open is not None
-        meta = self._open.close()
-        self._open = None
-        self.finished.append(meta)
-        self._sequence = meta.max_sequence_number + 1
+        """Finish the open file, and the files of its BLOB columns, which follow it."""
+        if self._open is not None:
+            meta = self._open.close()
+            self._open = None
+            self.finished.append(meta)
+            self._sequence = 0 if self._layout.has_own_sequences else meta.max_sequence_number + 1
+        for blob in self._blobs:
+            self.finished += blob.close()
 
     def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Cut rows, so that no file exceeds its limits by much; a file of blobs ends with the row that fills it."""
+        if self._layout.format_name == BLOB_FORMAT:
+            yield from self._pieces_of_blobs(table)
+            return
         rows = max(1, table.num_rows)
         step = max(_MIN_ROWS, rows * self._layout.target_bytes // (_STEPS_PER_FILE * max(1, table.nbytes)))
         step = min(step, self._layout.target_rows or step)
         for start in range(0, table.num_rows, step):
             yield table.slice(start, step)
+
+    def _pieces_of_blobs(self, table: pa.Table) -> Iterator[pa.Table]:
+        (column,) = self._layout.fields
+        start = 0
+        for chunk in table[column.name].chunks:
+            lengths = measure_records(chunk)
+            while len(lengths):
+                held = self._open.written_bytes if self._open is not None else 0
+                rows = count_rows_until(lengths, self._layout.target_bytes - held)
+                yield table.slice(start, rows)
+                start, lengths = start + rows, lengths[rows:]
+
+
+class _FileNames:
+    """The names of the files of one writer: they share the first part, and are numbered."""
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+        self._number = 0
+
+    def make_next(self, suffix: str) -> str:
+        """Return the next name."""
+        self._number += 1
+        return f"{self._stem}{self._number - 1}{suffix}"
 
 
 class _OpenFile:
@@ -283,7 +364,12 @@ class _OpenFile:
         layout = self._layout
         if layout.target_rows is not None and self._rows >= layout.target_rows:
             return True
-        return self._writer.estimated_bytes() >= layout.target_bytes
+        return self.written_bytes >= layout.target_bytes
+
+    @property
+    def written_bytes(self) -> int:
+        """The approximate size of the file so far."""
+        return self._writer.estimated_bytes()
 
     @property
     def held_bytes(self) -> int:
@@ -369,4 +455,5 @@ class _OpenFile:
             creation_time_millis=now + clock.local_offset_millis(now),
             delete_row_count=self._deletes,
             file_source=layout.source,
+            write_cols=layout.write_cols,
         )

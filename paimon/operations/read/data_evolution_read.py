@@ -1,13 +1,15 @@
 """Read rows whose columns lie in several files (data evolution).
 
 Invariant: each column is read from the newest file that was written with it. All files of the same rows have the same
-number of rows in the same order. Source: `DataEvolutionSplitRead`, `DataEvolutionFileReader`.
+number of rows in the same order; only a BLOB column may be cut into several files, one after the other. Source:
+`DataEvolutionSplitRead`, `DataEvolutionFileReader`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from typing import TypeAlias
 
 import numpy as np
@@ -17,13 +19,12 @@ from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.row_ranges import group_by_row_range
+from paimon.domain.scan.row_ranges import group_by_row_range, place_blob_files
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
-from paimon.operations.data_files.read_data_file import Bucket, file_format, read_data_file
+from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 
-BLOB = "blob"
 RowSelection: TypeAlias = Callable[[DataFileMeta], DeletionVector | RowSlice | None]
 """Returns the deleted rows of a file, or the part of it to read; None for all rows."""
 
@@ -41,19 +42,19 @@ def read_data_evolution_files(
     """Read rows of files with row ids, and join the wanted columns of each row, in ascending order of row ids.
 
     The files may be in any order; a column that no file has is null. What `select` returns for one file holds for all
-    files of the same rows. Columns in BLOB files are `Unsupported`.
+    files of the same rows.
     """
     _refuse_descriptors(bucket, wanted)
     for group in group_by_row_range(files):
-        kept = [f for f in group if file_format(f.file_name) != BLOB]
-        blob_file = next((f for f in group if file_format(f.file_name) == BLOB), None)
-        if blob_file is not None:
-            _refuse_blob_columns(bucket, blob_file, wanted)
+        kept = [f for f in group if not f.is_blob_file]
         if kept:
             _check_ranges(bucket, kept)
             selected = _select_rows(group, select)
-            owners = _assign_columns_to_files(bucket, kept, wanted)
-            yield from _join_columns(partial(_read_columns, bucket, kept, selected), owners, wanted)
+            streams = _open_blob_columns(bucket, group, kept[0], selected, wanted)
+            others = [column for column in wanted if column.name not in streams]
+            owners = _assign_columns_to_files(bucket, kept, others)
+            read = partial(_read_columns, bucket, kept, selected)
+            yield from _join_columns([*starmap(read, owners.values()), *streams.values()], wanted)
 
 
 def _select_rows(group: Sequence[DataFileMeta], select: RowSelection) -> DeletionVector | RowSlice | None:
@@ -90,11 +91,36 @@ def _refuse_descriptors(bucket: Bucket, wanted: Sequence[DataField]) -> None:
         raise Unsupported(f"reading column {name!r} through BLOB descriptors", hint="leave this column out")
 
 
-def _refuse_blob_columns(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) -> None:
-    held = {f.id for f in bucket.columns_of(file)}
-    name = next((f.name for f in wanted if f.id in held), None)
-    if name is not None:
-        raise Unsupported(f"file format 'blob' of column {name!r}", hint="leave this column out")
+def _open_blob_columns(
+    bucket: Bucket,
+    group: Sequence[DataFileMeta],
+    main: DataFileMeta,
+    selected: DeletionVector | RowSlice | None,
+    wanted: Sequence[DataField],
+) -> dict[str, Iterator[pa.RecordBatch]]:
+    """Return the values of each column that blob files of the group have; `main` has the rows of the group."""
+    files: dict[int, list[DataFileMeta]] = {}
+    for file in group:
+        if file.is_blob_file:
+            for field in bucket.columns_of(file):
+                files.setdefault(field.id, []).append(file)
+    return {
+        column.name: _read_blob_column(bucket, place_blob_files(files[column.id], main), selected, column)
+        for column in wanted
+        if column.id in files
+    }
+
+
+def _read_blob_column(
+    bucket: Bucket,
+    placed: Sequence[tuple[int, DataFileMeta]],
+    selected: DeletionVector | RowSlice | None,
+    column: DataField,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the values of a BLOB column from files that follow each other, each with the position of its first row."""
+    for first, file in placed:
+        part = selected if len(placed) == 1 or selected is None else selected.cut(first, file.row_count)
+        yield from read_data_file(bucket, file, [column], deleted=part)
 
 
 def _check_ranges(bucket: Bucket, files: Sequence[DataFileMeta]) -> None:
@@ -118,12 +144,7 @@ def _assign_columns_to_files(
     return owners
 
 
-def _join_columns(
-    read: Callable[[DataFileMeta, Sequence[DataField]], Iterator[pa.RecordBatch]],
-    owners: Mapping[str, tuple[DataFileMeta, list[DataField]]],
-    wanted: Sequence[DataField],
-) -> Iterator[pa.RecordBatch]:
-    streams = [read(file, columns) for file, columns in owners.values()]
+def _join_columns(streams: Sequence[Iterator[pa.RecordBatch]], wanted: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(wanted)
     for parts in _align_batches(streams):
         columns = {name: part.column(name) for part in parts for name in part.schema.names}

@@ -40,7 +40,6 @@ from paimon.domain.columns.replace_rows import replace_rows
 from paimon.domain.commit.message import CommitMessage, DataIncrement, RowGroupBase
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest, RowIdNotFound
-from paimon.domain.json_text import LONG_MAX
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate
@@ -93,7 +92,7 @@ class RowGroup:
             cls(
                 split,
                 files,
-                first_row_id_of(files[0]),
+                min(map(first_row_id_of, files)),
                 max(file.row_count for file in files),
                 next((found for file in files if (found := vectors[file.file_name]) is not None), None),
             )
@@ -230,17 +229,14 @@ class RowIdUpdates:
         self, group: RowGroup, positions: RowIds, rows: pa.Table, columns: tuple[DataField, ...]
     ) -> CommitMessage:
         assert self._snapshot is not None
-        whole = FileLayout.of(self._context.table).with_columns(columns)
-        layout = evolve(whole, target_bytes=LONG_MAX, target_rows=None)
+        layout = FileLayout.of(self._context.table).with_columns(columns).without_limits()
         split = group.split
         files = RollingFiles(self._context.engine, layout, split.bucket_path)
         with undo_on_failure(files.abort):
             for table in self._replace(group, positions, rows, columns):
                 files.write(table)
-            (file,) = files.close()
-        names = tuple(column.name for column in columns)
-        new = evolve(file, first_row_id=group.first, write_cols=names)
-        increment = DataIncrement(new_files=(new,))
+            written = files.close()
+        increment = DataIncrement(new_files=[evolve(file, first_row_id=group.first) for file in written])
         return CommitMessage(
             split.partition, split.bucket, split.total_buckets, split.bucket_path, increment, row_base=self._snapshot.id
         )

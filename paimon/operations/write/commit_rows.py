@@ -46,7 +46,6 @@ from paimon.domain.errors import (
     PaimonError,
     Unsupported,
 )
-from paimon.domain.json_text import LONG_MAX
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.scan_plan import ScanKind
@@ -204,7 +203,7 @@ def _renumber_bucket(
 
 def _renumber_file(bucket: Bucket, file: DataFileMeta, offset: int) -> DataFileMeta:
     context = bucket.context
-    layout = evolve(FileLayout.of(context.table), target_bytes=LONG_MAX, target_rows=None)
+    layout = FileLayout.of(context.table).without_limits()
     rolling = RollingFiles(context.engine, layout, bucket.path)
     with undo_on_failure(rolling.abort):
         for batch in read_data_file(bucket, file, (*context.schema.fields, SEQUENCE_NUMBER, VALUE_KIND)):

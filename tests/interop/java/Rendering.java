@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.paimon.data.BinaryString;
+import org.apache.paimon.data.Blob;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericArray;
 import org.apache.paimon.data.GenericMap;
@@ -69,6 +70,8 @@ final class Rendering {
             case BINARY:
             case VARBINARY:
                 return hex((byte[]) value);
+            case BLOB:
+                return hex(((Blob) value).toData());
             case DATE:
                 return LocalDate.ofEpochDay((Integer) value).toString();
             case TIME_WITHOUT_TIME_ZONE:
@@ -193,6 +196,8 @@ final class Rendering {
             case BINARY:
             case VARBINARY:
                 return unhex(node.asText());
+            case BLOB:
+                return Blob.fromData(unhex(node.asText()));
             case DATE:
                 return (int) LocalDate.parse(node.asText()).toEpochDay();
             case TIME_WITHOUT_TIME_ZONE:
