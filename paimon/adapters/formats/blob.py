@@ -37,49 +37,46 @@ class BlobFormat:
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         """Read the values of a file in batches of limited size; the predicate skips nothing."""
-        try:
-            yield from _read_values(source, request)
-        except blob_file.InvalidBlobFile as error:
-            raise CorruptTable(request.path, str(error)) from error
+        lengths = _read_index(source, request.path)
+        starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
+        limit = min(request.batch_bytes or _BATCH_BYTES, blob_file.MAX_BATCH_BYTES)
+        ranges = RowRanges.of(request, len(lengths))
+        for row, last in zip(ranges.starts.tolist(), np.minimum(ranges.ends, len(lengths)).tolist(), strict=True):
+            while row < last:
+                part = lengths[row : min(last, row + request.batch_rows)]
+                part = part[: blob_file.count_rows_within(part, limit)]
+                yield _read_batch(source, request, int(starts[row]), part)
+                row += len(part)
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
         """Return a writer of one file."""
         return BlobWriter(sink, request)
 
 
-def _read_values(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    lengths = _read_index(source)
-    starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
-    limit = min(request.batch_bytes or _BATCH_BYTES, blob_file.MAX_BATCH_BYTES)
-    schema = arrow_schema(request.fields)
-    ranges = RowRanges.of(request, len(lengths))
-    for row, last in zip(ranges.starts.tolist(), np.minimum(ranges.ends, len(lengths)).tolist(), strict=True):
-        while row < last:
-            part = lengths[row : min(last, row + request.batch_rows)]
-            part = part[: blob_file.count_rows_within(part, limit)]
-            size = int(np.maximum(part, 0).sum())
-            if size > blob_file.MAX_BATCH_BYTES:
-                raise Unsupported(f"a BLOB value of {size} bytes", hint="read the other columns or rows")
-            values = blob_file.decode_records(_read_bytes(source, int(starts[row]), size), part)
-            if len(schema):
-                yield pa.RecordBatch.from_arrays([values], schema=schema)
-            else:
-                yield pa.RecordBatch.from_arrays([values], ["values"]).select([])  # keeps the number of rows
-            row += len(part)
+def _read_batch(source: pa.NativeFile, request: ReadRequest, start: int, lengths: blob_file.Lengths) -> pa.RecordBatch:
+    size = int(np.maximum(lengths, 0).sum())
+    if size > blob_file.MAX_BATCH_BYTES:
+        raise Unsupported(f"a BLOB value of {size} bytes", hint="read the other columns or rows")
+    values = blob_file.decode_records(_read_bytes(source, start, size, request.path), lengths, request.path)
+    if request.fields:
+        return pa.RecordBatch.from_arrays([values], schema=arrow_schema(request.fields))
+    return pa.RecordBatch.from_arrays([values], ["values"]).select([])  # keeps the number of rows
 
 
-def _read_index(source: pa.NativeFile) -> blob_file.Lengths:
+def _read_index(source: pa.NativeFile, path: str) -> blob_file.Lengths:
     file_bytes = source.size()
     tail_at = max(0, file_bytes - blob_file.TAIL_BYTES)
-    size = blob_file.decode_tail(_read_bytes(source, tail_at, file_bytes - tail_at).to_pybytes(), file_bytes)
-    return blob_file.decode_index(_read_bytes(source, tail_at - size, size).to_pybytes(), tail_at - size)
+    tail = _read_bytes(source, tail_at, file_bytes - tail_at, path).to_pybytes()
+    size = blob_file.decode_tail(tail, file_bytes, path)
+    index = _read_bytes(source, tail_at - size, size, path).to_pybytes()
+    return blob_file.decode_index(index, tail_at - size, path)
 
 
-def _read_bytes(source: pa.NativeFile, start: int, size: int) -> pa.Buffer:
+def _read_bytes(source: pa.NativeFile, start: int, size: int, path: str) -> pa.Buffer:
     source.seek(start)
     found = source.read_buffer(size)
     if found.size != size:
-        raise blob_file.InvalidBlobFile(f"ends after {start + found.size} bytes")
+        raise CorruptTable(path, f"ends after {start + found.size} bytes")
     return found
 
 

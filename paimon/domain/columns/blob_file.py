@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types.arrow_arrays import from_numpy
 
 Lengths = npt.NDArray[np.int64]
@@ -47,10 +47,6 @@ _OVERHEAD = 16
 _VERSION = 1
 _PLACEHOLDER_LENGTH = -2
 """Java 2.x writes it for a row whose value is in an older file."""
-
-
-class InvalidBlobFile(ValueError):
-    """The bytes are no blob file that this library knows; the text says why."""
 
 
 def measure_records(values: pa.BinaryArray) -> Lengths:
@@ -82,37 +78,37 @@ def encode_index(lengths: Lengths) -> bytes:
     return index + struct.pack("<iB", len(index), _VERSION)
 
 
-def decode_tail(tail: bytes, file_bytes: int) -> int:
+def decode_tail(tail: bytes, file_bytes: int, path: str) -> int:
     """Return the size of the index from the last bytes of a file of this size."""
     if len(tail) < TAIL_BYTES:
-        raise InvalidBlobFile("is shorter than a blob file")
+        raise CorruptTable(path, "is shorter than a blob file")
     size, version = struct.unpack("<iB", tail)
     if version != _VERSION:
-        raise InvalidBlobFile(f"has version {version}")
+        raise CorruptTable(path, f"has version {version}")
     if not 0 <= size <= file_bytes - TAIL_BYTES:
-        raise InvalidBlobFile(f"names an index of {size} bytes")
+        raise CorruptTable(path, f"names an index of {size} bytes")
     return int(size)
 
 
-def decode_index(index: bytes, record_bytes: int) -> Lengths:
+def decode_index(index: bytes, record_bytes: int, path: str) -> Lengths:
     """Return the length of each record from the index of a file with so many bytes of records."""
-    lengths: Lengths = np.cumsum(_decode_varints(index))
+    lengths: Lengths = np.cumsum(_decode_varints(index, path))
     if (lengths == _PLACEHOLDER_LENGTH).any():
         raise Unsupported("placeholders in a BLOB file of Java 2.x", hint="read the other columns")
     records = lengths[lengths != NULL_LENGTH]
     if len(records) and (records.min() < _OVERHEAD or records.max() > record_bytes):
-        raise InvalidBlobFile(f"names a record of {records.min()} to {records.max()} bytes")
+        raise CorruptTable(path, f"names a record of {records.min()} to {records.max()} bytes")
     if int(records.sum()) != record_bytes:
-        raise InvalidBlobFile(f"has {record_bytes} bytes of records, but its index names {records.sum()}")
+        raise CorruptTable(path, f"has {record_bytes} bytes of records, but its index names {records.sum()}")
     return lengths
 
 
-def decode_records(data: Any, lengths: Lengths) -> pa.BinaryArray:
+def decode_records(data: Any, lengths: Lengths, path: str) -> pa.BinaryArray:
     """Return the values of consecutive rows; `data` has their records, and `lengths` the length of each."""
     sizes = np.maximum(lengths, 0)
     ends = np.cumsum(sizes)
     is_null = lengths == NULL_LENGTH
-    _check_records(memoryview(data).cast("B"), (ends - sizes)[~is_null].tolist(), ends[~is_null].tolist())
+    _check_records(memoryview(data).cast("B"), (ends - sizes)[~is_null].tolist(), ends[~is_null].tolist(), path)
     bounds = np.empty(2 * len(lengths) + 1, np.int32)
     # Every second slot is a value, and the others are the bytes between two values.
     bounds[0:-1:2], bounds[1::2] = ends - sizes + np.where(is_null, 0, 4), ends - np.where(is_null, 0, 12)
@@ -137,13 +133,13 @@ def _read_offsets(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
     return np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
 
 
-def _check_records(data: memoryview, starts: list[int], ends: list[int]) -> None:
+def _check_records(data: memoryview, starts: list[int], ends: list[int], path: str) -> None:
     for start, end in zip(starts, ends, strict=True):
         length, checksum = struct.unpack_from("<qI", data, end - 12)
         if data[start : start + 4] != _MAGIC or length != end - start:
-            raise InvalidBlobFile(f"has no record of {end - start} bytes where its index names one")
+            raise CorruptTable(path, f"has no record of {end - start} bytes where its index names one")
         if zlib.crc32(data[start : end - 4]) != checksum:
-            raise InvalidBlobFile("has a record that does not match its checksum")
+            raise CorruptTable(path, "has a record that does not match its checksum")
 
 
 def _encode_varints(numbers: Lengths) -> bytes:
@@ -162,16 +158,16 @@ def _encode_varints(numbers: Lengths) -> bytes:
     return (columns | np.where(follows, 0x80, 0).astype(np.uint8))[is_stored].tobytes()
 
 
-def _decode_varints(data: bytes) -> Lengths:
+def _decode_varints(data: bytes, path: str) -> Lengths:
     """Decode zigzag varints."""
     stored = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(stored < 0x80)
     if len(stored) and (not len(ends) or ends[-1] != len(stored) - 1):
-        raise InvalidBlobFile("has an index that ends inside a number")
+        raise CorruptTable(path, "has an index that ends inside a number")
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
     places = np.arange(len(stored)) - np.repeat(starts, ends - starts + 1)
     if len(places) and places.max() > 9:
-        raise InvalidBlobFile("has a number of more than 10 bytes in its index")
+        raise CorruptTable(path, "has a number of more than 10 bytes in its index")
     parts = (stored & 0x7F).astype(np.uint64) << (places * 7).astype(np.uint64)
     values = np.bitwise_or.reduceat(parts, starts) if len(starts) else np.zeros(0, np.uint64)
     decoded: Lengths = (values >> np.uint64(1)).view(np.int64) ^ -(values & np.uint64(1)).view(np.int64)

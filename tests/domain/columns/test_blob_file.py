@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from paimon.domain.columns.blob_file import (
     NULL_LENGTH,
     TAIL_BYTES,
-    InvalidBlobFile,
     count_rows_until,
     count_rows_within,
     decode_index,
@@ -21,7 +20,7 @@ from paimon.domain.columns.blob_file import (
     encode_records,
     measure_records,
 )
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import CorruptTable, Unsupported
 
 VALUES = st.lists(st.none() | st.binary(max_size=200), max_size=12)
 
@@ -31,10 +30,10 @@ def encode(values: pa.BinaryArray) -> bytes:
 
 
 def decode(data: bytes) -> pa.BinaryArray:
-    size = decode_tail(data[-TAIL_BYTES:], len(data))
+    size = decode_tail(data[-TAIL_BYTES:], len(data), "p")
     end = len(data) - TAIL_BYTES - size
-    lengths = decode_index(data[end : end + size], end)
-    return decode_records(pa.py_buffer(data[:end]), lengths)
+    lengths = decode_index(data[end : end + size], end, "p")
+    return decode_records(pa.py_buffer(data[:end]), lengths, "p")
 
 
 @given(VALUES, st.integers(0, 3))
@@ -54,7 +53,7 @@ def test_lengths_of_all_sizes_are_kept(numbers: list[int]) -> None:
     lengths = np.array([16 + n if n >= 0 else NULL_LENGTH for n in numbers], np.int64)
     total = sum(n for n in lengths.tolist() if n > 0)
     if total < 2**63:
-        assert decode_index(encode_index(lengths)[:-TAIL_BYTES], total).tolist() == lengths.tolist()
+        assert decode_index(encode_index(lengths)[:-TAIL_BYTES], total, "p").tolist() == lengths.tolist()
 
 
 def test_each_changed_byte_is_found() -> None:
@@ -63,7 +62,7 @@ def test_each_changed_byte_is_found() -> None:
     for place in range(len(data)):
         changed = bytearray(data)
         changed[place] ^= 0x55
-        with pytest.raises(InvalidBlobFile):
+        with pytest.raises(CorruptTable):
             decode(bytes(changed))
 
 
@@ -72,13 +71,13 @@ def test_each_changed_byte_is_found() -> None:
     [(b"\x80", "ends inside a number"), (b"\x80" * 10 + b"\x01", "more than 10 bytes"), (b"\x08", "a record of 4")],
 )
 def test_a_wrong_index_is_refused(index: bytes, message: str) -> None:
-    with pytest.raises(InvalidBlobFile, match=message):
-        decode_index(index, 4)
+    with pytest.raises(CorruptTable, match=message):
+        decode_index(index, 4, "p")
 
 
 def test_a_placeholder_of_a_later_version_is_unsupported() -> None:
     with pytest.raises(Unsupported, match="placeholders"):
-        decode_index(encode_index(np.array([-2]))[:-TAIL_BYTES], 0)
+        decode_index(encode_index(np.array([-2]))[:-TAIL_BYTES], 0, "p")
 
 
 def test_rows_are_counted_by_the_bytes_of_their_records() -> None:
