@@ -113,9 +113,12 @@ _HOMES = {
     "cdc": "paimon.capture.write_events",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
+    "load_ipython_extension": "paimon.display.ipython_extension",
     "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
+    "unload_ipython_extension": "paimon.display.ipython_extension",
 }
+"""The home of each name; IPython looks up those of its extensions, which users do not call."""
 
 __all__ = [
     "DEAD_LETTER_SCHEMA",

@@ -110,6 +110,14 @@ def report_rows(
     return Report(redact_secrets(title, {}), kind, facts, _list_rows(rows.slice(0, most), 0, more))
 
 
+def report_arrow_table(rows: pa.Table) -> Report:
+    """Describe a table of pyarrow: its number of rows, and the first ones."""
+    kind, hidden, more = format_count(rows.num_rows, "row"), rows.num_rows - PREVIEW_ROWS, ""
+    if hidden > 0:
+        rows, more = rows.slice(0, PREVIEW_ROWS), f"and {hidden:,} more"
+    return Report("pyarrow.Table", kind, parts=_list_rows(rows, 0, more))
+
+
 def report_text(title: str, kind: str, text: str) -> Report:
     """Describe the text that a statement returns, such as a plan."""
     return Report(redact_secrets(title, {}), kind, parts=(Lines(text),))

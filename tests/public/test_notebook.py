@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -409,3 +410,19 @@ def test_batches_of_a_scan_can_be_iterated(orders: Table) -> None:
 def test_a_scan_is_still_written_as_one_stream(catalog: paimon.Catalog, orders: Table) -> None:
     copy = catalog.create_table("shop.copy", "id BIGINT, day STRING, amount DECIMAL(10, 2), note STRING")
     assert copy.write(orders.scan()).rows == 30
+
+
+def test_arrow_tables_are_cards_while_the_extension_of_ipython_is_loaded(orders: Table) -> None:
+    class Formatter(dict[type, Callable[[Any], str]]):
+        def for_type(self, kind: type, function: Callable[[Any], str]) -> None:
+            self[kind] = function
+
+    html = Formatter()
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": html}))
+    paimon.load_ipython_extension(shell)
+    for rows, shown in ((orders.history(), "2 rows"), (orders.partitions(), "1 row"), (pa.table({}), "no rows")):
+        assert shown in Outline(html[pa.Table](rows)).texts
+    outline = Outline(html[pa.Table](orders.to_arrow()))
+    assert "the first 10 rows, and 20 more" in outline.texts and "script" not in outline.tags
+    paimon.unload_ipython_extension(shell)
+    assert not html
