@@ -168,58 +168,58 @@ def _list_fields(columns: pa.Schema, path: Sequence[str]) -> list[str]:
 def _find_sources(text: str) -> Iterator[_Source]:
     """Yield the tables and the subqueries that a statement names. InvalidRequest if a quote is still open."""
     tokens = tokenize(text)
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         word = token.text.upper() if token.kind == "word" else ""
         if word in _BEFORE_TABLE:
-            yield from _read_tables(tokens, place + 1)
-        elif token.text == "(" and token.kind == "symbol" and tokens[place + 1].text.upper() in QUERY_WORDS:
-            yield from _read_subquery(text, tokens, place)
+            yield from _read_tables(tokens, position + 1)
+        elif token.text == "(" and token.kind == "symbol" and tokens[position + 1].text.upper() in QUERY_WORDS:
+            yield from _read_subquery(text, tokens, position)
 
 
-def _read_tables(tokens: Sequence[Token], place: int) -> Iterator[_Source]:
+def _read_tables(tokens: Sequence[Token], position: int) -> Iterator[_Source]:
     """Yield the tables of a list with commas, each with its alias."""
-    while tokens[place].kind in ("word", "quoted"):
-        parts = [tokens[place].text]
-        place += 1
-        while tokens[place].text == "." and tokens[place + 1].kind in ("word", "quoted"):
-            parts.append(tokens[place + 1].text)
-            place += 2
-        place = _skip_clauses(tokens, place)
-        alias, place = _read_alias(tokens, place)
+    while tokens[position].kind in ("word", "quoted"):
+        parts = [tokens[position].text]
+        position += 1
+        while tokens[position].text == "." and tokens[position + 1].kind in ("word", "quoted"):
+            parts.append(tokens[position + 1].text)
+            position += 2
+        position = _skip_clauses(tokens, position)
+        alias, position = _read_alias(tokens, position)
         yield _Source(tuple(parts[-3:]), alias=alias)
-        if tokens[place].text != ",":
+        if tokens[position].text != ",":
             return
-        place += 1
+        position += 1
 
 
-def _skip_clauses(tokens: Sequence[Token], place: int) -> int:
-    """Return the place after a hint and a time travel."""
-    while tokens[place].kind == "hint":
-        place += 1
-    if tokens[place].text.upper() in _BEFORE_TRAVEL:
-        while tokens[place].kind == "word":
-            place += 1
-        place += tokens[place].kind in ("literal", "number")
-    return place
+def _skip_clauses(tokens: Sequence[Token], position: int) -> int:
+    """Return the position after a hint and a time travel."""
+    while tokens[position].kind == "hint":
+        position += 1
+    if tokens[position].text.upper() in _BEFORE_TRAVEL:
+        while tokens[position].kind == "word":
+            position += 1
+        position += tokens[position].kind in ("literal", "number")
+    return position
 
 
-def _read_alias(tokens: Sequence[Token], place: int) -> tuple[str, int]:
-    place += tokens[place].text.upper() == "AS"
-    token = tokens[place]
+def _read_alias(tokens: Sequence[Token], position: int) -> tuple[str, int]:
+    position += tokens[position].text.upper() == "AS"
+    token = tokens[position]
     is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in _AFTER_TABLE)
-    return (token.text, place + 1) if is_alias else ("", place)
+    return (token.text, position + 1) if is_alias else ("", position)
 
 
 def _read_subquery(text: str, tokens: Sequence[Token], first: int) -> Iterator[_Source]:
     """Yield the subquery in parentheses if it has a name after it, or before it in WITH."""
-    depth, place = 1, first + 1
-    while depth and tokens[place].kind != "end":
-        depth += (tokens[place].text == "(") - (tokens[place].text == ")")
-        place += 1
+    depth, position = 1, first + 1
+    while depth and tokens[position].kind != "end":
+        depth += (tokens[position].text == "(") - (tokens[position].text == ")")
+        position += 1
     if depth:
         return
-    query = text[tokens[first].end : tokens[place - 1].start]
-    alias, _ = _read_alias(tokens, place)
+    query = text[tokens[first].end : tokens[position - 1].start]
+    alias, _ = _read_alias(tokens, position)
     if first > 1 and tokens[first - 1].text.upper() == "AS":
         alias = tokens[first - 2].text
     if alias:

@@ -3,6 +3,18 @@
 Invariant: the snapshot and the schema are pinned when the data frame is created, so all its uses read one state.
 """
 
+# The rows of a frame are loaded in three ways:
+#
+#     few primary keys     `_look_up` reads them in this process; no task starts
+#     files without merge  `load_parquet_part`: Spark's own Parquet reader
+#     other files          the data source `paimon`, whose tasks run `read_split`; a union joins both
+#
+# The data source opens the table again in other processes, so options (`state`) tell it what to read. They pin the
+# snapshot and the schema as JSON (PINNED), to which `_add_selection` adds the condition, the limit, and the files that
+# Spark reads (`without`). Only a scan that can be pinned uses the first two ways. It cannot be pinned if table options
+# select a range of changes, or if its snapshot expired and exists only through a tag. Then the options name what the
+# caller named.
+
 from __future__ import annotations
 
 import json

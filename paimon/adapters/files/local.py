@@ -1,4 +1,4 @@
-"""LocalFiles: a FileIO for the local disk.
+"""LocalFiles: a FileIO for the local disk. It writes hidden files first, and opens regular files only.
 
 Invariant: a file is written under a hidden temporary name in its directory, flushed to disk, and then renamed; the
 directory entry is flushed before the call returns. Only `replace`, for hints and records that a power loss may take,

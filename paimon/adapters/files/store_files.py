@@ -1,9 +1,10 @@
 """StoreFiles: a FileIO for S3-compatible stores, Google Cloud Storage and Azure, through obstore.
 
+`StoreOutput` and `StoreInput` are its files during writing and reading.
+
 Invariant: a file is created if absent by the conditional put of the store. The first use proves it with two puts on
 this store, of which the second must fail. A put that returns "exists" may be this one, if an earlier reply was lost;
-the caller compares identities. Secrets stay in the client and in `StoreRequests`, which removes them from
-errors.
+the caller compares identities. Secrets stay in the client and in `StoreRequests`, which removes them from errors.
 """
 
 from __future__ import annotations

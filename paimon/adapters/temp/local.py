@@ -1,4 +1,4 @@
-"""LocalTempStore: a TempStore of Arrow IPC files in a local directory of this process.
+"""LocalTempStore: a TempStore of Arrow IPC files in a local directory of this process (`ProcessDirectory`).
 
 Invariant: the directory is created with the first file, is readable by this user only, and is removed when the store or
 the process ends. The next process that creates its own directory removes those of killed processes.

@@ -122,25 +122,25 @@ def _runs(group: Sequence[KeyedFile]) -> Section:
 def _push_run(heap: list[_OpenRun], run: _OpenRun) -> None:
     """Add a run to the heap as `PriorityQueue.offer` does: move it up until its parent does not end later."""
     heap.append(run)
-    place = len(heap) - 1
-    while place and heap[(place - 1) // 2][0] > run[0]:
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    heap[place] = run
+    position = len(heap) - 1
+    while position and heap[(position - 1) // 2][0] > run[0]:
+        heap[position] = heap[(position - 1) // 2]
+        position = (position - 1) // 2
+    heap[position] = run
 
 
 def _pop_run(heap: list[_OpenRun]) -> _OpenRun:
     """Remove the first run as `PriorityQueue.poll` does: move the last run down until no child ends earlier."""
     first, last = heap[0], heap.pop()
-    place = 0
-    while 2 * place + 1 < len(heap):
-        child = 2 * place + 1
+    position = 0
+    while 2 * position + 1 < len(heap):
+        child = 2 * position + 1
         if child + 1 < len(heap) and heap[child + 1][0] < heap[child][0]:
             child += 1
         if not heap[child][0] < last[0]:
             break
-        heap[place] = heap[child]
-        place = child
+        heap[position] = heap[child]
+        position = child
     if heap:
-        heap[place] = last
+        heap[position] = last
     return first

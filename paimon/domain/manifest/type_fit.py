@@ -142,33 +142,33 @@ def _format_bound(bound: Any, data_type: DataType) -> str:
     return repr(text) if isinstance(data_type, dt.CHARACTER_TYPES) else str(text)
 
 
-def holds_all(held: DataType, wanted: DataType) -> bool:
+def holds_all(stored: DataType, wanted: DataType) -> bool:
     """Return whether a type holds every value of another one, unchanged; nullability does not matter."""
-    if has_same_text(held, wanted):
+    if has_same_text(stored, wanted):
         return True
-    match held, wanted:
+    match stored, wanted:
         case dt.RowType(), dt.RowType():
             types = {f.id: f.type for f in wanted.fields}
-            return all(holds_all(f.type, types[f.id]) for f in held.fields if f.id in types)
+            return all(holds_all(f.type, types[f.id]) for f in stored.fields if f.id in types)
         case dt.ArrayType(), dt.ArrayType():
-            return holds_all(held.element, wanted.element)
+            return holds_all(stored.element, wanted.element)
         case dt.MultisetType(), dt.MultisetType():
-            return holds_all(held.element, wanted.element)
+            return holds_all(stored.element, wanted.element)
         case dt.VectorType(), dt.VectorType():
-            return held.length == wanted.length and holds_all(held.element, wanted.element)
+            return stored.length == wanted.length and holds_all(stored.element, wanted.element)
         case dt.MapType(), dt.MapType():
-            return holds_all(held.key, wanted.key) and holds_all(held.value, wanted.value)
-    if isinstance(held, (*dt.NESTED_TYPES, dt.VariantType)) or isinstance(wanted, (*dt.NESTED_TYPES, dt.VariantType)):
+            return holds_all(stored.key, wanted.key) and holds_all(stored.value, wanted.value)
+    if isinstance(stored, (*dt.NESTED_TYPES, dt.VariantType)) or isinstance(wanted, (*dt.NESTED_TYPES, dt.VariantType)):
         return False
-    low, high = _find_extremes(held)
-    return _holds_range(held, wanted, low, high)
+    low, high = _find_extremes(stored)
+    return _holds_range(stored, wanted, low, high)
 
 
-def holds_between(held: DataType, wanted: DataType, low: Any, high: Any) -> bool:
+def holds_between(stored: DataType, wanted: DataType, low: Any, high: Any) -> bool:
     """Return whether a type holds every value of another one between two internal values, unchanged."""
-    if holds_all(held, wanted) or _holds_range(held, wanted, low, high):
+    if holds_all(stored, wanted) or _holds_range(stored, wanted, low, high):
         return True
-    return bool(low == high) and _holds_value(held, wanted, low)
+    return bool(low == high) and _holds_value(stored, wanted, low)
 
 
 def _find_extremes(data_type: DataType) -> tuple[Any, Any]:
@@ -188,34 +188,38 @@ def _find_extremes(data_type: DataType) -> tuple[Any, Any]:
     return None, None
 
 
-def _holds_range(held: DataType, wanted: DataType, low: Any, high: Any) -> bool:
+def _holds_range(stored: DataType, wanted: DataType, low: Any, high: Any) -> bool:
     """Return whether the cast of a range is known to keep its values, whichever they are."""
     match wanted:
         case _ if isinstance(wanted, _NUMBERS):
-            return _holds_numbers(held, wanted, low, high)
+            return _holds_numbers(stored, wanted, low, high)
         case dt.BooleanType():
-            return isinstance(held, dt.INTEGER_TYPES) and 0 <= low <= high <= 1
+            return isinstance(stored, dt.INTEGER_TYPES) and 0 <= low <= high <= 1
         case dt.CharType() | dt.VarCharType():
-            return _holds_texts(held, wanted, low, high)
+            return _holds_texts(stored, wanted, low, high)
         case dt.VarBinaryType(length=length):
-            if isinstance(held, dt.BYTES_TYPES):
-                return bool(held.length <= length)
-            return isinstance(held, dt.CHARACTER_TYPES) and (length == MAX_LENGTH or 4 * held.length <= length)
+            if isinstance(stored, dt.BYTES_TYPES):
+                return bool(stored.length <= length)
+            return isinstance(stored, dt.CHARACTER_TYPES) and (length == MAX_LENGTH or 4 * stored.length <= length)
         case dt.TimestampType() | dt.LocalZonedTimestampType():
-            return _holds_times(held, wanted, low, high)
+            return _holds_times(stored, wanted, low, high)
     return False
 
 
-def _holds_numbers(held: DataType, wanted: DataType, low: Any, high: Any) -> bool:
-    if isinstance(held, dt.BooleanType):
+def _holds_numbers(stored: DataType, wanted: DataType, low: Any, high: Any) -> bool:
+    if isinstance(stored, dt.BooleanType):
         return not isinstance(wanted, dt.DecimalType) or wanted.precision > wanted.scale
-    if isinstance(held, dt.TIMESTAMP_TYPES) and held.precision == 0 and isinstance(wanted, dt.IntType | dt.BigIntType):
+    if (
+        isinstance(stored, dt.TIMESTAMP_TYPES)
+        and stored.precision == 0
+        and isinstance(wanted, dt.IntType | dt.BigIntType)
+    ):
         return _holds_numbers(dt.BigIntType(), wanted, low // _NANOS, high // _NANOS)
-    if isinstance(held, dt.FloatType):
+    if isinstance(stored, dt.FloatType):
         return isinstance(wanted, dt.DoubleType)
-    if not isinstance(held, (*dt.INTEGER_TYPES, dt.DecimalType)):
+    if not isinstance(stored, (*dt.INTEGER_TYPES, dt.DecimalType)):
         return False
-    scale = held.scale if isinstance(held, dt.DecimalType) else 0
+    scale = stored.scale if isinstance(stored, dt.DecimalType) else 0
     largest = max(abs(low), abs(high))
     match wanted:
         case dt.DecimalType():
@@ -228,25 +232,27 @@ def _holds_numbers(held: DataType, wanted: DataType, low: Any, high: Any) -> boo
     return scale == 0 and -half <= low <= high < half
 
 
-def _holds_texts(held: DataType, wanted: dt.CharType | dt.VarCharType, low: Any, high: Any) -> bool:
-    if isinstance(held, dt.CHARACTER_TYPES):
-        return held.length <= wanted.length and (isinstance(held, dt.CharType) or isinstance(wanted, dt.VarCharType))
-    if isinstance(held, (*dt.BYTES_TYPES, *dt.NESTED_TYPES, dt.BlobType, dt.VariantType)):
+def _holds_texts(stored: DataType, wanted: dt.CharType | dt.VarCharType, low: Any, high: Any) -> bool:
+    if isinstance(stored, dt.CHARACTER_TYPES):
+        return stored.length <= wanted.length and (
+            isinstance(stored, dt.CharType) or isinstance(wanted, dt.VarCharType)
+        )
+    if isinstance(stored, (*dt.BYTES_TYPES, *dt.NESTED_TYPES, dt.BlobType, dt.VariantType)):
         return False
-    if isinstance(held, (dt.DateType, *dt.TIMESTAMP_TYPES)):
-        return bool(_count_nanos(held, low) >= _FIRST_TIME and _count_nanos(held, high) < _END_OF_TIMES)
+    if isinstance(stored, (dt.DateType, *dt.TIMESTAMP_TYPES)):
+        return bool(_count_nanos(stored, low) >= _FIRST_TIME and _count_nanos(stored, high) < _END_OF_TIMES)
     if wanted.length == MAX_LENGTH:
         return True
-    if isinstance(held, (*dt.INTEGER_TYPES, dt.DecimalType)):
+    if isinstance(stored, (*dt.INTEGER_TYPES, dt.DecimalType)):
         return max(len(f"{value:f}" if isinstance(value, Decimal) else str(value)) for value in (low, high)) <= (
             wanted.length
         )
-    return _TEXT_LENGTHS.get(type(held), MAX_LENGTH) <= wanted.length
+    return _TEXT_LENGTHS.get(type(stored), MAX_LENGTH) <= wanted.length
 
 
-def _holds_times(held: DataType, wanted: dt.TimestampType | dt.LocalZonedTimestampType, low: Any, high: Any) -> bool:
+def _holds_times(stored: DataType, wanted: dt.TimestampType | dt.LocalZonedTimestampType, low: Any, high: Any) -> bool:
     """Return whether all digits remain, and whether memory can represent the times (see `types.time_range`)."""
-    match held:
+    match stored:
         case dt.TimestampType(precision=p) | dt.LocalZonedTimestampType(precision=p):
             return p <= wanted.precision and (wanted.precision <= 6 or (low >= -_FAR and high < _FAR))
         case dt.DateType():
@@ -259,19 +265,19 @@ def _holds_times(held: DataType, wanted: dt.TimestampType | dt.LocalZonedTimesta
     return False
 
 
-def _holds_value(held: DataType, wanted: DataType, value: Any) -> bool:
+def _holds_value(stored: DataType, wanted: DataType, value: Any) -> bool:
     """Return whether the cast of a single value keeps it; texts become numbers only."""
     try:
-        (made,) = to_values(cast_column(to_array([value], held), held, wanted), wanted)
+        (made,) = to_values(cast_column(to_array([value], stored), stored, wanted), wanted)
     except PaimonError:
         return False
     if made is None:
         return False
-    if isinstance(held, _NUMBERS) and isinstance(wanted, _NUMBERS):
+    if isinstance(stored, _NUMBERS) and isinstance(wanted, _NUMBERS):
         return bool(Decimal(made) == Decimal(value))
-    if isinstance(held, dt.CHARACTER_TYPES):
+    if isinstance(stored, dt.CHARACTER_TYPES):
         return _is_same_text(value, made, wanted)
-    return bool(_count_nanos(held, value) == _count_nanos(wanted, made) is not None)
+    return bool(_count_nanos(stored, value) == _count_nanos(wanted, made) is not None)
 
 
 def _is_same_text(text: str, made: Any, wanted: DataType) -> bool:

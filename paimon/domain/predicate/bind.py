@@ -111,15 +111,15 @@ def _fit_literal(column: str, value: Any, data_type: DataType) -> Fit:
 def _bind_comparison(column: str, op: Operator, value: Any, data_type: DataType) -> Predicate:
     if value is None:
         return Compare(column, op, None)
-    position = _fit_literal(column, value, data_type)
-    if position.exact:
-        return Compare(column, op, position.floor)
+    fit = _fit_literal(column, value, data_type)
+    if fit.exact:
+        return Compare(column, op, fit.floor)
     if op in (Operator.EQ, Operator.NE):
         return _truth_if_known(column, op is Operator.NE)
-    above = op in (Operator.GT, Operator.GE)
-    if isinstance(position.floor, Beyond):
-        return _truth_if_known(column, above == (position.floor is Beyond.BELOW))
-    return Compare(column, Operator.GT if above else Operator.LE, position.floor)
+    above = op in (Operator.GT, Operator.GE)  # of a literal between two values, the smaller one is the floor
+    if isinstance(fit.floor, Beyond):
+        return _truth_if_known(column, above == (fit.floor is Beyond.BELOW))
+    return Compare(column, Operator.GT if above else Operator.LE, fit.floor)
 
 
 def _truth_if_known(column: str, is_true: bool) -> Predicate:
@@ -130,8 +130,8 @@ def _truth_if_known(column: str, is_true: bool) -> Predicate:
 
 
 def _bind_in(predicate: In, data_type: DataType) -> Predicate:
-    positions = [None if v is None else _fit_literal(predicate.column, v, data_type) for v in predicate.literals]
-    exact_values: tuple[Any, ...] = tuple(None if p is None else p.floor for p in positions if p is None or p.exact)
+    fits = [None if v is None else _fit_literal(predicate.column, v, data_type) for v in predicate.literals]
+    exact_values: tuple[Any, ...] = tuple(None if p is None else p.floor for p in fits if p is None or p.exact)
     if not exact_values:
         return _truth_if_known(predicate.column, predicate.negated)
     return In(predicate.column, exact_values, predicate.negated)

@@ -121,17 +121,17 @@ def _bounds_in_layout(
     return floating_bounds(bounds, in_orc) if isinstance(column.type, dt.FloatType | dt.DoubleType) else bounds
 
 
-def keeps_order(held: DataType, wanted: DataType) -> bool:
-    """Return whether values of the type `held`, read as the type `wanted`, keep their order and their ordinals."""
-    if held.with_nullable(True) == wanted.with_nullable(True):
+def keeps_order(stored: DataType, wanted: DataType) -> bool:
+    """Return whether values of the type `stored`, read as the type `wanted`, keep their order and their ordinals."""
+    if stored.with_nullable(True) == wanted.with_nullable(True):
         return True
-    match held, wanted:
+    match stored, wanted:
         case dt.VarCharType(length=short), dt.VarCharType(length=long):
             return short <= long
         case dt.FloatType(), dt.DoubleType():
             return True
     ranks = {kind: rank for rank, kind in enumerate(dt.INTEGER_TYPES)}
-    return type(held) in ranks and type(wanted) in ranks and ranks[type(held)] <= ranks[type(wanted)]
+    return type(stored) in ranks and type(wanted) in ranks and ranks[type(stored)] <= ranks[type(wanted)]
 
 
 def _to_integers(array: pa.Array) -> Integers:

@@ -96,6 +96,7 @@ class SectionRead:
 
     def read_merged(self, section: Section) -> Iterator[pa.Table]:
         """Yield the merged rows of a section."""
+        # A NaN in a user sequence equals every value, so the order of the runs decides.
         for window in self.windows(section, self.spec.may_meet_nans):
             yield merge(window, self.spec) if len(section) > 1 else window
 

@@ -1,8 +1,24 @@
 """Read one split: the function that each task of a read runs, embedded or distributed.
 
 Invariant: the result contains exactly the rows of the split for which the predicate is true, in the requested columns.
-No file is opened before the first batch is requested. Source: `TableRead`, `SplitRead`.
+No file is opened before the first batch is requested.
+Source: `TableRead`, `SplitRead`.
 """
+
+# `_read_rows` reads the stored rows of a split in one of five ways:
+#
+#     `before_files` are given     DifferenceRead: what changed between two states of a bucket
+#     primary key                  MergeRead: rows of one key are merged in windows
+#     primary key, raw-convertible read_live_rows: each key is in the files once, so only retracts are left out
+#     data evolution               read_data_evolution_files: the columns of a row are in several files
+#     other append tables          one file after another
+#
+# All but the first read a file through `read_file`, which leaves out deleted rows. The predicate only skips row groups
+# and, where each file is read alone, rows that the file indexes exclude. `_read_split` then evaluates it for each row,
+# and cuts the result to the limit and the columns.
+#
+# A read without columns still needs one, because a batch without columns has no number of rows: a key column, or
+# `_LEVEL`, which no file stores.
 
 from __future__ import annotations
 
@@ -65,18 +81,18 @@ def read_split(context: TableContext, split: DataSplit, read: ReadPlan) -> Itera
     The schema is `build_output_schema(table, read)`. Raises `SnapshotExpired` if the snapshot of the split expired, so
     that a file is deleted. Sequence numbers of a difference are `Unsupported`.
     """
-    place = get_split_context(context, split)
-    with report_expired(place, split.snapshot_id):
-        yield from _read_split(context, place, split, read)
+    owner = get_split_context(context, split)  # the context of the branch that has the files
+    with report_expired(owner, split.snapshot_id):
+        yield from _read_split(context, owner, split, read)
 
 
 def _read_split(
-    context: TableContext, place: TableContext, split: DataSplit, read: ReadPlan
+    context: TableContext, owner: TableContext, split: DataSplit, read: ReadPlan
 ) -> Iterator[pa.RecordBatch]:
     projection = Projection.of(context.table, read)
     remaining_rows = read.limit
     bucket = evolve(
-        Bucket.of(place, split),
+        Bucket.of(owner, split),
         ignores_lost=context.options.scan_ignore_lost_files,
         ignores_corrupt=context.options.scan_ignore_corrupt_files,
     )
@@ -125,7 +141,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
-        columns = wanted or spec.key_fields[:1]  # a batch without columns has no number of rows
+        columns = wanted or spec.key_fields[:1]
         merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), keep_retracts)
         yield from merging.rows(split.files)
         return
@@ -174,9 +190,9 @@ def describe_index_selections(context: TableContext, splits: Sequence[DataSplit]
     if condition is None:
         return []
     for split in splits:
-        place = get_split_context(context, split)
-        bucket = Bucket.of(place, split)
-        for file in split.files if _uses_indexes(place, split) and not split.before_files else ():
+        owner = get_split_context(context, split)
+        bucket = Bucket.of(owner, split)
+        for file in split.files if _uses_indexes(owner, split) and not split.before_files else ():
             selection = select_by_indexes(bucket, file, condition)
             if selection.rows is not None:
                 total = counts.setdefault(", ".join(selection.indexes), [0, 0, 0])

@@ -198,7 +198,7 @@ class _PartMerge:
             self._rewrite_files(snapshot)
 
     def _rewrite_files(self, snapshot: Snapshot) -> None:
-        """Write all remaining rows of the files with a changed row. Such a file is read once."""
+        """Write all remaining rows of the files with a changed row."""
         splits = plan_scan(self.context, ScanRequest(snapshot, self.condition)).splits
         task = partial(find_changed_files, self.context.for_tasks(len(splits)), self.matcher)
         for split, found in zip(splits, self.context.engine.executor.map(task, splits), strict=True):

@@ -4,6 +4,21 @@ Invariant: the same range always returns the same splits, or an error. Rows are 
 ranges, also when the driver starts again and asks for a range that it asked for before.
 """
 
+# A position is a snapshot, whether its complete state or its changes are read, and how many of these splits are read.
+# A stream that starts with the state of snapshot 3, in batches of two splits:
+#
+#     batch    from                    reads                                   to
+#     1        3, state, 0 splits      s0, s1 of the state                     3, state, 2 splits
+#     2        3, state, 2 splits      s2 of the state; c0 of the changes      4, changes, 1 split
+#     3        4, changes, 1 split     c1; the changes of 5, which has one     6, changes, 0 splits
+#
+# `advance` finds the end of a batch, `plan_range` its splits, perhaps in another process after a restart. Both count
+# the splits of a snapshot, so a position within a snapshot names its plan, and other splits are refused.
+#
+# A batch also ends before a snapshot that the stream must not read yet or at all (delayed, past its end), before other
+# columns, with which the caller begins again, and before an OVERWRITE of dynamic buckets: tasks order the changes of
+# a batch by bucket, and keys may be in another bucket after it.
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -171,8 +186,8 @@ class StreamRanges:
         if found is None:
             self._check_next(position)
             return None
-        is_held = self._plans.is_delayed(found) or self._plans.is_past_bound(found)
-        return None if is_held or self._is_state_past_bound(position) else found
+        is_excluded = self._plans.is_delayed(found) or self._plans.is_past_bound(found)
+        return None if is_excluded or self._is_state_past_bound(position) else found
 
     def _is_state_past_bound(self, position: StreamPosition) -> bool:
         """Return whether the state at the start was past the bound already, so that no change is read."""

@@ -78,12 +78,12 @@ def read_assignment(run: StatementRun, text: str) -> Any:
 def has_subquery(text: str) -> bool:
     """Return whether a text contains a subquery; a subquery that is not complete is refused."""
     tokens = StatementReader(text).tokens
-    places = [place for place in range(len(tokens)) if begins_subquery(tokens, place)]
-    for place in places:
-        depths = accumulate({"(": 1, ")": -1}.get(t.text, 0) if t.kind == "symbol" else 0 for t in tokens[place:])
-        end = next((number for number, depth in enumerate(depths, place) if not depth), len(tokens) - 1)
-        parse_query(StatementReader(text[tokens[place].start + 1 : tokens[end].start]))
-    return bool(places)
+    positions = [position for position in range(len(tokens)) if begins_subquery(tokens, position)]
+    for position in positions:
+        depths = accumulate({"(": 1, ")": -1}.get(t.text, 0) if t.kind == "symbol" else 0 for t in tokens[position:])
+        end = next((number for number, depth in enumerate(depths, position) if not depth), len(tokens) - 1)
+        parse_query(StatementReader(text[tokens[position].start + 1 : tokens[end].start]))
+    return bool(positions)
 
 
 def _convert_value(run: StatementRun, node: exp.Expression) -> Constant:
@@ -198,26 +198,26 @@ class _Edit:
 def _find_edits(text: str, tokens: Sequence[Token], table: list[str], columns: Sequence[str]) -> Iterator[_Edit]:
     """Yield the edits of the paths outside of subqueries, in their order."""
     lower = {name.lower() for name in columns}
-    place = depth = subquery_depth = 0
-    while place < len(tokens):
-        token = tokens[place]
+    position = depth = subquery_depth = 0
+    while position < len(tokens):
+        token = tokens[position]
         if token.kind == "symbol":
             depth += (token.text == "(") - (token.text == ")")
         if subquery_depth and depth < subquery_depth:
             subquery_depth = 0
-        if not subquery_depth and begins_subquery(tokens, place):
+        if not subquery_depth and begins_subquery(tokens, position):
             subquery_depth = depth
-        length = 0 if subquery_depth else _count_path_parts(tokens, place)
+        length = 0 if subquery_depth else _count_path_parts(tokens, position)
         if length:
-            path = [tokens[place + 2 * part].text.lower() for part in range(length)]
+            path = [tokens[position + 2 * part].text.lower() for part in range(length)]
             skipped = _count_qualifier_parts(path, table, lower)
-            column = tokens[place + 2 * skipped]
+            column = tokens[position + 2 * skipped]
             if skipped:
                 yield _Edit(token.start, column.start, "")
-            following = tokens[place + 2 * length - 1] if place + 2 * length - 1 < len(tokens) else None
+            following = tokens[position + 2 * length - 1] if position + 2 * length - 1 < len(tokens) else None
             if following is None or (following.kind, following.text) != ("symbol", "("):  # else it is a function
                 yield from _correct_case(text, column, columns)
-        place += max(2 * length - 1, 1)
+        position += max(2 * length - 1, 1)
 
 
 def _correct_case(text: str, token: Token, columns: Sequence[str]) -> Iterator[_Edit]:
@@ -228,14 +228,14 @@ def _correct_case(text: str, token: Token, columns: Sequence[str]) -> Iterator[_
         yield _Edit(start, end, found)
 
 
-def _count_path_parts(tokens: Sequence[Token], place: int) -> int:
+def _count_path_parts(tokens: Sequence[Token], position: int) -> int:
     """Return how many names, separated by periods, begin here."""
     parts = 0
-    while place < len(tokens) and tokens[place].kind in ("word", "quoted"):
+    while position < len(tokens) and tokens[position].kind in ("word", "quoted"):
         parts += 1
-        if place + 1 >= len(tokens) or (tokens[place + 1].kind, tokens[place + 1].text) != ("symbol", "."):
+        if position + 1 >= len(tokens) or (tokens[position + 1].kind, tokens[position + 1].text) != ("symbol", "."):
             break
-        place += 2
+        position += 2
     return parts
 
 

@@ -1,6 +1,6 @@
 """One step of each role in the simulation, made of the public methods of a table.
 
-Invariant: whatever a method returns or raises is passed on unchanged.
+Invariant: an error is passed on unchanged, except that a tag exists or does not exist, which other actors may cause.
 """
 
 from __future__ import annotations

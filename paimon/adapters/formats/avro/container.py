@@ -1,4 +1,4 @@
-"""Read and write Avro object container files: header, blocks, sync markers.
+"""Read and write Avro object container files: header, blocks with their codecs, sync markers.
 
 Invariant: a block is returned only if its size, record count, decompressed size and sync marker are plausible. Anything
 else raises CorruptTable with the path. Source: Avro specification, "Object Container Files".

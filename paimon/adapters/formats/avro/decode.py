@@ -1,8 +1,9 @@
-"""Decode blocks of Avro data files as canonical Arrow batches.
+"""Decode blocks of Avro data files as canonical Arrow batches, by a plan of their types that is made once for a file.
 
 Invariant: columns are found by name, at every level. Values are read as the file's own Avro type states (milliseconds
-or microseconds, the scale of a decimal), then cast to the canonical type of the field. Avro maps and
-arrays of (key, value) records have the same encoding, and are read alike. Source: `FieldReaderFactory`.
+or microseconds, the scale of a decimal), then cast to the canonical type of the field. Avro maps and arrays of
+(key, value) records have the same encoding, and are read alike.
+Source: `FieldReaderFactory`.
 """
 
 from __future__ import annotations

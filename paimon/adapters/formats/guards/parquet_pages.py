@@ -1,12 +1,14 @@
 """Find out from the page headers to how many bytes the pages of a column chunk decompress. Nothing is decompressed.
 
+`Stored` has the bytes of the file, for the guards and for the reader.
+
 Invariant: the headers are those that Arrow obeys, found as Arrow finds them: from the chunk's first offset, page after
 page, until the values that the footer states are reached or the chunk ends. Sizes in footers may be wrong. Sizes in
 headers cannot: Arrow refuses a page that decompresses to another size than its header states.
 Source: Parquet format, "Data Pages".
 """
 
-# A footer says how many values a column chunk has and how large they are, and whoever wrote the file chose these
+# A footer says how many values a column chunk has and how large they are, and the writer of the file chose these
 # numbers. Arrow sizes its buffers by the header of each page instead, and refuses a page that decompresses to another
 # size. So a guard that reads the headers knows what Arrow will need before a byte is decompressed. A chunk with a
 # dictionary, at the offsets 4 to 220:

@@ -1,5 +1,7 @@
 """Convert columns to the types that ORC files hold, and back: field ids as type attributes, blank-padded CHAR.
 
+The tail of a written file is rewritten with the types that Arrow's writer cannot state.
+
 Invariant: every type except the root carries `paimon.id`. TIME is an int, a TIMESTAMP WITH LOCAL TIME ZONE is a
 timestamp with local time zone. CHAR(n) is padded to n characters when written, and loses trailing blanks when read.
 Source: `OrcTypeUtil`, `FieldWriterFactory`.

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
 from paimon.adapters.formats.guards.parquet_batches import GroupRange
+from paimon.adapters.formats.parquet.column_stats import read_chunk_stats
 from paimon.adapters.formats.parquet.leaf_columns import find_first_leaves
-from paimon.adapters.formats.parquet.schema import read_chunk_stats
 from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.expression import Compare, In, Operator, Predicate

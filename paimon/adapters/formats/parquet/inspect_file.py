@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
+from paimon.adapters.formats.parquet.column_stats import combine_stats, read_chunk_stats
 from paimon.adapters.formats.parquet.reader import corrupt_files
-from paimon.adapters.formats.parquet.schema import combine_stats, read_chunk_stats
 from paimon.domain.errors import Unsupported
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType

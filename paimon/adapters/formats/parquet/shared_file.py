@@ -2,8 +2,8 @@
 
 Invariant: a decoder that obeys the footer gets no byte of a requested column before the pages of its chunk are checked:
 their sizes, their numbers of values, and their checksums. A chunk is checked once as long as its file keeps its inode,
-size and times. Only flat columns are shared whose stored type is the
-canonical one, so that both decoders return the same values.
+size and times. Only flat columns are shared whose stored type is the canonical one, so that both decoders return the
+same values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 """The encodings that each decoder has for all types."""
 _FOREIGN = b"org.apache.spark."
-"""Keys of files that Spark wrote. Its own reader may shift their dates and times, which this library does not."""
+"""Spark's keys begin so. Its own reader may shift dates and times of its files, which this library does not."""
 _MOST_GROUPS = 10_000
 _CHECK_BYTES = 400
 """The memory of the check of one chunk."""

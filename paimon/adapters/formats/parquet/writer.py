@@ -1,4 +1,4 @@
-"""Write one Parquet file.
+"""Write one Parquet file, and choose which of its columns get a dictionary.
 
 A row group is closed when its rows reach the requested bytes in memory, or the requested number of rows. `close`
 returns the statistics of the footer, and those that footers leave out: NaN, and bounds of long texts.
@@ -17,17 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paimon.adapters.formats.parquet.column_stats import NAN, combine_stats, read_chunk_stats
 from paimon.adapters.formats.parquet.footer import rewrite_tail
 from paimon.adapters.formats.parquet.row_groups import ConcurrentRowGroups, RowGroupWriter, SerialRowGroups
-from paimon.adapters.formats.parquet.schema import (
-    NAN,
-    combine_stats,
-    int96_leaves,
-    list_leaf_types,
-    make_write_schema,
-    read_chunk_stats,
-    to_stored,
-)
+from paimon.adapters.formats.parquet.schema import int96_leaves, list_leaf_types, make_write_schema, to_stored
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.parse import parse_bool, parse_memory
 from paimon.domain.stats.simple_stats import ColumnStats

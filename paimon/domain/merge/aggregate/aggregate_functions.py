@@ -118,7 +118,7 @@ AGGREGATE_FUNCTIONS: Mapping[str, AggregateFunction] = {
     ),
     "rbm64": AggregateFunction(
         set_foldings.RBM64, columnar.last_value, BYTES, _mask_all_groups, can_refuse=True
-    ),  # the positions of containers show the grouping
+    ),  # not associative: its bytes depend on the order in which containers were added
     "hll_sketch": AggregateFunction(
         set_foldings.HLL_SKETCH, columnar.last_value, BYTES, _mask_all_groups, can_refuse=True
     ),

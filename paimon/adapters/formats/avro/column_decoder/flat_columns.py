@@ -1,5 +1,7 @@
 """Decode blocks of Avro data files with flat records as columns, without a step in Python for each record.
 
+`find_starts_in_blocks` finds where the records of many blocks begin, then each column is decoded from these starts.
+
 Invariant: the result equals the row-wise decoder (`records.decode_block`), or is None. The row-wise decoder then
 decodes the block, and reports its damage. Source: Avro specification, "Binary Encoding".
 """
