@@ -212,8 +212,8 @@ class FileIO(Protocol):
     def create(self, path: str) -> OutputFile:
         """Begin a new file, and create missing parent directories.
 
-        Nothing is visible at `path` before the file is closed. Names are unique, so the call does not check whether the
-        file exists.
+        Nothing is visible at `path` before the file is closed, which replaces a file of this name. Most names are
+        unique.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class FileIO(Protocol):
         """
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create a file, or replace its content. For hints, and for records that may be lost.
+        """Create a file, or replace its content. For hints that may be lost.
 
         The call is atomic: a reader sees the old or the new content. It is idempotent. It flushes nothing, so after a
         crash of the machine the file may be lost or old.

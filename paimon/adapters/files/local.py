@@ -1,9 +1,9 @@
 """LocalFiles: a FileIO for the local disk. It writes hidden files first, and opens regular files only.
 
 Invariant: a file is written under a hidden temporary name in its directory, flushed to disk, and then renamed; the
-directory entry is flushed before the call returns. Only `replace`, for hints and records that a power loss may take,
-flushes nothing. `put_if_absent` creates the name with a hard link, which fails if the name exists; a check before a
-rename could replace a file. Symbolic links do not lead out of the allowed roots.
+directory entry is flushed before the call returns. Only `replace`, for hints that a power loss may take, flushes
+nothing. `put_if_absent` creates the name with a hard link, which fails if the name exists; a check before a rename
+could replace a file. Symbolic links do not lead out of the allowed roots.
 Source: `LocalFileIO`, `AtomicFsOutput`.
 """
 

@@ -17,8 +17,8 @@ Source: `FileStoreCommitImpl.filterCommitted`.
 # Records. After an expiry nothing would be left of a user who commits seldom. So the expiry of this library copies the
 # last snapshot of such a user to last-commit/. The record is written before the snapshot is deleted, and read after the
 # snapshots were searched, so a commit is found in one of the two. A rollback deletes newer records. Other clients
-# neither write nor delete records: what they expire is not recognized. On a local disk a record is not flushed, so a
-# power loss after an expiry may take it, and then the commit is not recognized either.
+# neither write nor delete records: what they expire is not recognized. A record is flushed as data files are, so that a
+# power loss after the expiry does not take both.
 #
 # Last commit. On a storage without locks, another client may overwrite a snapshot that was acknowledged:
 #
@@ -224,7 +224,8 @@ def _write_record(context: TableContext, snapshot: Snapshot) -> None:
     path = _record_path(context.paths, snapshot.commit_user)
     recorded = _read_record(context, path)
     if recorded is None or recorded.time_millis <= snapshot.time_millis:
-        context.files.replace(path, snapshot_to_json(snapshot))
+        with context.files.create(path) as file:
+            file.write(snapshot_to_json(snapshot))
 
 
 def _read_record(context: TableContext, path: str) -> Snapshot | None:

@@ -56,11 +56,12 @@ class FileIOContract:
         assert [s.name for s in files.list(f"{root}/x")] == []
 
     def test_with_block_closes(self) -> None:
-        """A file becomes visible at the end of its `with` block."""
+        """A file becomes visible at the end of its `with` block, and replaces one of its name."""
         files, root = self.make_files()
-        with files.create(f"{root}/x") as output:
-            output.write(b"")
-        assert files.read(f"{root}/x") == b""
+        for data in (b"", b"second"):
+            with files.create(f"{root}/x") as output:
+                output.write(data)
+            assert files.read(f"{root}/x") == data
 
     def test_arrow_reads_and_writes(self) -> None:
         """Arrow accepts the output as a sink, and `open` returns a seekable file."""

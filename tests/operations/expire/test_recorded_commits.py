@@ -178,7 +178,7 @@ def test_an_expiry_that_cannot_record_a_commit_keeps_its_snapshot(table: paimon.
         table.write({"id": [300]})
 
     def fail(operation: str, path: str) -> Fault | None:
-        return Fault.FAIL_BEFORE if operation == "replace" and "/last-commit/" in path else None
+        return Fault.FAIL_BEFORE if operation == "close" and "/last-commit/" in path else None
 
     failing: FileIO = FaultyFiles(table.engine.files, fail)
     full = table.with_engine(evolve(table.engine, files=failing))
@@ -187,6 +187,23 @@ def test_an_expiry_that_cannot_record_a_commit_keeps_its_snapshot(table: paimon.
     assert [s.id for s in table.snapshots()] == list(range(writes_before + 1, writes_before + 5))
     assert not table.maintain.check(deep=True).faults
     table.maintain.expire_snapshots(retain_min=1, retain_max=1)
+    write(table, 1)
+    assert rows_below(table) == [1]
+
+
+def test_a_power_loss_after_an_expiry_does_not_take_the_record(table: paimon.Table) -> None:
+    """The disk then lacks the files that were not flushed, which are hints."""
+    lost: list[str] = []
+
+    def note_unflushed(operation: str, path: str) -> None:
+        if operation == "replace":
+            lost.append(path)
+
+    watched: FileIO = FaultyFiles(table.engine.files, note_unflushed)
+    write(table, 1)
+    expire(table.with_engine(evolve(table.engine, files=watched)))
+    assert lost
+    table.engine.files.delete(lost)
     write(table, 1)
     assert rows_below(table) == [1]
 
