@@ -714,14 +714,17 @@ class Catalog(NotebookDisplay):
         NotFound
             There is no such table, or the database of the new name does not exist.
         AlreadyExists
-            There is a table of the new name.
+            There is a table of the new name, or another process creates it or renames a table to it.
+
+        Notes
+        -----
+        On an object store the files are copied. Until the copy is whole, the table has its old name, and the new name
+        is reserved: it cannot be opened or created. If the process dies, drop the new name, then rename again.
         """
         old, new = self._parse_name(name, parse_table_name), parse_table_name(new_name)
         self._check_database_exists(new.database)
         if not self._has_table(old):
             raise self._missing_error(old)
-        if self._has_table(new):
-            raise AlreadyExists("table", new_name)
         self.store.rename_table(old.database, old.table, new.database, new.table)
 
     def sql(self, text: str, /, **frames: Any) -> SqlResult:

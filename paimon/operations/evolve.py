@@ -54,7 +54,7 @@ from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_columns
-from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table
+from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import has_snapshots_or_tags, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.table_context import TableContext
@@ -116,7 +116,7 @@ def create_table(
     schema = declare_schema(d.fields, d.primary_keys, d.partition_keys, d.options, d.comment, now)
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
-    is_there = latest_schema(engine, paths) is not None
+    is_there = bool(schema_ids(engine, paths))
     if not is_there and has_snapshots_or_tags(engine, paths, CREATION_PREFIX):
         hint = f"it belongs to no table: repeat an interrupted CREATE TABLE AS, or delete the directory {paths.root!r}"
         raise AlreadyExists("snapshot directory", paths.snapshots, hint=hint)

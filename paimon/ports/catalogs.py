@@ -255,8 +255,10 @@ class TableStore(Protocol):
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None:
         """Give a table another name and move its directory.
 
-        The move is one step where the storage can move directories. Elsewhere all files are copied, the schema files
-        last, and then deleted. Writers of the old name must have ended.
+        The move is one step where the storage can move directories. Elsewhere the new name is reserved, all files are
+        copied, and those of the old name deleted. Of concurrent calls that create a table of the new name, or rename
+        one to it, exactly one succeeds. If the process dies, one of the names is a whole table, and a repeated call may
+        be refused until the new name is dropped. Writers of the old name must have ended.
 
         Parameters
         ----------
@@ -274,9 +276,9 @@ class TableStore(Protocol):
         NotFound
             The table or the new database does not exist; nothing changed.
         AlreadyExists
-            A table with the new name exists; both tables are unchanged.
+            A table with the new name exists, or the name is reserved; both tables are unchanged.
         StorageError
-            The storage failed. A copy may be incomplete; the old name is valid.
+            The storage failed, or another process dropped the new name. One of the names is a whole table.
         """
 
 

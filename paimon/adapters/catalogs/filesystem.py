@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from paimon.adapters.catalogs.copied_directories import explain_occupied_name
 from paimon.adapters.catalogs.directories import (
     DATABASE_SUFFIX,
     default_database_path,
+    delete_moved_directory,
     drop_directory,
     is_table,
     make_database_directory,
@@ -93,10 +95,11 @@ class FileSystemCatalogStore:
         """Move the directory of a table. Anything in the new directory is AlreadyExists."""
         source, target = self._find_table(database, table), self.table_location(new_database, new_table)
         if self.files.status(target) is not None:
-            raise AlreadyExists("table", f"{new_database}.{new_table}")
+            raise AlreadyExists("table", f"{new_database}.{new_table}", hint=explain_occupied_name(self.files, target))
         if self.files.status(self.database_location(new_database)) is None:
             raise NotFound("database", new_database)
         move_directory(self.files, source, target)
+        delete_moved_directory(self.files, source)
 
     def database_location(self, database: str) -> str:
         """Return the directory of a database, whether it exists or not."""

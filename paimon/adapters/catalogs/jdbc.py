@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from paimon.adapters.catalogs.database import PROPERTIES, TABLE_PROPERTIES, TABLES, Database
 from paimon.adapters.catalogs.directories import (
     default_database_path,
+    delete_moved_directory,
     drop_directory,
     is_table,
     make_database_directory,
@@ -174,10 +175,12 @@ class JdbcCatalogStore:
                 # A dropped table of this name may have left some.
                 self._delete_properties(connection, new_database, new_table)
                 connection.execute(self._update_rows(TABLE_PROPERTIES, database, table).values(names))
-                if is_table(self.files, source):
+                if is_moved := is_table(self.files, source):
                     move_directory(self.files, source, target)
         except IntegrityError:
             raise AlreadyExists("table", f"{new_database}.{new_table}") from None
+        if is_moved:
+            delete_moved_directory(self.files, source)
 
     def _property_rows(self, database: str, properties: Mapping[str, str]) -> list[dict[str, str]]:
         place = {"catalog_key": self.catalog_key, "database_name": database}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.json_text import INT_MAX, SCHEMA_FILE, Members, dump_json, load_object
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.nested_types import all_fields
@@ -18,6 +18,7 @@ from paimon.domain.types.system_columns import KEY_ID_START
 from paimon.domain.types.type_json import field_to_json, read_field_json
 
 NEWEST_VERSION = 3
+_RESERVED = "reserved for "
 _MEMBERS = frozenset(
     ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
 )
@@ -44,8 +45,9 @@ def schema_from_json(data: bytes, path: str) -> TableSchema:
     """Parse a schema file; members that this library does not know are kept in `unknown`.
 
     A damaged file, including keys that name no column and duplicate ids, raises `CorruptTable`. A version or data type
-    of a newer release raises `Unsupported`.
+    of a newer release raises `Unsupported`, a reservation `NotFound`.
     """
+    check_not_reserved(data, path)
     members = load_object(data, path, SCHEMA_FILE)
     version = members.version("schema", NEWEST_VERSION)
     if not isinstance(members.get("fields"), list):
@@ -65,6 +67,31 @@ def schema_from_json(data: bytes, path: str) -> TableSchema:
     )
     _check_structure(schema, path)
     return schema
+
+
+def encode_reservation(source: str, token: str) -> bytes:
+    """Encode what the first schema file of a name contains while the table `source` is copied to it.
+
+    No client can read it as a schema. The token shows which call reserved the name.
+    """
+    return f"{_RESERVED}{source!r}, which is renamed to this name; token {token}\n".encode()
+
+
+def is_reserved(data: bytes | None) -> bool:
+    """Return whether the content of a first schema file is a reservation."""
+    return data is not None and data.startswith(_RESERVED.encode())
+
+
+def check_not_reserved(data: bytes, path: str) -> None:
+    """Raise `NotFound` with what to do, if a schema file only reserves the name of its table."""
+    if is_reserved(data):
+        source = data.decode(errors="replace").removeprefix(_RESERVED).partition(", which")[0]
+        raise NotFound(
+            "table",
+            path.rpartition("/schema/")[0],
+            hint=f"a rename of the table {source} reserved this name: wait until it ends. If it was interrupted, "
+            "drop the table of the reserved name, or delete its directory, then rename again",
+        )
 
 
 def _with_implied_options(members: Members, version: int) -> dict[str, str]:

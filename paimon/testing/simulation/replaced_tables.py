@@ -115,9 +115,9 @@ class TableTimes:
 
 
 def identify_table(contents: Mapping[str, bytes]) -> bytes | None:
-    """Return what identifies the table at the place; None for no table."""
-    data = contents.get(_PATHS.schema(0))
-    return None if data is None else sha256(data.rstrip(b"\n")).digest()
+    """Return what identifies the table at the place; None for no table, and for a name that a rename reserved."""
+    data = contents.get(_PATHS.schema(0), b"")
+    return sha256(data.rstrip(b"\n")).digest() if data.startswith(b"{") else None
 
 
 def check_replaced_tables(
@@ -156,7 +156,7 @@ def check_replaced_tables(
         if {a.outcome for a in made} <= _CERTAIN and made[-1].outcome is Outcome.DONE and not is_in_table:
             yield f"commit {number} of {actor} was acknowledged, and its table was gone before"
     table, is_foreign = identify_table(contents), False
-    times_of = {p.snapshot.identity: p.time for p in puts}
+    times_of = {p.snapshot.identity: p.time for p in reversed(puts)}  # a rename by copies puts snapshots again
     for path in sorted(p for p in contents if p.startswith(_PATHS.snapshots + "/snapshot-")):
         snapshot = snapshot_from_json(contents[path], path)
         made = attempts.get((snapshot.commit_user, snapshot.commit_identifier), [])
