@@ -1,4 +1,17 @@
-"""The source tables of events and their columns, which decide on tables and on new columns before rows are written."""
+"""Find the source tables of change events, and the types of their columns, before rows are written.
+
+New tables and new columns get these types.
+"""
+
+# The type of a column comes from the event where the event describes it (Debezium with a schema). Otherwise the values
+# of all rows, before and after the changes, show it:
+#
+#     {"id": 7, "price": 1.5, "note": null}         id BIGINT, price DOUBLE; note is left out: it has no value yet
+#     {"id": 8, "price": 2, "note": "x"}            note STRING; price stays DOUBLE (`_merge_types`)
+#     {"at": {"$date": 0}, "n": {"$numberInt": "1"}}   extended JSON of MongoDB: at TIMESTAMP(3), n BIGINT
+#
+# A value in extended JSON may be wrapped in an object; the member of the wrapper names the type. Rows are not decoded:
+# a `Spans` says where the values of a column begin and end in the text of all events.
 
 from __future__ import annotations
 
@@ -25,10 +38,10 @@ _WRAPPED_TYPES: Mapping[str, DataType] = {
     "$numberLong": dt.BigIntType(),
     "$numberDouble": dt.DoubleType(),
     "$binary": dt.VarBinaryType(),
-    "$type": dt.VarBinaryType(),
+    "$type": dt.VarBinaryType(),  # next to "$binary" in its older form
 }
 SourceColumns = dict[str, dict[str, DataType]]
-"""By name of the source table: the types of its columns. A column without any value is left out."""
+"""By name of the source table, empty if the format has none: the types of its columns."""
 
 
 def survey_events(events: pa.Table, event_format: EventFormat) -> SourceColumns:

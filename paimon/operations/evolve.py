@@ -232,12 +232,13 @@ def _restore_types(context: TableContext, before: TableSchema, columns: frozense
 def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     """Return the schema after the newest one; the newest itself if nothing changes."""
     snapshot = latest_snapshot(context)
-    ruled = _apply_dynamic_rules(context, newest, changes)
-    changed = apply_changes(ruled, changes, snapshot is not None)
-    if ruled != newest:
-        rules = {key for key, value in ruled.options.items() if newest.options.get(key) != value}
-        stored = {key: newest.options[key] for key in rules if key in newest.options}
-        changed = evolve(changed, options={**{k: v for k, v in changed.options.items() if k not in rules}, **stored})
+    # `apply_changes` reads the options that allow changes from the schema. Dynamic ones are there only for this call.
+    with_dynamic = _apply_dynamic_rules(context, newest, changes)
+    changed = apply_changes(with_dynamic, changes, snapshot is not None)
+    if with_dynamic != newest:
+        dynamic = {key for key, value in with_dynamic.options.items() if newest.options.get(key) != value}
+        stored = {key: newest.options[key] for key in dynamic if key in newest.options}
+        changed = evolve(changed, options={**{k: v for k, v in changed.options.items() if k not in dynamic}, **stored})
     if changed == newest:
         return newest
     merging = find_merge_changes(newest, changed, _list_touched_options(changes))
@@ -250,7 +251,7 @@ def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequ
 
 
 def _apply_dynamic_rules(context: TableContext, newest: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
-    """Return a schema with those options of this handle alone that decide which changes of columns are allowed."""
+    """Return the schema with the dynamic options of this handle that decide which changes of columns are allowed."""
     stored, given, touched = TableOptions.of(context.schema.options), context.options, _list_touched_options(changes)
     rules = {
         key: value

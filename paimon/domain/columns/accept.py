@@ -1,7 +1,8 @@
 """The Arrow types that a column accepts from users.
 
-Invariant: a type is accepted if its values can be values of the column without a change of kind: numbers for numbers,
-texts for texts, times for times of the same kind. `convert` checks whether each value fits.
+Invariant: a type is accepted if its values can be values of the column without a change of kind: integers for
+all numbers, decimals for DECIMAL, floats for the other numbers, texts for texts, times for times of the same kind.
+`convert` checks whether each value fits.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _find_analyzed_rows(context: TableContext, snapshot_id: int, rows: int) -> i
     statistics = read_statistics(context, latest_snapshot(context))
     merged = rows if statistics is None or statistics.row_count is None else statistics.row_count
     if context.schema.primary_keys and merged <= rows <= 2 * merged:
-        return rows  # stored rows include older versions, which statistics do not count
+        return rows  # stored rows include older versions, which statistics do not count: up to as many are no change
     return merged
 
 
