@@ -1,8 +1,7 @@
 """The contract of an aggregate function as tests, for every column type that the function takes.
 
-Invariant: a function of `paimon.domain.merge.aggregate.aggregate_functions.AGGREGATE_FUNCTIONS` is correct exactly if a
-class derived from `AggregateContract` with its name passes. Derive from the contract, set `function_name`, and let
-pytest collect the class.
+A correct function of `paimon.domain.merge.aggregate.aggregate_functions.AGGREGATE_FUNCTIONS` passes. Derive a class
+from `AggregateContract`, set `function_name`, and let pytest collect the class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contract of CatalogStore as tests, for every catalog of databases and tables.
 
-Invariant: a class derived from `CatalogStoreContract` passes if and only if the adapter of `make_store` keeps the
-contract of `paimon.ports.catalogs`.
+An adapter that keeps the contract of `paimon.ports.catalogs` passes. Derive a class from `CatalogStoreContract`, whose
+`make_store` returns the adapter.
 """
 
 from __future__ import annotations

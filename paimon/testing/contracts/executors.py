@@ -1,7 +1,7 @@
 """The contract of Executor as tests, for executors in this process and in others.
 
-Invariant: a class derived from `ExecutorContract` passes if and only if the adapter of `make_executor` keeps the
-contract of `paimon.ports.executor`.
+An adapter that keeps the contract of `paimon.ports.executor` passes. Derive a class from `ExecutorContract`, whose
+`make_executor` returns the adapter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contract of ExpressionEvaluator as tests.
 
-Invariant: a class derived from `ExpressionEvaluatorContract` passes if and only if the adapter of `make_evaluator`
-keeps the contract of `paimon.ports.expressions`.
+An adapter that keeps the contract of `paimon.ports.expressions` passes. Derive a class from
+`ExpressionEvaluatorContract`, whose `make_evaluator` returns the adapter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Contract tests of the port FileIO.
 
-Invariant: an adapter fulfils the port if a class derived from `FileIOContract` passes. Its `make_files` returns a new
-adapter and an empty root.
+An adapter that keeps the contract of `paimon.ports.files` passes. Derive a class from `FileIOContract`, whose
+`make_files` returns a new adapter and an empty root.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Contract tests of the port FormatIO, with drawn schemas and tables.
 
-Invariant: an adapter fulfils the port if a class derived from `FormatIOContract` passes. Its `make_format` returns the
-adapter.
+An adapter that keeps the contract of `paimon.ports.formats` passes. Derive a class from `FormatIOContract`, whose
+`make_format` returns the adapter.
 """
 
 from __future__ import annotations

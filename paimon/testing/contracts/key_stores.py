@@ -1,7 +1,7 @@
 """The contract of KeyStores as tests.
 
-Invariant: a class derived from `KeyStoresContract` passes if and only if the adapter of `make_stores` keeps the
-contract of `paimon.ports.key_stores`.
+An adapter that keeps the contract of `paimon.ports.key_stores` passes. Derive a class from `KeyStoresContract`, whose
+`make_stores` returns the adapter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The contract of a merge engine as tests: what a read, a flush and a compaction rely on, whatever the engine.
 
-Invariant: an engine of `paimon.domain.merge.merge_engines.MERGE_ENGINES` is correct exactly if a class derived from
-`MergeEngineContract` with its name passes. Derive from the contract, set `engine_name`, and let pytest collect the
-class.
+A correct engine of `paimon.domain.merge.merge_engines.MERGE_ENGINES` passes. Derive a class from `MergeEngineContract`,
+set `engine_name`, and let pytest collect the class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contract of QueryEngine as tests.
 
-Invariant: a class derived from `QueryEngineContract` passes if and only if the adapter of `make_engine` keeps the
-contract of `paimon.ports.queries`.
+An adapter that keeps the contract of `paimon.ports.queries` passes. Derive a class from `QueryEngineContract`, whose
+`make_engine` returns the adapter.
 """
 
 from __future__ import annotations

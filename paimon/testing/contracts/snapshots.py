@@ -1,7 +1,7 @@
 """The contract of SnapshotCommit as tests, for every way to publish a snapshot.
 
-Invariant: a class derived from `SnapshotCommitContract` passes if and only if the adapter of `make_commit` keeps the
-contract of `paimon.ports.snapshots`.
+An adapter that keeps the contract of `paimon.ports.snapshots` passes. Derive a class from
+`SnapshotCommitContract`, whose `make_commit` returns the adapter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contract of TempStore as tests.
 
-Invariant: a class derived from `TempStoreContract` passes if and only if the adapter of `make_store` keeps the contract
-of `paimon.ports.temp`.
+An adapter that keeps the contract of `paimon.ports.temp` passes. Derive a class from `TempStoreContract`, whose
+`make_store` returns the adapter.
 """
 
 from __future__ import annotations

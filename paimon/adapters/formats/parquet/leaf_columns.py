@@ -1,6 +1,7 @@
 """Select the leaf columns of a Parquet file that hold the wanted columns and the wanted parts of nested columns.
 
-Invariant: a leaf is read if and only if a wanted field covers it. A wanted field that the file lacks selects nothing.
+Invariant: a leaf is read if a wanted field covers it. Of a struct without such a leaf, the first one is read, for the
+nulls of the struct. A wanted field that the file lacks selects nothing.
 """
 
 from __future__ import annotations
