@@ -126,3 +126,11 @@ def test_the_queries_of_tpch_are_measured() -> None:
     name, *cells = line.strip("| ").split(" | ")
     assert name == "compacted"
     assert all(float(cell.split()[0]) > 0 for cell in cells)
+
+
+def test_point_lookups_are_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "point_lookup.py"), "--rows=400", "--files=4", "--repeat=2"]
+    lines = subprocess.check_output(command, text=True).splitlines()
+    assert [line.partition(":")[0] for line in lines[:4]] == ["lookup", "scan", "duckdb", "polars"]
+    assert [line.partition(":")[0] for line in lines[4:7]] == ["lookup / scan", "lookup / duckdb", "lookup / polars"]
+    assert all(float(line.partition(": ")[2]) > 0 for line in lines[4:7])

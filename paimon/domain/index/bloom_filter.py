@@ -32,6 +32,10 @@ from paimon.domain.predicate.expression import Operator
 from paimon.domain.types.arrow_arrays import to_numpy
 
 _MOST_BITS = (1 << 31) - 8
+_MOST_FLAGS = 1 << 25
+"""A filter of more bits is built in its packed form."""
+_BLOCK_ROWS = 1 << 14
+"""The values that are added together, so that their bits stay in the processor's cache."""
 
 
 @frozen
@@ -67,16 +71,24 @@ class BloomFilterBuilder:
     def __init__(self, form: KeyForm, size: BloomSize) -> None:
         self._form = form
         self._size = size
-        self._bits = np.zeros(size.bits // 8, np.uint8)
+        # a byte for each bit is faster to set, but takes eight times the memory
+        self._is_packed = size.bits > _MOST_FLAGS
+        self._bits = np.zeros(size.bits // 8 if self._is_packed else size.bits, np.uint8)
 
     def add(self, column: pa.Array) -> None:
         """Add the values of a canonical Arrow array."""
-        for places in _bit_places(_hash_column(column, self._form), self._size):
-            np.bitwise_or.at(self._bits, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))
+        hashes = _hash_column(column, self._form)
+        for start in range(0, len(hashes), _BLOCK_ROWS):
+            for places in _bit_places(hashes[start : start + _BLOCK_ROWS], self._size):
+                if self._is_packed:
+                    np.bitwise_or.at(self._bits, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))
+                else:
+                    self._bits[places] = 1
 
     def close(self) -> bytes:
         """Return the bytes of the index."""
-        return pack_int(self._size.hash_count) + self._bits.tobytes()
+        packed = self._bits if self._is_packed else np.packbits(self._bits, bitorder="little")
+        return pack_int(self._size.hash_count) + packed.tobytes()
 
 
 def _hash_column(column: pa.Array, form: KeyForm) -> Keys:
@@ -105,12 +117,13 @@ def _hash_numbers(numbers: Keys) -> Keys:
 
 
 def _bit_places(hashes: Keys, size: BloomSize) -> list[npt.NDArray[np.int64]]:
-    low, high = hashes.astype(np.int32), (hashes >> 32).astype(np.int32)
-    places = []
-    for i in range(1, size.hash_count + 1):
-        combined = low + np.int32(i) * high
-        combined ^= combined >> 31  # inverts negative numbers
-        places.append((combined.view(np.uint32) % np.uint32(size.bits)).astype(np.int64))
+    combined, high = hashes.astype(np.int32), (hashes >> 32).astype(np.int32)
+    places, bits = [], np.uint32(size.bits)
+    for _ in range(size.hash_count):
+        combined = combined + high
+        numbers = (combined ^ (combined >> 31)).view(np.uint32)  # inverts negative numbers
+        # numpy divides by one number faster than it takes the remainder
+        places.append((numbers - numbers // bits * bits).astype(np.int64))
     return places
 
 

@@ -38,10 +38,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from attrs import evolve, frozen
+from attrs import frozen
 
 from paimon.domain.lsm.keys import Comparable, to_comparable_key
 from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.scan.engine_files import restrict_split
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.data_types import CharType, DataType
 
@@ -72,7 +73,7 @@ class KeyedSplit:
             if in_files.any():
                 files, positions = np.flatnonzero(is_read), np.flatnonzero(in_files)
                 for together, some in _group_keys(marked[is_read][:, positions]):
-                    yield self._select(files[together]), start + positions[some]
+                    yield restrict_split(self.split, files[together].tolist()), start + positions[some]
 
     def _mark_keys(self, keys: Sequence[Comparable], part: slice, key_filter: KeyFilter) -> Mask:
         """Return for each file which keys, in a slice of all, it can contain."""
@@ -86,12 +87,6 @@ class KeyedSplit:
                 admitted = key_filter(path, file, inside)
                 marked[row, inside.start - start : inside.stop - start] = True if admitted is None else admitted
         return marked
-
-    def _select(self, places: Rows) -> DataSplit:
-        split, chosen = self.split, places.tolist()
-        vectors = tuple(split.deletion_files[place] for place in chosen) if split.deletion_files else ()
-        files = tuple(split.files[place] for place in chosen)
-        return evolve(split, files=files, deletion_files=vectors if any(vectors) else ())
 
 
 def _group_keys(marked: Mask) -> Iterator[tuple[Mask, Mask]]:

@@ -27,7 +27,7 @@ from paimon.operations.data_files.read_data_file import file_format, open_data_f
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.projection import ReadPlan, build_output_schema
-from paimon.operations.read.split import read_split
+from paimon.operations.read.split import leave_out_by_indexes, read_split
 from paimon.operations.table_context import TableContext
 from paimon.ports.formats import FileSharing, ShareRequest
 from paimon.ports.queries import SharedFile, SourceFiles
@@ -54,7 +54,7 @@ _BY_NAME = FileReader()
 def find_engine_files(
     context: TableContext, splits: Sequence[DataSplit], read: ReadPlan, reader: FileReader = _BY_NAME
 ) -> EngineFiles:
-    """Select the files that a query engine may read; no data file is opened.
+    """Select the files that a query engine may read, without those that file indexes exclude; no data file is opened.
 
     No file is selected if the read has a limit, or returns row kinds, changes, system columns or nested fields.
     """
@@ -63,6 +63,7 @@ def find_engine_files(
     plain = read.limit is None and not (read.row_kinds or read.unmerged or read.binlog)
     if not plain or not names.issuperset(read.columns):
         return EngineFiles((), tuple(splits))
+    splits = leave_out_by_indexes(context, splits, read.predicate)
     schemas = _load_file_schemas(context, splits)
     return select_engine_files(context.table, schemas, splits, _list_fields(context, read), reader)
 

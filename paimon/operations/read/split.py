@@ -39,12 +39,14 @@ from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.row.kinds import KIND_TEXTS
+from paimon.domain.scan.engine_files import restrict_split
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
+from paimon.operations.data_files.file_indexes import has_indexes
 from paimon.operations.data_files.read_data_file import (
     BatchLimit,
     Bucket,
@@ -71,6 +73,8 @@ from paimon.ports.engine import Engine
 __all__ = ["ReadPlan", "read_split"]
 
 _SYSTEM_NAMES = frozenset({ROW_ID.name, ROW_KIND.name, SEQUENCE_NUMBER.name})
+_MOST_INDEXED_FILES = 1_000
+"""Of more files, the indexes are only read by the tasks that read the files."""
 WINDOW_BYTES = 64 * 1024 * 1024
 """Size limit of a merge window. Larger windows were slower (new memory), and much smaller ones too (fixed costs)."""
 
@@ -181,6 +185,25 @@ def _uses_indexes(context: TableContext, split: DataSplit) -> bool:
     """Return whether each file of the split is read alone, and the table uses file indexes."""
     is_alone = split.raw_convertible or not context.schema.primary_keys
     return is_alone and context.options.file_index_read_enabled and not context.options.data_evolution_enabled
+
+
+def leave_out_by_indexes(
+    context: TableContext, splits: Sequence[DataSplit], predicate: Predicate | None
+) -> Sequence[DataSplit]:
+    """Return the splits without files whose indexes prove that no row matches; their `.index` files are read."""
+    condition = None if predicate is None else restrict_to_columns(predicate, context.schema.names)
+    if condition is None or sum(len(split.files) for split in splits) > _MOST_INDEXED_FILES:
+        return splits
+    left = []
+    for split in splits:
+        place = get_split_context(context, split)
+        if not _uses_indexes(place, split) or split.before_files or not any(map(has_indexes, split.files)):
+            left.append(split)
+            continue
+        bucket = Bucket.of(place, split)
+        places = [i for i, f in enumerate(split.files) if not select_by_indexes(bucket, f, condition).is_empty]
+        left += [restrict_split(split, places)] if places else []
+    return left
 
 
 def describe_index_selections(context: TableContext, splits: Sequence[DataSplit], predicate: Predicate) -> list[str]:

@@ -17,6 +17,7 @@ from support.tables import create_table
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.predicate.text import format_predicate
+from paimon.operations.read.engine_files import find_engine_files
 from paimon.table import Table
 from paimon.testing.strategies.predicates import predicates
 
@@ -88,6 +89,19 @@ def test_reads_skip_files_without_matching_rows(
     assert table.scan(where=where).count() == count
     with pytest.raises(CorruptTable):
         table.with_options(OFF).scan(where=where).count()
+
+
+@pytest.mark.parametrize("options", [IN_MANIFEST, IN_FILES], ids=["embedded", "files"])
+def test_query_engines_get_no_file_that_an_index_excludes(tmp_path: Path, options: dict[str, str]) -> None:
+    table = write_thrice(tmp_path, options)
+    for where, files in (("id = 105", 1), ("id = 105 OR amount > 3", 3), ("color = 'only 200'", 1), ("id = 99", 0)):
+        scan = table.scan(columns=["id", "color"], where=where)
+        selected = find_engine_files(scan.context, scan.plan().splits, scan.read_plan)
+        assert (len(selected.files), selected.rest) == (files, ())
+    catalog = paimon.connect(tmp_path)
+    explained = catalog.sql("EXPLAIN SELECT id FROM db.t WHERE id = 105").to_arrow().to_pylist()
+    assert any(line["plan"].startswith("  the query engine itself reads 1 of ") for line in explained)
+    assert catalog.sql("SELECT id FROM db.t WHERE id = 105").to_arrow().to_pylist() == [{"id": 105}]
 
 
 def test_the_plan_says_which_index_skips_files_and_rows(tmp_path: Path) -> None:
