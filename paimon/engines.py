@@ -21,6 +21,7 @@ from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
 from paimon.adapters.files.opening import files_at
 from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
+from paimon.adapters.http_reports import HttpReports
 from paimon.adapters.observers import SilentObserver
 from paimon.adapters.process_effects import (
     SystemProcessEffects,
@@ -273,6 +274,7 @@ def engine_for(
         process=SystemProcessEffects(),
         expressions=expressions,
         queries=queries,
+        reports=HttpReports(),
     )
 
 

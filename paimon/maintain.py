@@ -28,6 +28,13 @@ from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remo
 from paimon.operations.expire.retention_reasons import expire_and_explain, expire_changelogs_and_explain
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
+from paimon.operations.maintenance.missing_files import (
+    EarliestRepaired,
+    ManifestsRemoved,
+    remove_missing_files,
+    remove_missing_manifests,
+    repair_earliest,
+)
 from paimon.operations.maintenance.purge import Purged, purge
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
@@ -398,7 +405,10 @@ class Maintain:
         return rewrite_file_indexes(self._context, commit_user_of(self._context, None), predicate)
 
     def mark_partitions_done(self, *partitions: Mapping[str, object]) -> list[str]:
-        """Write the file ``_SUCCESS`` into the directory of each partition that matches, for readers of directories.
+        """Mark each partition that matches as done, by the actions of `partition.mark-done-action`.
+
+        The default writes the file ``_SUCCESS`` into its directory. ``http-report`` sends a report, and ``custom``
+        calls the callback that `partition.mark-done-action.custom.class` names with a `PartitionDoneEvent`.
 
         Parameters
         ----------
@@ -408,16 +418,96 @@ class Maintain:
         Returns
         -------
         list of str
-            The paths of the files.
+            The paths of the success files.
 
         Raises
         ------
         NotFound
-            No partition matches; nothing was written.
+            No partition matches; nothing was marked.
         Unsupported
-            The option `partition.mark-done-action` asks for another action.
+            An action needs a metastore (``done-partition``, ``mark-event``), or a callback is not registered.
+        StorageError
+            The server of the reports does not accept one; earlier partitions are marked.
         """
         return on_same_table(mark_partitions_done)(self._context, partitions)
+
+    def remove_missing_files(self, *, dry_run: bool = True) -> pa.Table:
+        """List the data files of the newest state that do not exist, or drop them (``dry_run=False``).
+
+        The rows of these files are lost; restore the files from a backup if there is one. In a primary-key table an
+        earlier version of a row may show again. Earlier snapshots and tags keep the fault.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Only list; the default.
+
+        Returns
+        -------
+        pa.Table
+            One row for each file: `path`, `partition`, `bucket`, `rows`.
+
+        Raises
+        ------
+        CommitConflict
+            Another commit changed the same files during the call. Call again.
+
+        Warns
+        -----
+        PaimonWarning
+            How many rows are lost, before they are dropped.
+        """
+        return remove_missing_files(self._context, commit_user_of(self._context, None), dry_run)
+
+    def remove_missing_manifests(self, *, dry_run: bool = True) -> ManifestsRemoved:
+        """List the manifests of the newest state that do not exist, or drop them (``dry_run=False``).
+
+        The rows of the files that they added are lost. Files that they deleted are live again: call
+        `remove_missing_files` afterwards.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Only list; the default.
+
+        Returns
+        -------
+        ManifestsRemoved
+            The names, the number of lost rows by the counts of the snapshot, and the new snapshot.
+
+        Raises
+        ------
+        CorruptTable
+            A manifest list does not exist; roll back to an earlier snapshot.
+        CommitConflict
+            Another commit was published during the call. Call again.
+
+        Warns
+        -----
+        PaimonWarning
+            How many rows are lost, before they are dropped.
+        """
+        return remove_missing_manifests(self._context, commit_user_of(self._context, None), dry_run)
+
+    def repair_earliest_snapshot(self, snapshot_id: int) -> EarliestRepaired:
+        """Let the history begin at a snapshot that follows a gap, so that readers and expiry do not meet the gap.
+
+        Parameters
+        ----------
+        snapshot_id : int
+            The first snapshot after the gap. All snapshots from it to the latest must exist.
+
+        Returns
+        -------
+        EarliestRepaired
+            The earliest snapshot before and after the call.
+
+        Raises
+        ------
+        InvalidRequest
+            There is no such snapshot, it does not follow a gap, or a later one is missing.
+        """
+        return repair_earliest(self._context, snapshot_id)
 
     def purge(self) -> Purged:
         """Delete all rows and all history: branches, tags, consumers, changelogs, and all snapshots but an empty one.

@@ -320,7 +320,7 @@ REWRITE_FILE_INDEX = Verb(
     method="Maintain.rewrite_file_index",
 )  # fmt: skip
 MARK_PARTITION_DONE = Verb(
-    "mark_partition_done", "write the file _SUCCESS into the directories of partitions", mark_partitions_done,
+    "mark_partition_done", "mark partitions as done: by a file _SUCCESS, a report or a callback", mark_partitions_done,
     keep_rows,
     (
         Parameter(
@@ -331,7 +331,7 @@ MARK_PARTITION_DONE = Verb(
     (Column("file", pa.string()),),
     Command(
         "table mark-done", "lake/d.db/orders -p day=2026-01-01",
-        "mark partitions as done: write the file _SUCCESS into their directories", takes_options=False,
+        "mark partitions as done, by default with the file _SUCCESS in their directories", takes_options=False,
     ),
     method="Maintain.mark_partitions_done",
 )  # fmt: skip

@@ -16,10 +16,18 @@ from paimon.verbs.expiry_verbs import EXPIRY_VERBS
 from paimon.verbs.file_verbs import FILE_VERBS
 from paimon.verbs.health_verbs import HEALTH_VERBS
 from paimon.verbs.reference_verbs import REFERENCE_VERBS
+from paimon.verbs.repair_verbs import REPAIR_VERBS
 from paimon.verbs.transfer_verbs import TRANSFER_VERBS
 from paimon.verbs.verb import CommandGroup, Parameter, Type, Verb, VerbTable
 
-VERBS: Sequence[Verb[Any]] = (*FILE_VERBS, *HEALTH_VERBS, *TRANSFER_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
+VERBS: Sequence[Verb[Any]] = (
+    *FILE_VERBS,
+    *HEALTH_VERBS,
+    *REPAIR_VERBS,
+    *TRANSFER_VERBS,
+    *REFERENCE_VERBS,
+    *EXPIRY_VERBS,
+)
 """The table of verbs, in the order of the terminal."""
 COMMAND_GROUPS = (
     CommandGroup(
@@ -62,7 +70,6 @@ _ONLY_JAVA = frozenset({
     "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
     "create_global_index", "materialize_deletion_vectors", "merge_into", "migrate_database",
     "migrate_file", "migrate_iceberg_table", "reassign_row_id",
-    "remove_unexisting_files", "remove_unexisting_manifests", "repair_earliest_snapshot",
     "update",
 })  # fmt: skip
 """Procedures of Java that this library lacks."""

@@ -53,6 +53,12 @@ _TESTS_BY_FILE = {
         "tag.creation-delay": "test_a_tag_is_due_once_its_period_and_the_delay_are_over",
         "partition.expiration-strategy": "test_partitions_expire_in_their_order_and_not_too_many",
     },
+    "operations/maintenance/test_rare_procedures.py": {
+        "partition.mark-done-action": "test_partitions_are_reported_and_given_to_a_callback",
+        "partition.mark-done-action.http.url": "test_partitions_are_reported_and_given_to_a_callback",
+        "partition.mark-done-action.http.params": "test_partitions_are_reported_and_given_to_a_callback",
+        "partition.mark-done-action.custom.class": "test_partitions_are_reported_and_given_to_a_callback",
+    },
     "domain/stats/test_column_statistics.py": {
         "changelog-file.stats-mode": "test_modes_by_column_level_and_position",
         "metadata.stats-mode": "test_modes_by_column_level_and_position",

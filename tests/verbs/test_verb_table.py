@@ -61,6 +61,9 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "mark_partition_done": {"partitions": "day=20200101"},
     "compact_database": {"including_tables": "shop.t", "compact_strategy": "minor"},
     "repair": {"name": "shop.t"},
+    "remove_unexisting_files": {"dry_run": True},
+    "remove_unexisting_manifests": {"dry_run": True},
+    "repair_earliest_snapshot": {"snapshot_id": 3},
     "clone": {"database": "shop", "table": "t", "target_table": "u", "snapshot": 5},
     "copy": {"source": "shop.t", "target": "new.t", "tag": "one"},
     "migrate_table": {"source": "memory://verbs-files", "target": "shop.m", "format": "parquet"},
@@ -69,7 +72,8 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
 ONLY_METHODS = {"Branches.create": {"exist_ok"}, "Table.compact": {"full"}, "Table.drop_partitions": {"missing_ok"}}
 """Parameters that the method of a verb has alone. `compact_strategy` stands for `full`."""
 OTHER_DEFAULTS = {
-    ("remove_orphan_files", "dry_run"), ("reset_consumer", "next_snapshot"), ("drop_partition", "partitions"),
+    ("remove_orphan_files", "dry_run"), ("remove_unexisting_files", "dry_run"),
+    ("remove_unexisting_manifests", "dry_run"), ("reset_consumer", "next_snapshot"), ("drop_partition", "partitions"),
 }  # fmt: skip
 """Java's procedures delete, where our methods list or need a value."""
 RUN_ON = {"table", "target", "spark", "options"}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from support.tables import create_table
 
 import paimon
-from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
+from paimon.domain.errors import InvalidRequest, NotFound, StorageError, Unsupported
 from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.ports.callbacks import PartitionDoneEvent
 
 
 def make_table(home: Path, writes: int = 4, **options: str) -> paimon.Table:
@@ -75,6 +79,56 @@ def test_a_done_partition_has_a_success_file(tmp_path: Path) -> None:
     assert not (Path(table.location) / "day=d0" / "_SUCCESS").exists()
     with pytest.raises(InvalidRequest, match="No partition"):
         table.maintain.mark_partitions_done()
+
+
+class _Server(BaseHTTPRequestHandler):
+    """Accepts reports of the partition d0 only."""
+
+    got: ClassVar[list[dict[str, object]]] = []
+
+    def do_POST(self) -> None:
+        report = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.got.append(report)
+        answer = json.dumps({"result": "success" if report["partition"] == "day=d0/" else "failed"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_partitions_are_reported_and_given_to_a_callback(tmp_path: Path) -> None:
+    events: list[object] = []
+    server = HTTPServer(("127.0.0.1", 0), _Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    options = {
+        "partition.mark-done-action": "custom, http-report,success-file",
+        "partition.mark-done-action.custom.class": "done",
+        "partition.mark-done-action.http.url": f"http://127.0.0.1:{server.server_port}/done",
+        "partition.mark-done-action.http.params": "team=a",
+    }
+    table = make_table(tmp_path, **options)
+    with pytest.raises(Unsupported, match="without a callable for 'done'"):
+        table.maintain.mark_partitions_done({"day": "d0"})
+    watched = table.with_callbacks({"done": events.append})
+    assert len(watched.maintain.mark_partitions_done({"day": "d0"})) == 1
+    assert _Server.got == [{"params": "team=a", "table": table.name, "path": table.location, "partition": "day=d0/"}]
+    [event] = events
+    assert isinstance(event, PartitionDoneEvent) and event.partition == {"day": "d0"}
+    with pytest.raises(StorageError, match="refused"):
+        watched.maintain.mark_partitions_done({"day": "d1"})
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(StorageError, match="not accepted"):
+        watched.maintain.mark_partitions_done({"day": "d0"})
+    for changed, error in (({_URL: "file:///etc/passwd"}, "not an HTTP URL"), ({_URL: None}, "is not set")):
+        with pytest.raises(InvalidRequest, match=error):
+            watched.with_options(changed).maintain.mark_partitions_done({"day": "d0"})
+
+
+_URL = "partition.mark-done-action.http.url"
 
 
 def test_other_actions_of_done_partitions_are_refused(tmp_path: Path) -> None:
