@@ -7,7 +7,7 @@ Invariant: a callback runs after the snapshot is visible, and its failure never 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -59,13 +59,32 @@ class CommitEvent:
         )
 
 
+@frozen(eq=False)
+class PartitionDoneEvent:
+    """A partition that is marked as done by the action ``custom``.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table with its options.
+    directory : str
+        The directory of the partition below the table, such as ``day=2026-01-01``.
+    partition : mapping of str to object
+        The value of each partition column.
+    """
+
+    table: TableDefinition
+    directory: str
+    partition: Mapping[str, object]
+
+
 class CommitCallback(Protocol):
     """A function that is called once for each published commit.
 
     Any callable with one positional parameter is a callback.
     """
 
-    def __call__(self, event: CommitEvent, /) -> None:
+    def __call__(self, event: Any, /) -> None:
         """Handle one published commit.
 
         The process that committed calls its callbacks one after the other, in the order of registration. It calls them
@@ -75,8 +94,9 @@ class CommitCallback(Protocol):
 
         Parameters
         ----------
-        event : CommitEvent
-            The published commit.
+        event : CommitEvent or PartitionDoneEvent
+            The published commit. A callback that the option `partition.mark-done-action.custom.class` names is also
+            called for each partition that is marked as done; what it raises then ends the call.
 
         Raises
         ------

@@ -22,6 +22,7 @@ from paimon.ports.formats import FormatIO, RecordIO
 from paimon.ports.key_stores import KeyStores
 from paimon.ports.observer import Observer
 from paimon.ports.queries import QueryEngine
+from paimon.ports.reports import ReportSender
 from paimon.ports.snapshots import SnapshotCommit
 from paimon.ports.temp import TempStore
 
@@ -99,6 +100,8 @@ class Engine:
         Computes scalar SQL expressions. None: only what the core computes itself is accepted.
     queries : QueryEngine, optional
         Runs the queries of SQL statements. None: such statements are refused.
+    reports : ReportSender, optional
+        Reports that a partition is done to an HTTP server. None: the action ``http-report`` is refused.
     """
 
     files: FileIO
@@ -120,6 +123,7 @@ class Engine:
     key_stores: KeyStores | None = None
     expressions: ExpressionEvaluator | None = None
     queries: QueryEngine | None = None
+    reports: ReportSender | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
         if self.recipe is None:

@@ -1,0 +1,43 @@
+"""HttpReports: reports through the HTTP client of Python.
+
+Invariant: no redirect is followed, so a report goes to the server that the table names.
+"""
+
+from __future__ import annotations
+
+from http.client import HTTPException
+
+from paimon.domain.errors import InvalidRequest, StorageError
+from paimon.domain.secrets import remove_password
+
+_TIMEOUT_SECONDS = 30
+_MAX_ANSWER_BYTES = 64 * 1024
+
+
+class HttpReports:
+    """See `paimon.ports.reports.ReportSender`."""
+
+    def post(self, url: str, body: bytes) -> bytes:
+        """Send a document, and return the answer."""
+        from urllib import request  # loaded with the first report
+
+        class Direct(request.HTTPRedirectHandler):
+            """Follows no redirect."""
+
+            def redirect_request(self, *_: object) -> None:
+                """Return no request, so that the redirect is an error."""
+
+        if not url.startswith(("http://", "https://")):
+            hint = "set 'partition.mark-done-action.http.url' to an http or https URL"
+            raise InvalidRequest(
+                f"URL {remove_password(url)!r} of a report is not an HTTP URL.", subject="url", hint=hint
+            )
+        try:
+            sent = request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
+            with request.build_opener(Direct).open(sent, timeout=_TIMEOUT_SECONDS) as answer:
+                found = bytes(answer.read(_MAX_ANSWER_BYTES + 1))
+        except (OSError, ValueError, HTTPException) as error:
+            raise StorageError(remove_password(url), f"the report was not accepted: {error}") from error
+        if len(found) > _MAX_ANSWER_BYTES:
+            raise StorageError(remove_password(url), f"the answer has more than {_MAX_ANSWER_BYTES} bytes")
+        return found

@@ -1,0 +1,34 @@
+"""ReportSender: the port that reports an event to the HTTP server of another system, such as a scheduler."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ReportSender(Protocol):
+    """A sender of reports. It is safe to use from several threads."""
+
+    def post(self, url: str, body: bytes) -> bytes:
+        """Send one JSON document by POST, and return the answer.
+
+        The call is not idempotent, and is not repeated. The order of calls is that of the caller.
+
+        Parameters
+        ----------
+        url : str
+            An ``http`` or ``https`` URL.
+        body : bytes
+            The document as UTF-8.
+
+        Returns
+        -------
+        bytes
+            The body of the answer, at most 64 KiB.
+
+        Raises
+        ------
+        InvalidRequest
+            The URL has another scheme, or is not valid.
+        StorageError
+            The server does not answer, or answers with an error or with too many bytes.
+        """
