@@ -24,7 +24,13 @@ from paimon.domain.errors import (
     Unsupported,
     did_you_mean,
 )
-from paimon.domain.identifier import Identifier, check_database_name, parse_identifier, parse_table_name
+from paimon.domain.identifier import (
+    SYSTEM_DATABASE,
+    Identifier,
+    check_database_name,
+    parse_identifier,
+    parse_table_name,
+)
 from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, check_segment, has_same_store
 from paimon.domain.report import Report
@@ -233,6 +239,10 @@ class Catalog(NotebookDisplay):
         """Return the names of the tables of a database, sorted; without one, ``database.table`` for all tables."""
         if database is None:
             return list(self)
+        if database == SYSTEM_DATABASE:
+            from paimon.catalog_tables import CATALOG_TABLES
+
+            return sorted(CATALOG_TABLES)
         self._check_database_exists(database)
         return sorted(self.store.tables(database))
 
@@ -659,6 +669,10 @@ class Catalog(NotebookDisplay):
         from paimon.table import open_at
 
         identifier = self._parse_name(name)
+        if identifier.database == SYSTEM_DATABASE:
+            from paimon.catalog_tables import open_catalog_table
+
+            return open_catalog_table(self, identifier.table)
         self._check_database_exists(identifier.database)
         if not self._has_table(identifier):
             raise self._missing_error(identifier)

@@ -127,6 +127,8 @@ class Scan(NotebookDisplay, Results):
     @property
     def _reads_row_ids(self) -> bool:
         """Whether a column of row tracking is named; these columns are not among all columns."""
+        if self._view.row_ids:
+            return True
         named = set(self._columns or ())
         if self._where is not None:
             named |= columns_of(condition_of(self._where))
@@ -139,7 +141,8 @@ class Scan(NotebookDisplay, Results):
             columns = tuple(self._columns or ())
             if self._columns is None:
                 hidden = TRACKING_FIELDS if self.pinned.table.options.row_tracking_enabled else ()
-                columns = tuple(f.name for f in self.fields if f not in hidden)
+                shown = hidden if self._view.row_ids else ()
+                columns = tuple(f.name for f in (*(f for f in self.fields if f not in hidden), *shown))
             predicate, view = self._bind_predicate(), self._view
             unmerged = self._between is not None and not self._between.difference
             keep_retracts = unmerged and _RECORDS_MODE in self._context.options.values and not self._leaves_out_retracts

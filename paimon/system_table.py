@@ -31,7 +31,7 @@ from paimon.operations.read.system.files import file_indexes_table, file_key_ran
 from paimon.operations.read.system.history import options_table, schemas_table, snapshots_table, tags_table
 from paimon.operations.read.system.manifests import manifests_table, table_indexes_table
 from paimon.operations.read.system.partitions_and_buckets import buckets_table, partitions_table
-from paimon.operations.read.system.views import DATA_VIEWS
+from paimon.operations.read.system.views import DATA_VIEWS, ROW_TRACKING
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.results import Results
@@ -154,6 +154,11 @@ class SystemTable(NotebookDisplay):
             raise InvalidRequest(
                 f"System table {self.name!r} has no time travel.", subject=given[0], hint=f"leave out {given[0]}"
             )
+        return self._scan_metadata(columns, where, limit)
+
+    def _scan_metadata(
+        self, columns: Sequence[str] | None, where: str | Predicate | None, limit: int | None
+    ) -> SystemScan:
         return SystemScan(self, columns, where, limit)
 
     def count(self, where: str | Predicate | None = None) -> int:
@@ -306,4 +311,10 @@ def open_system_table(context: TableContext, name: str) -> SystemTable:
     known = SYSTEM_TABLES.keys() | DATA_VIEWS.keys()
     if not isinstance(name, str) or name not in known:
         raise InvalidRequest(f"There is no system table {name!r}.", subject=name, hint=did_you_mean(name, known))
+    if name == ROW_TRACKING and not context.options.row_tracking_enabled:
+        raise InvalidRequest(
+            f"Table {context.table.table_name!r} has no row ids, which {name!r} shows.",
+            subject=name,
+            hint="only tables with the option 'row-tracking.enabled' have them",
+        )
     return SystemTable(context, name)

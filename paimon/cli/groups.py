@@ -31,8 +31,8 @@ from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.markup import format_count
 from paimon.domain.schema.changes import RemoveOption, SetComment, SetOption
 from paimon.verbs.file_verbs import DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES
-from paimon.verbs.repair_verbs import REPAIR_VERBS
 from paimon.verbs.reference_verbs import ROLLBACK
+from paimon.verbs.repair_verbs import REPAIR_VERBS
 
 SECOND_NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
     "create": (("-i", "--ignore-if-exists", "if_not_exists"),),
