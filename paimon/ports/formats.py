@@ -86,8 +86,10 @@ class WriteRequest:
     block_bytes : int, optional
         The size of a row group or stripe in bytes. None is the default of the format.
     block_rows : int, optional
-        The largest number of rows of a row group if `block_bytes` is None, for sorted files in which a lookup searches
-        a key. Formats that do not need it ignore it.
+        The largest number of rows of a row group if `block_bytes` is None. Formats that do not need it ignore it.
+    least_saving : float
+        The share of its bytes that the codec must save in a column, 0 to 1. A format with a codec for each column
+        stores a column that saves less without one. 0 means that all columns have the codec.
     held_bytes : int, optional
         The most bytes of rows that wait in memory for a full row group or stripe. None sets no other limit than the
         size of a row group or stripe.
@@ -103,6 +105,7 @@ class WriteRequest:
     zstd_level: int = 1
     block_bytes: int | None = None
     block_rows: int | None = None
+    least_saving: float = 0.0
     held_bytes: int | None = None
     options: Mapping[str, str] = field(factory=dict)
     executor: Executor | None = None

@@ -9,9 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from support.canonical_rows import rows_of, text
 from support.java_paimon import JavaPaimon
 
 import paimon
@@ -128,3 +131,40 @@ def test_both_write_the_same_files(java: JavaPaimon, tmp_path: Path, case: str) 
     java.write(theirs_at, [], identifier=9, compact=True, options={"write-only": "false"})
     assert files(table) == files(theirs)
     assert any(files(table)[1]) == ("changelog-producer" in options)
+
+
+INTEGERS = {
+    "id": "BIGINT NOT NULL", "tiny": "TINYINT", "small": "SMALLINT", "n": "INT", "big": "BIGINT", "day": "DATE",
+    "at": "TIME(3)", "ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)", "zoned": "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+    "price": "DECIMAL(9, 2)", "sum": "DECIMAL(18, 3)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [[], ["id"]])
+def test_java_reads_integers_that_are_stored_as_differences(java: JavaPaimon, tmp_path: Path, keys: list[str]) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    ddl = ", ".join(f"{name} {kind}" for name, kind in INTEGERS.items())
+    table = catalog.create_table("d.t", ddl, primary_keys=keys, options={"bucket": "1" if keys else "-1"})
+    ids = pa.array(range(8_000), pa.int64())
+    steps = pc.if_else(pc.equal(pc.bit_wise_and(ids, 15), 15), None, pc.multiply(ids, 41))
+    schema = table.scan().to_arrow().schema
+    columns = [ids, *(_to_column(steps, field.type) for field in list(schema)[1:])]
+    table.write(pa.table(columns, schema=schema))
+    files = [pq.read_metadata(path).row_group(0) for path in Path(table.location).rglob("*.parquet")]
+    leaves = [group.column(leaf) for group in files for leaf in range(group.num_columns)]
+    differences = {leaf.path_in_schema for leaf in leaves if "DELTA_BINARY_PACKED" in leaf.encodings}
+    assert {"id", "n", "big", "ms", "us", "zoned", "sum"} <= differences
+    types = {f.name: f.type for f in parse_columns(ddl)}
+    theirs = sorted(map(text, java.read(Path(table.location))))
+    assert theirs == rows_of(table.scan().to_arrow(), types)
+
+
+def _to_column(steps: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return numbers as values of a type that stores integers; small ones for the smallest types."""
+    if pa.types.is_decimal(kind):
+        return steps.cast(pa.decimal128(38, 0)).cast(kind)
+    if pa.types.is_integer(kind):
+        return (pc.bit_wise_and(steps, 127) if kind.bit_width < 32 else steps).cast(kind)
+    is_day_or_time = pa.types.is_date(kind) or pa.types.is_time(kind)
+    return steps.cast(pa.int32() if is_day_or_time else pa.int64()).cast(kind)

@@ -129,7 +129,12 @@ LAYOUT = (
 FILES = (
     Option("file.format", Kind.TEXT, "parquet", f"format of data files: {', '.join(FILE_FORMATS)}"),
     Option("file.format.per.level", Kind.LEVELS, None, "format by level"),
-    Option("file.compression", Kind.TEXT, "zstd", "codec of data files"),
+    Option(
+        "file.compression",
+        Kind.TEXT,
+        "zstd",
+        "codec of data files; if not given, Parquet columns of which zstd saves little have none",
+    ),
     Option("file.compression.per.level", Kind.LEVELS, None, "codec by level"),
     Option(
         "file.compression.zstd-level",
@@ -163,6 +168,12 @@ FILES = (
     ),
     Option("data-file.thin-mode", Kind.BOOL, "false", "leave the key columns out of data files"),
     Option("parquet.enable.dictionary", Kind.TEXT, None, "dictionary encoding of Parquet"),
+    Option(
+        "parquet.delta-integers",
+        Kind.BOOL,
+        "true",
+        "store integers, dates and times without a dictionary as differences, DELTA_BINARY_PACKED (not in Java)",
+    ),
     Option(
         "orc.timestamp-ltz.legacy.type",
         Kind.BOOL,

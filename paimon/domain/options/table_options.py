@@ -248,6 +248,12 @@ class TableOptions:
         return self._at_level("file.compression.per.level", level) or self.file_compression
 
     @property
+    def names_compression(self) -> bool:
+        """Whether the user chose a codec for any data files."""
+        keys = ("file.compression", "file.compression.per.level", "changelog-file.compression")
+        return any(key in self.values for key in keys)
+
+    @property
     def changelog_file_format(self) -> str | None:
         """Format of changelog files; None: that of data files."""
         return self.values.get("changelog-file.format")

@@ -46,7 +46,7 @@ def test_all_bytes_are_returned() -> None:
     [
         (ROWS, {"compression": "lz4"}),
         (ROWS, {"compression": "brotli"}),
-        (ROWS, {"use_dictionary": False, "column_encoding": {"id": "DELTA_BINARY_PACKED"}}),
+        (ROWS, {"use_dictionary": False, "column_encoding": {"word": "DELTA_BYTE_ARRAY"}}),
         (ROWS.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), {}),
         (ROWS.rename_columns(["id", "other"]), {}),
         (ROWS.append_column("ID", ROWS["id"]), {}),

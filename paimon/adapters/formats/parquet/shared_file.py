@@ -30,8 +30,8 @@ from paimon.ports.formats import ShareRequest
 
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
 """The codecs that each decoder has. LZ4 has two forms, which decoders confuse, and Spark lacks BROTLI."""
-_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-"""The encodings that each decoder has for all types."""
+_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "DELTA_BINARY_PACKED"})
+"""The encodings that each decoder has for all types that may have them."""
 _FOREIGN = b"org.apache.spark."
 """Spark's keys begin so. Its own reader may shift dates and times of its files, which this library does not."""
 _MOST_GROUPS = 10_000

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -28,13 +29,28 @@ from paimon.domain.types import data_types as dt
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import WriteRequest, WrittenFile
 
-# Choose the leaf columns of a Parquet file that get a dictionary.
+# Choose how each leaf column of a Parquet file is stored, from the first rows of the file.
 #
-# A column gets one if the first rows show that a dictionary and its codes take fewer bytes than the values. To build a
+#     column        first rows         dictionary   encoding              codec
+#     id            1, 2, 3, 4, ...    no           DELTA_BINARY_PACKED   none: zstd saves 3 %
+#     status        'paid', 'open'     yes          codes of 1 bit        none
+#     note          long texts         no           PLAIN                 zstd: saves 60 %
+#
+# Dictionary: if the first rows show that a dictionary and its codes take fewer bytes than the values. To build a
 # dictionary of values that never repeat is the most expensive part of writing a file. Nested columns always get one.
 #
-# Invariant: only size and speed depend on the choice. Source: `DictionaryValuesWriter.isCompressionSatisfying`, which
-# decides after the first page.
+# Differences (DELTA_BINARY_PACKED): for stored types INT32 and INT64 without a dictionary. Blocks of 128 values store
+# the differences to their neighbours with as few bits as the largest needs. Sorted keys, sequence numbers, dates and
+# times become small, and decode faster than zstd.
+#
+# Files of few rows have no differences and one codec, because a trial would cost as much as the file.
+#
+# Codec: if the caller allows it (`WriteRequest.least_saving`), a column is stored without the codec that saves too
+# little: each reader decompresses the whole column for it.
+#
+# Invariant: only size and speed depend on the choice. Source of the dictionaries:
+# `DictionaryValuesWriter.isCompressionSatisfying`, which decides after the first page. The rest is our own choice; Java
+# reads it. The measurements are in docs/decisions/parquet-layout.md.
 
 
 _MOST_ROWS = 20_000
@@ -44,11 +60,79 @@ _LEAST_ROWS = 1_000
 _SAMPLE_ROWS = 2_000
 _PLAIN, _SAVING = 0.99, 0.1
 """If the share of distinct values in the sample is above the first or below the second, the sample decides."""
+_DELTA = "DELTA_BINARY_PACKED"
+_DELTA_SHARE = 0.8
+"""The most bytes that differences may take of those of the values: plain values decode faster."""
+_DELTA_OPTION = "parquet.delta-integers"
+_NO_CODEC = "none"
+
+
+def choose_column_options(first: pa.Table, request: WriteRequest) -> dict[str, Any]:
+    """Return the options of `pyarrow.parquet.ParquetWriter` for a file that begins with these stored rows."""
+    options = _writer_options(request)
+    options.setdefault("use_dictionary", choose_dictionary_leaves(first))
+    if first.num_rows >= _LEAST_ROWS * _SHARE:
+        sample = first.slice(0, _sample_rows(first))
+        if parse_bool(request.options.get(_DELTA_OPTION, "true")):
+            options["column_encoding"] = dict.fromkeys(_choose_delta_columns(sample, options), _DELTA) or None
+        if request.least_saving > 0 and options["compression"] != _NO_CODEC:
+            options |= _choose_codecs(sample, options, request.least_saving)
+    return options
+
+
+def _choose_delta_columns(sample: pa.Table, options: Mapping[str, Any]) -> list[str]:
+    """Return the columns of integers without a dictionary that are smaller as differences."""
+    coded = options["use_dictionary"]
+    plain = [f.name for f in sample.schema if _is_stored_as_integer(f.type) and coded is not True]
+    integers = sample.select([name for name in plain if name not in (coded or ())])
+    names = integers.column_names
+    chunks = _encode_sample(integers, {"use_dictionary": False, "column_encoding": dict.fromkeys(names, _DELTA)})
+    widths = {"INT32": 4, "INT64": 8}
+    rows = [sample.num_rows - integers.column(name).null_count for name in names]
+    return [
+        name
+        for name, chunk, count in zip(names, chunks, rows, strict=True)
+        if chunk.total_uncompressed_size <= _DELTA_SHARE * count * widths[chunk.physical_type]
+    ]
+
+
+def _is_stored_as_integer(kind: pa.DataType) -> bool:
+    """Return whether the values of a stored type are INT32 or INT64 in the file."""
+    is_small_decimal = pa.types.is_decimal(kind) and kind.precision <= _INT64_DIGITS
+    return bool(is_small_decimal or pa.types.is_integer(kind) or pa.types.is_temporal(kind))
+
+
+def _choose_codecs(sample: pa.Table, options: Mapping[str, Any], least_saving: float) -> dict[str, Any]:
+    """Return the options with a codec for each leaf column: that of the file, or none if it saves too little."""
+    codec, level = options["compression"], options["compression_level"]
+    codecs = {
+        chunk.path_in_schema: codec
+        if chunk.total_compressed_size <= (1 - least_saving) * chunk.total_uncompressed_size
+        else _NO_CODEC
+        for chunk in _encode_sample(sample, options)
+    }
+    levels = {leaf: level for leaf, chosen in codecs.items() if chosen == codec and level is not None}
+    return {"compression": codecs, "compression_level": levels or None}
+
+
+def _encode_sample(sample: pa.Table, options: Mapping[str, Any]) -> list[pq.ColumnChunkMetaData]:
+    """Return the descriptions of the leaf columns of a file of these rows; none for a table without columns."""
+    if not sample.num_columns:
+        return []
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, sample.schema, **{"store_decimal_as_integer": True} | dict(options)) as writer:
+        writer.write_table(sample)
+    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
+    return [group.column(leaf) for leaf in range(group.num_columns)]
+
+
+def _sample_rows(first: pa.Table) -> int:
+    return int(min(_MOST_ROWS, max(_LEAST_ROWS, first.num_rows // _SHARE)))
 
 
 def choose_dictionary_leaves(table: pa.Table) -> list[str]:
     """Return the paths of the leaf columns that get a dictionary, from the first stored rows of a file."""
-    rows = min(_MOST_ROWS, max(_LEAST_ROWS, table.num_rows // _SHARE))
+    rows = _sample_rows(table)
     leaves: list[str] = []
     for field in table.schema:
         if pa.types.is_nested(field.type):
@@ -81,6 +165,7 @@ def _leaf_paths(path: str, kind: pa.DataType) -> list[str]:
     return _leaf_paths(f"{path}.list.element", kind.value_type) if pa.types.is_nested(kind) else [path]
 
 
+_INT64_DIGITS = 18
 DEFAULT_BLOCK_BYTES = 128 * 1024 * 1024
 _NO_LIMIT = 2**63 - 1
 _CODECS = {
@@ -105,7 +190,8 @@ class ParquetWriter:
         self._fields = request.fields
         self._schema = make_write_schema(request.fields)
         self._block_bytes, self._block_rows = _block_limits(request)
-        self._options = _writer_options(request)
+        self._request = request
+        _writer_options(request)  # refuses bad options before the first row
         self._tail = _TailHoldingSink(sink)
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _SINK_BUFFER_BYTES)
         self._group_stats: list[list[ColumnStats | None]] = []
@@ -175,7 +261,7 @@ class ParquetWriter:
     def _writer_for(self, first: pa.Table) -> RowGroupWriter:
         """Return the open writer, whose encodings depend on the first rows."""
         if self._opened is None:
-            choice = {"use_dictionary": choose_dictionary_leaves(first)} | self._options
+            choice = choose_column_options(first, self._request)
             if self._executor is None or first.num_columns < 2 or first.nbytes < _CONCURRENT_BYTES:
                 self._opened = SerialRowGroups(self._buffered, self._schema, choice)
             else:
