@@ -16,7 +16,8 @@ _TESTS_BY_FILE = {
         "lock-check-max-sleep": "test_an_option_limits_the_pauses_between_attempts_to_lock",
     },
     "adapters/formats/test_parquet_encodings.py": {
-        "parquet.enable.dictionary": "test_an_option_decides_for_all_columns"
+        "parquet.delta-integers": "test_options_and_short_files_keep_plain_values_and_one_codec",
+        "parquet.enable.dictionary": "test_an_option_decides_for_all_columns",
     },
     "conformance/test_golden_manifest_merges.py": {
         "manifest.target-file-size": "test_merges_as_java_merges",
