@@ -33,7 +33,7 @@ from attrs import asdict, evolve, frozen
 import paimon
 from paimon.domain.errors import CommitConflict, CommitUncertain, StorageError
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 from paimon.testing.stress_test_rounds import RoundResult, StressTest, summarize
 
@@ -145,7 +145,8 @@ def _read_lines(file: Path) -> list[str]:
 def _run_processes(location: str, stress_test: StressTest, storage: StorageOptions | None, folder: Path) -> int:
     """Run the writers, and the readers until the writers end; return how many processes crashed."""
     context = get_process_context()
-    steps = (compact_table, expire_snapshots) if stress_test.has_dynamic_buckets else ()
+    steps = [compact_table, expire_snapshots] if stress_test.has_dynamic_buckets else []
+    steps += [repair_table] if stress_test.is_repaired else []
     all_ready = context.Barrier(stress_test.writers + stress_test.readers + len(steps))
     writers_ended = context.Event()
     writers: list[BaseProcess] = []
@@ -310,6 +311,13 @@ def expire_snapshots(table: paimon.Table, number: int) -> None:
     table.maintain.expire_snapshots(retain_min=1, retain_max=1 + number % 5)
 
 
+def repair_table(table: paimon.Table, number: int) -> None:
+    """Find what makes the table slow or large, and repair it; RuntimeError if a repair fails."""
+    for finding in table.maintain.health(fix=True).findings:
+        if finding.outcome is not None and finding.outcome.startswith("failed"):
+            raise RuntimeError(f"Repair {number} of {finding.kind.value} {finding.outcome}")
+
+
 def _count_incomplete_scans(commits: Sequence[Sequence[str]], scans: Sequence[str]) -> int:
     """Count the scans that lack a row which was acknowledged before they started."""
     acknowledged = [(int(line[4]), f"{line[0]}.{line[1]}") for line in commits if line[2] == "acknowledged"]
@@ -347,6 +355,7 @@ def _check_rows(table: paimon.Table, stress_test: StressTest, commits: Sequence[
         slowest_millis=max((int(line[3]) for line in commits), default=0),
         seconds=0.0,
         failed=tuple(line[5] for line in commits if line[2] == "failed"),
+        compactions=sum(s.commit_kind is CommitKind.COMPACT for s in table.snapshots()),
     )
 
 
@@ -412,6 +421,8 @@ examples:
         --rounds 100 --log rounds.jsonl --storage endpoint=http://localhost:9000
   reads during writes, on a table whose reads skip level 0
     python -m paimon.testing.stress_test /tmp/stress --deletion-vectors --readers 2
+  writers and readers, and a process that examines and repairs the table
+    python -m paimon.testing.stress_test /tmp/stress --readers 2 --repair
   writers that share keys in one partition with dynamic buckets
     python -m paimon.testing.stress_test /tmp/stress --dynamic-buckets --writers 2
 
@@ -436,6 +447,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             readers=options.readers,
             has_deletion_vectors=options.deletion_vectors,
             has_dynamic_buckets=options.dynamic_buckets,
+            is_repaired=options.repair,
         )
         for has_primary_key in ((True,) if options.deletion_vectors or options.dynamic_buckets else (False, True))
     ]
@@ -475,6 +487,9 @@ def _build_parser() -> argparse.ArgumentParser:
         "--dynamic-buckets",
         action="store_true",
         help="only a table with dynamic buckets, in which the writers share keys; with compaction and expiry",
+    )
+    parser.add_argument(
+        "--repair", action="store_true", help="writers leave maintenance to a process that repairs what it finds"
     )
     parser.add_argument(
         "--log", metavar="FILE", type=Path, help="file for the result of each round, to continue a stopped run"

@@ -9,6 +9,10 @@ from attrs import frozen
 PRIMARY_KEY_OPTIONS = {"bucket": "1", "merge-engine": "aggregation", "fields.times.aggregate-function": "sum"}
 DYNAMIC_BUCKET_OPTIONS = {"bucket": "-1", "dynamic-bucket.target-row-num": "10"}
 DELETION_VECTOR_OPTIONS = {"deletion-vectors.enabled": "true"}
+REPAIRED_OPTIONS = {
+    "write-only": "true", "num-sorted-run.compaction-trigger": "2", "snapshot.num-retained.min": "10",
+    "snapshot.num-retained.max": "60", "manifest.merge-min-count": "5",
+}  # fmt: skip
 MANY_RETRIES = {"commit.max-retries": "1000"}
 _COUNTERS = (
     "acknowledged", "lost", "duplicated", "phantom", "uncertain", "crashed_processes", "scans", "incomplete_scans",
@@ -37,6 +41,8 @@ class StressTest:
     has_dynamic_buckets : bool
         Whether the table with a primary key has dynamic buckets. Then each commit also adds one to a row that all
         writers share, and two more processes compact the table and expire its snapshots.
+    is_repaired : bool
+        Whether the writers leave all maintenance to one more process, which repairs the table with `Maintain.health`.
     """
 
     writers: int
@@ -46,6 +52,7 @@ class StressTest:
     readers: int = 0
     has_deletion_vectors: bool = False
     has_dynamic_buckets: bool = False
+    is_repaired: bool = False
 
     def __str__(self) -> str:
         primary_key_kind = "deletion-vectors" if self.has_deletion_vectors else "primary-key"
@@ -53,7 +60,8 @@ class StressTest:
         kind = primary_key_kind if self.has_primary_key else "append"
         lock = "" if self.uses_lock else ", without lock"
         readers = f", {self.readers} reader{'s' if self.readers > 1 else ''}" if self.readers else ""
-        return f"{self.writers} writers x {self.commits} commits, {kind}{lock}{readers}"
+        repaired = ", repaired" if self.is_repaired else ""
+        return f"{self.writers} writers x {self.commits} commits, {kind}{lock}{readers}{repaired}"
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -61,7 +69,8 @@ class StressTest:
         vectors = DELETION_VECTOR_OPTIONS if self.has_primary_key and self.has_deletion_vectors else {}
         keys = PRIMARY_KEY_OPTIONS if self.has_primary_key else {}
         buckets = DYNAMIC_BUCKET_OPTIONS if self.has_dynamic_buckets else {}
-        return {**keys, **buckets, **vectors, **({} if self.uses_lock else MANY_RETRIES)}
+        repaired = REPAIRED_OPTIONS if self.is_repaired else {}
+        return {**keys, **buckets, **vectors, **repaired, **({} if self.uses_lock else MANY_RETRIES)}
 
 
 @frozen
@@ -98,6 +107,8 @@ class RoundResult:
         The scans of all readers.
     incomplete_scans : int
         Scans that lack a row which was acknowledged before they started.
+    compactions : int
+        Snapshots of compactions and merges of manifests, as far as they did not expire.
     """
 
     stress_test: str
@@ -114,6 +125,7 @@ class RoundResult:
     failed: tuple[str, ...] = ()
     scans: int = 0
     incomplete_scans: int = 0
+    compactions: int = 0
 
     @property
     def is_correct(self) -> bool:

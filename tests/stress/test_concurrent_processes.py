@@ -73,6 +73,26 @@ def test_readers_see_acknowledged_rows_in_tables_that_hide_level_0(places: dict[
     assert outcome.is_correct, outcome
 
 
+@pytest.mark.slow("writers, a reader and a repairing process")
+@pytest.mark.parametrize(("place", "keyed"), mark_products(["disk", "store"], [True, False]))
+def test_a_table_is_repaired_while_it_is_written_and_read(places: dict[str, RunRound], place: str, keyed: bool) -> None:
+    outcome = places[place](StressTest(2, 10, keyed, readers=1, is_repaired=True))
+    assert outcome.acknowledged == 20 and outcome.scans and outcome.compactions
+    assert outcome.is_correct, outcome
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["disk", "racing", "store"])
+def test_tables_are_repaired_while_they_are_written_and_read_for_long(
+    places: dict[str, RunRound], progress: Path, place: str
+) -> None:
+    stress_tests = [StressTest(6, 40, keyed, readers=2, is_repaired=True) for keyed in (False, True)]
+    outcomes = list(run_rounds(stress_tests, 20, progress / f"repaired-{place}.jsonl", places[place]))
+    print(summarize(outcomes))
+    assert [o for o in outcomes if not o.is_correct] == []
+    assert {o.acknowledged for o in outcomes} == {240}
+
+
 def test_two_writers_share_keys_in_dynamic_buckets(places: dict[str, RunRound]) -> None:
     """A compactor and an expirer run concurrently. Each commit adds a row of its own and one to a shared row."""
     outcome = places["disk"](StressTest(2, 6, has_primary_key=True, has_dynamic_buckets=True))
