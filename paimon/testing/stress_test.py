@@ -312,7 +312,20 @@ def expire_snapshots(table: paimon.Table, number: int) -> None:
 
 
 def repair_table(table: paimon.Table, number: int) -> None:
-    """Find what makes the table slow or large, and repair it; RuntimeError if a repair fails."""
+    """Find what makes the table slow or large, and repair it.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    number : int
+        The number of the step.
+
+    Raises
+    ------
+    RuntimeError
+        A repair failed.
+    """
     for finding in table.maintain.health(fix=True).findings:
         if finding.outcome is not None and finding.outcome.startswith("failed"):
             raise RuntimeError(f"Repair {number} of {finding.kind.value} {finding.outcome}")

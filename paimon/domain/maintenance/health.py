@@ -104,6 +104,7 @@ def _to_shapes(values: Sequence[BucketShape]) -> tuple[BucketShape, ...]:
 class TableHealth(ListingDisplay):
     """The health of a table: findings in the order of repairs, and the shape of its worst buckets."""
 
+    # name and location end in the branch, if it is not main
     table_name: str
     location: str
     # None for a table without snapshots

@@ -27,6 +27,7 @@ from paimon.domain.maintenance.snapshot_expiry import Retention, has_decoupled_c
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Mask
 from paimon.domain.manifest.merge_plan import must_change
+from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import And, Compare, In, Operator, Or, Predicate
 from paimon.domain.predicate.transform import columns_of, split_conjuncts
@@ -71,7 +72,9 @@ def examine_shapes(
     """Return the health of the newest snapshot, and the shapes of the buckets with these names."""
     context = load_at_newest_schema(context)
     snapshot = latest_snapshot(context)
-    health = TableHealth(context.table.table_name, context.table.location, None if snapshot is None else snapshot.id)
+    branch = _name_branch(context)
+    name, location = context.table.table_name + branch, context.table.location + branch
+    health = TableHealth(name, location, None if snapshot is None else snapshot.id)
     if snapshot is None:
         return health, tuple(map(BucketShape, names))
     with report_expired(context, snapshot.id):
@@ -94,6 +97,11 @@ def examine_shapes(
     return health, tuple(_find_shapes(facts, names))
 
 
+def _name_branch(context: TableContext) -> str:
+    """Return what follows the name of the table if another branch than main is examined."""
+    return "" if context.table.branch == MAIN_BRANCH else f"$branch_{context.table.branch}"
+
+
 def _find_shapes(facts: TableFacts, names: Sequence[str]) -> Iterator[BucketShape]:
     places = {facts.name_bucket(place): place for place in range(len(facts.layout))} if names else {}
     for name in names:
@@ -108,7 +116,7 @@ def _gather_layout(
     statistics = read_statistics(context, snapshot)
     rows = snapshot.total_record_count or 0
     return TableFacts(
-        context.table.table_name,
+        context.table.table_name + _name_branch(context),
         context.options,
         rules,
         measure_buckets(live, rules),

@@ -16,7 +16,7 @@ from paimon.cli.main import main
 from paimon.display.health_picture import draw_svg, to_picture_columns
 from paimon.domain.maintenance.health import FindingKind, TableHealth
 from paimon.operations.maintenance import repair
-from paimon.verbs.health_verbs import to_command
+from paimon.verbs.health_verbs import to_command, to_health_rows
 
 TINY = {"target-file-size": "1 kb"}
 RETAINING = {
@@ -201,6 +201,20 @@ def test_the_repair_of_a_finding_runs_and_repairs_it(
     if kind is not FindingKind.UNREAD_ROWS:
         assert read_rows(again) == rows
     assert again.maintain.check(deep=True).is_whole
+
+
+def test_the_repairs_of_a_branch_name_the_branch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make_runs(tmp_path)
+    table.tags.create("one")
+    table.branches.create("trial", "one")
+    branch = paimon.connect(tmp_path).table("s.t$branch_trial")
+    assert isinstance(branch, paimon.Table)
+    (finding,) = branch.maintain.health().findings
+    assert finding.repair is not None
+    rows = to_health_rows(branch.maintain.health())
+    assert rows[0]["repair"] == "CALL sys.compact(table => 's.t$branch_trial', compact_strategy => 'minor')"
+    assert main(shlex.split(str(rows[0]["command"]))[1:]) == 0
+    assert branch.maintain.health().findings == () and table.maintain.health().findings != ()
 
 
 def make_ill_table(folder: Path) -> paimon.Table:
