@@ -193,7 +193,8 @@ def _find_expiry(kind: FindingKind, expiry: ExpiryFacts, unit: str, procedure: s
     if expiry.expirable:
         held = ", ".join(map(str, expiry.retained_by))
         detail = "past their retention" + (f"; others are retained by {held}" if held else "")
-        yield Finding(kind, f"{unit} {expiry.ids}", expiry.expirable, unit, detail, Repair(procedure))
+        repair = Repair(procedure, {"max_deletes": expiry.expirable})  # more than `snapshot.expire.limit` allows a call
+        yield Finding(kind, f"{unit} {expiry.ids}", expiry.expirable, unit, detail, repair)
 
 
 def _find_orphans(facts: TableFacts) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
@@ -33,6 +33,7 @@ from paimon.domain.types.data_types import TimestampType
 
 NOT_REFERENCED = 2**63 - 1
 """The next snapshot of the slowest consumer, if there is no consumer."""
+_UNLIMITED = 2**31 - 1
 
 
 @frozen
@@ -72,6 +73,10 @@ class Retention:
             limit,
             "changelog",
         )
+
+    def without_limit(self) -> Retention:
+        """Return the same limits for a call that deletes all at once."""
+        return evolve(self, limit=_UNLIMITED)
 
     def is_shorter_than(self, other: Retention) -> bool:
         """Return whether something may expire that other limits would keep."""

@@ -227,10 +227,10 @@ def _mark_indexed(live: EntryColumns) -> Mask:
 
 def _add_history(context: TableContext, facts: TableFacts) -> tuple[TableFacts, tuple[str, ...]]:
     """Add what could expire, and orphan files; also return what could not be examined."""
-    expired = expire_and_explain(context, Retention.of_snapshots(context.options), dry_run=True)
+    expired = expire_and_explain(context, Retention.of_snapshots(context.options).without_limit(), dry_run=True)
     facts = evolve(facts, snapshots=_to_expiry_facts(expired))
     if has_decoupled_changelogs(context.options):
-        changelogs = Retention.of_changelogs(context.options)
+        changelogs = Retention.of_changelogs(context.options).without_limit()
         expired = expire_changelogs_and_explain(context, changelogs, delete_all=False, dry_run=True)
         facts = evolve(facts, changelogs=_to_expiry_facts(expired))
     notes = () if facts.refusal is None else (f"{facts.refusal}: such findings have no repair",)

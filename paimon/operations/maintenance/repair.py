@@ -26,6 +26,7 @@ from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError
 from paimon.domain.maintenance.bucket_layout import LayoutRules
 from paimon.domain.maintenance.health import Finding, FindingKind, Repair, TableHealth
 from paimon.domain.maintenance.small_files import marked_files
+from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.markup import format_count, format_size
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.changes import SetOption
@@ -274,12 +275,13 @@ def _analyze(visit: _Visit, _: Finding, __: Repair) -> str:
 
 
 def _expire_snapshots(visit: _Visit, _: Finding, __: Repair) -> str:
-    done = expire_snapshots(visit.context, everything=True)
+    retention = Retention.of_snapshots(visit.context.options).without_limit()
+    done = expire_snapshots(visit.context, retention, everything=True)
     return f"{format_count(done.snapshots, 'snapshot')} and {format_count(done.files, 'file')} deleted"
 
 
 def _expire_changelogs(visit: _Visit, _: Finding, __: Repair) -> str:
-    done = expire_changelogs(visit.context)
+    done = expire_changelogs(visit.context, Retention.of_changelogs(visit.context.options).without_limit())
     return f"{format_count(done.snapshots, 'changelog')} and {format_count(done.files, 'file')} deleted"
 
 

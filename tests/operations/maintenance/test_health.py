@@ -23,7 +23,7 @@ RETAINING = {
     "snapshot.num-retained.min": "50", "snapshot.num-retained.max": "50", "changelog.num-retained.min": "50",
     "changelog.num-retained.max": "50",
 }  # fmt: skip
-FEW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
+FEW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2", "snapshot.expire.limit": "1"}
 
 
 def create(folder: Path, options: dict[str, str], **layout: Any) -> paimon.Table:
@@ -114,7 +114,7 @@ def make_changelogs(folder: Path) -> paimon.Table:
                "changelog.num-retained.max": "3"}  # fmt: skip
     table = create(folder, options, primary_keys=["k"])
     write(table, 5)
-    table.with_options({**RETAINING, **FEW, "changelog.time-retained": "9 d"}).maintain.expire_snapshots()
+    table.with_options({**RETAINING, **FEW, "changelog.time-retained": "9 d"}).maintain.expire_snapshots(max_deletes=99)
     return table
 
 
