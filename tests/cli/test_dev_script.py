@@ -111,6 +111,24 @@ def test_a_failing_check_or_test_fails_the_command(
     assert len(called.commands) == 2  # tests run also where a check fails
 
 
+def test_temporary_files_are_in_memory_if_there_is_room(
+    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(dev, "MEMORY", tmp_path)
+    monkeypatch.setattr(dev, "MEMORY_BYTES", 0)
+    with dev.choose_temporary_files() as variables:
+        assert Path(variables["TMPDIR"]).parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(dev, "MEMORY_BYTES", 1 << 62)
+    with dev.choose_temporary_files() as variables:
+        assert variables == {}
+    monkeypatch.setattr(dev, "MEMORY_BYTES", 0)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with dev.choose_temporary_files() as variables:
+        assert variables == {}
+
+
 def test_a_terminal_sees_one_line_that_moves(
     dev: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

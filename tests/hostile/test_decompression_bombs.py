@@ -6,8 +6,6 @@ A limit refuses them, or they are read piece by piece.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import zlib
 from functools import cache
 from pathlib import Path
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.case_lists import mark_products
 from support.consistent_damage import avro_file, avro_records, update_recorded_sizes
+from support.warm_processes import run_code
 
 import paimon
 from paimon.adapters.formats.avro.container import compress, encode_header
@@ -93,11 +92,9 @@ def read(home: Path, root: Path) -> tuple[int, float, int, str]:
     sound = home / "d.db" / "sound"
     if not sound.exists():
         table_of(home, "sound", "parquet")
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(root), str(sound)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    peak, seconds, rows, message = json.loads(done.stdout)
+    done = run_code(READ, str(root), str(sound))
+    assert done.code == 0, done.errors
+    peak, seconds, rows, message = json.loads(done.output)
     return peak, seconds, rows, message
 
 

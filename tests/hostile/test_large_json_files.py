@@ -6,13 +6,12 @@ Every case runs in a process of its own, whose memory is measured.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.case_lists import mark_nightly, mark_products
+from support.warm_processes import run_code
 
 import paimon
 from paimon.domain.json_text import (
@@ -77,11 +76,9 @@ def root(tmp_path: Path) -> Path:
 
 def read(root: Path, how: str) -> tuple[int, float, str]:
     """Mebibytes at the peak above those of a sound read, CPU seconds, and the error."""
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(root), how], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    peak, seconds, message = json.loads(done.stdout)
+    done = run_code(READ, str(root), how)
+    assert done.code == 0, done.errors
+    peak, seconds, message = json.loads(done.output)
     return peak, seconds, message
 
 

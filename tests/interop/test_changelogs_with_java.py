@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.case_lists import mark_nightly
+from support.case_lists import mark_lengths
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -112,14 +112,14 @@ def apply_changes(state: set[str], changes: list[Any], case: str) -> set[str]:
     return state - gone | to_visible_rows([c for c in changes if c["_ROW_KIND"] not in ("-U", "-D")], case)
 
 
-@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::2]))
-def test_the_same_writes_lead_to_the_same_changelog(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "steps"), mark_lengths(CASES, [*CASES][::2], short=3, full=5))
+def test_the_same_writes_lead_to_the_same_changelog(java: JavaPaimon, tmp_path: Path, case: str, steps: int) -> None:
     """One table is written and compacted by us, one by Java; each side reads both."""
     full = "full-compaction" in CASES[case].values()
     (table, mine), (_, theirs) = create_tables(tmp_path / "a", case), create_tables(tmp_path / "b", case)
     chance = random.Random(case)
     state: set[str] = set()
-    for step in range(1, 6):
+    for step in range(1, steps + 1):
         rows = draw_changes(chance, step, case)
         before, before_java = newest(mine), newest(theirs)
         by_us(table, rows, full)
@@ -140,13 +140,13 @@ ALTERNATING = ["lookup", "lookup by sequence", "lookup of sums", "lookup of larg
             "full", "full of groups"]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", mark_nightly(ALTERNATING, always=[*ALTERNATING][::2]))
-def test_both_compact_one_table_alternately(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "steps"), mark_lengths(ALTERNATING, ALTERNATING[::2], short=4, full=6))
+def test_both_compact_one_table_alternately(java: JavaPaimon, tmp_path: Path, case: str, steps: int) -> None:
     full = "full-compaction" in CASES[case].values()
     table, directory = create_tables(tmp_path, case)
     chance = random.Random(f"{case} in turns")
     state: set[str] = set()
-    for step in range(1, 7):
+    for step in range(1, steps + 1):
         before = newest(directory)
         rows = draw_changes(chance, step, case)
         if step % 2:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_lengths
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -16,7 +17,6 @@ ENGINES: dict[str, dict[str, str]] = {
     "aggregation": {"fields.v.aggregate-function": "sum"},
     "first-row": {},
 }
-STEPS = 10
 Row = dict[str, Any]
 
 
@@ -38,8 +38,8 @@ def apply(
             model[key] = {**old, "v": old["v"] + row["v"]}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_java_and_we_write_in_turns(java: JavaPaimon, tmp_path: Path, engine: str) -> None:
+@pytest.mark.parametrize(("engine", "steps"), mark_lengths(ENGINES, always=ENGINES, short=5, full=10))
+def test_java_and_we_write_in_turns(java: JavaPaimon, tmp_path: Path, engine: str, steps: int) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("d")
     options = {"merge-engine": engine, "dynamic-bucket.target-row-num": "5", **ENGINES[engine]}
@@ -47,7 +47,7 @@ def test_java_and_we_write_in_turns(java: JavaPaimon, tmp_path: Path, engine: st
     table = catalog.create_table("d.t", columns, primary_keys=["k"], partition_keys=["p"], options=options)
     directory = tmp_path / "d.db" / "t"
     model: dict[Any, Row] = {}
-    for step in range(STEPS):
+    for step in range(steps):
         rows = batch(step)
         if step % 2:
             java.write(directory, rows, identifier=step, compact=step % 4 == 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.case_lists import mark_nightly
+from support.case_lists import mark_lengths
 from support.java_paimon import JavaPaimon, canonical
 from support.shared_java_table import create_shared_table, read_rows
 
@@ -26,13 +26,13 @@ def rows(step: int, count: int = 20) -> list[dict[str, Any]]:
     return [{"id": first + i, "p": "ab"[i % 2], "s": i % 7, "v": f"{step}-{i}"} for i in range(count)]
 
 
-@pytest.mark.parametrize("case", LAYOUTS)
-def test_both_delete_from_an_append_table(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "steps"), mark_lengths(LAYOUTS, always=LAYOUTS, short=4, full=8))
+def test_both_delete_from_an_append_table(java: JavaPaimon, tmp_path: Path, case: str, steps: int) -> None:
     options = {"deletion-vectors.enabled": "true", **LAYOUTS[case]}
     table, directory = create_shared_table(tmp_path, partition_keys=["p"], options=options)
     chance = random.Random(case)
     expected_rows: dict[int, dict[str, Any]] = {}
-    for step in range(1, 9):
+    for step in range(1, steps + 1):
         if step % 2:
             table.write(rows(step))
         else:
@@ -92,15 +92,15 @@ TREES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", mark_nightly(TREES, always=[*TREES][::2]))
-def test_both_compact_one_tree(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "steps"), mark_lengths(TREES, [*TREES][::2], short=8, full=10))
+def test_both_compact_one_tree(java: JavaPaimon, tmp_path: Path, case: str, steps: int) -> None:
     options = {**TREE, "write-only": "true", **TREES[case]}
     table, directory = create_shared_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
     chance = random.Random(case)
     kinds = ["+I"] if case == "aggregation" else ["+I", "+U", "-D"]
     expected_rows: dict[tuple[str, int], dict[str, Any]] = {}
     marked: set[bool] = set()
-    for step in range(1, 11):
+    for step in range(1, steps + 1):
         wrote = [
             {"id": chance.randrange(40), "p": chance.choice("ab"), "s": step, "v": f"{step}-{i}"}
             for i in range(60 if step < 3 else 6)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -73,7 +74,7 @@ def no_orphans(java: JavaPaimon, directory: Path) -> None:
     assert open_table(directory).maintain.remove_orphans(NOW, dry_run=True).num_rows == 0
 
 
-@pytest.mark.parametrize("keep", [1, 3, 6])
+@pytest.mark.parametrize("keep", mark_nightly([1, 3, 6], always=[3]))
 def test_our_expiry_leaves_the_same_files_as_javas(java: JavaPaimon, tmp_path: Path, keep: int) -> None:
     write_history(java, tmp_path / "java")
     shutil.copytree(tmp_path / "java", tmp_path / "ours")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.case_lists import mark_nightly
+from support.case_lists import mark_lengths
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -46,7 +46,6 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "unordered append": ({}, {**FIXED, "compaction.min.file-num": "3", "bucket-append-ordered": "false"}),
     "append without buckets": ({}, {"bucket": "-1", "compaction.min.file-num": "2"}),
 }  # fmt: skip
-ROUNDS = 12
 
 
 def create_tables(java: JavaPaimon, tmp_path: Path, case: str) -> tuple[paimon.Table, Path]:
@@ -82,12 +81,12 @@ def count_changes(table: paimon.Table) -> list[Any]:
     return canonical(table.changes().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::3]))
-def test_the_same_files_are_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "rounds"), mark_lengths(CASES, [*CASES][::3], short=6, full=12))
+def test_the_same_files_are_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str, rounds: int) -> None:
     keys, options = CASES[case]
     table, theirs = create_tables(java, tmp_path, case)
     chance = random.Random(case)
-    for step in range(1, ROUNDS + 1):
+    for step in range(1, rounds + 1):
         rows = [
             {"id": chance.randrange(40), "p": chance.choice("ab"), "s": step, "v": "".join(chance.choices("xyz", k=40))}
             for _ in range(chance.choice([1, 3, 60]))
@@ -107,14 +106,16 @@ STREAMED = ["defaults", "eager", "three runs", "never amplified", "fixed append"
             "fixed append, large files", "unordered append"]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", STREAMED)
-def test_one_writer_has_the_same_levels_over_many_commits(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("case", "rounds"), mark_lengths(STREAMED, STREAMED[1::2], short=16, full=24))
+def test_one_writer_has_the_same_levels_over_many_commits(
+    java: JavaPaimon, tmp_path: Path, case: str, rounds: int
+) -> None:
     keys, options = CASES[case]
     table, theirs = create_tables(java, tmp_path, case)
     chance = random.Random(case)
     takes_deletes = "primary_keys" in keys and "merge-engine" not in options
     batches: list[list[dict[str, Any]]] = []
-    for step in range(1, 2 * ROUNDS + 1):
+    for step in range(1, rounds + 1):
         # Some rounds write to one partition, some to none: a writer also compacts buckets that it wrote before.
         parts = chance.choice(["a", "ab", "b", ""])
         batch: list[dict[str, Any]] = []

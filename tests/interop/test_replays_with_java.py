@@ -138,7 +138,7 @@ DELETED = [case for case in DELETABLE if not compacts(case)]
 ADDED_TO = [case for case in APPENDED if not case.startswith("fp_")]
 
 
-@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=[*REPLAYED][::4]))
+@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=REPLAYED[::6]))
 def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """Compare the latest rows, the rows after a commit, and the rows after Java's deletes, appends and compactions."""
     replay = Replay(HOME / case, tmp_path / "t", compacts(case)).run()
@@ -169,14 +169,14 @@ def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, c
 COMPACTED = [case for case in KEYED if case not in NOT_CONTINUED]
 
 
-@pytest.mark.parametrize("case", mark_nightly(COMPACTED, always=COMPACTED[::4]))
+@pytest.mark.parametrize("case", mark_nightly(COMPACTED, always=COMPACTED[::6]))
 def test_java_reads_its_tables_as_we_compact_them(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     table, directory = opened_copy(case, tmp_path)
     table.compact(full=True)
     assert java.read(directory) == read_rows(table) == read_expected(case)
 
 
-@pytest.mark.parametrize("case", mark_nightly(DELETED, always=DELETED[::2]))
+@pytest.mark.parametrize("case", mark_nightly(DELETED, always=DELETED[::3]))
 def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = read_expected(case)
     table, directory = opened_copy(case, tmp_path)
@@ -185,7 +185,7 @@ def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: s
     assert java.read(directory) == read_rows(table) == canonical(rows[1::2])
 
 
-@pytest.mark.parametrize("case", mark_nightly(ADDED_TO, always=ADDED_TO[::2]))
+@pytest.mark.parametrize("case", mark_nightly(ADDED_TO, always=ADDED_TO[::4]))
 def test_we_append_to_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = read_expected(case)
     table, directory = opened_copy(case, tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.case_lists import mark_nightly
+from support.case_lists import mark_lengths
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -49,13 +49,17 @@ def draw_rows(chance: random.Random, step: int) -> list[dict[str, Any]]:
     return [{"k": chance.randrange(60), "p": chance.choice("ab"), "s": step, "v": "x" * step} for _ in range(25)]
 
 
-@pytest.mark.slow("ten rescales, each read by both sides")
-@pytest.mark.parametrize("case", mark_nightly(CASES, always=["deletion vectors", "hive", "unordered append"]))
-def test_each_side_continues_after_a_rescale_of_the_other(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "rounds"),
+    mark_lengths(CASES, always=["deletion vectors", "hive", "unordered append"], short=2, full=len(COUNTS)),
+)
+def test_each_side_continues_after_a_rescale_of_the_other(
+    java: JavaPaimon, tmp_path: Path, case: str, rounds: int
+) -> None:
     keys, options = CASES[case]
     directory, chance = tmp_path / "t", random.Random(case)
     java.create(directory, FIELDS, options={"bucket": "2"} | options, **keys)
-    for number, (ours, theirs) in enumerate(COUNTS):
+    for number, (ours, theirs) in enumerate(COUNTS[:rounds]):
         java.write(directory, draw_rows(chance, 4 * number + 1), identifier=4 * number + 1)
         before = java.read(directory)
         reopen(directory).rescale(ours)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.canonical_rows import render, rows_of, types_of
+from support.case_lists import mark_products
 from support.java_paimon import JavaPaimon, canonical
 from support.tables import create_table
 
@@ -112,8 +113,7 @@ def with_format(layout: dict[str, Any], file_format: str) -> dict[str, Any]:
     return {**layout, "options": {**layout["options"], "file.format": file_format}}
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "file_format"), mark_products(LAYOUTS, FORMATS))
 def test_java_reads_our_tables(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
     data = Data(file_format)
     table, directory = create_table_and_path(tmp_path, data.ddl, **with_format(LAYOUTS[layout], file_format))
@@ -122,8 +122,7 @@ def test_java_reads_our_tables(java: JavaPaimon, tmp_path: Path, layout: str, fi
     assert read_rows(directory) == data.rows
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "file_format"), mark_products(LAYOUTS, FORMATS))
 def test_we_read_javas_tables(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
     data = Data(file_format)
     directory = tmp_path / "t"

@@ -1,7 +1,7 @@
 """The simulation: drawn histories, every fault point of fixed workloads, and planted mistakes that it must detect.
 
-Always: 50 histories of tables with fixed buckets, some of each other kind, sampled fault points, and one pinned seed a
-mistake. By --nightly: 250 more, more of each kind, and histories of new seeds. By --long: 20,000 histories, 5,000 of
+Always: 25 histories of tables with fixed buckets, some of each other kind, sampled fault points, and one pinned seed a
+mistake. By --nightly: 275 more, more of each kind, and histories of new seeds. By --long: 20,000 histories, 5,000 of
 each other kind, all fault points, and the search for each mistake. Or, with a log and in pieces:
 ``python -m paimon.testing.simulation support.simulated_engines:assemble``.
 """
@@ -33,7 +33,7 @@ from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_point
 
 pytestmark = pytest.mark.filterwarnings("ignore:Table .* the clock of this machine:paimon.PaimonWarning")
 
-PARTS = 6
+PARTS, SEEDS_OF_A_PART = 12, 25
 SEEDS = {
     "lasting_faults": 10,
     "hidden_level_0": 60,
@@ -75,17 +75,16 @@ def check(plan: Plan) -> SimulationResult:
     return result
 
 
-@pytest.mark.slow("50 histories")
 @pytest.mark.parametrize("part", mark_nightly(range(PARTS), always=[0]))
 def test_drawn_histories(part: int) -> None:
-    for seed in range(50 * part, 50 * (part + 1)):
+    for seed in range(SEEDS_OF_A_PART * part, SEEDS_OF_A_PART * (part + 1)):
         check(draw_plan(seed))
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
-@pytest.mark.parametrize("part", mark_nightly(range(3), always=[0]))
+@pytest.mark.parametrize("part", mark_nightly(range(6), always=[0]))
 def test_drawn_histories_of_each_kind(kind: str, part: int) -> None:
-    for seed in range(SEEDS[kind])[part::3]:
+    for seed in range(SEEDS[kind])[part::6]:
         check(DRAWS[kind](seed))
 
 

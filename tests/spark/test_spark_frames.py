@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -21,7 +22,7 @@ def ids_of(frame: DataFrame) -> list[int]:
     return sorted(row["id"] for row in frame.collect())
 
 
-@pytest.mark.parametrize("pushdown", ["true", "false"])
+@pytest.mark.parametrize("pushdown", mark_nightly(["true", "false"], always=["true"]))
 def test_uses_of_one_frame_do_not_share_filters(spark: SparkSession, catalog: paimon.Catalog, pushdown: str) -> None:
     table = catalog.create_table("db.t", "id BIGINT NOT NULL", primary_keys=["id"], options={"bucket": 1})
     table.write([{"id": i} for i in range(6)])

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from support.case_lists import mark_products
 from support.drawn_tables import CHANGES, COLUMNS, NOT_SHARED, batches, tables
 
 import paimon
@@ -265,8 +266,7 @@ def expire_all(table: paimon.Table) -> None:
     other.maintain.expire_snapshots(retain_min=1, retain_max=1)
 
 
-@pytest.mark.parametrize("reader", ["spark", "python"])
-@pytest.mark.parametrize("keys", [[], ["id"]])
+@pytest.mark.parametrize(("keys", "reader"), mark_products([[], ["id"]], ["spark", "python"]))
 def test_a_snapshot_that_expires_before_the_job_is_named(
     spark: SparkSession, tmp_path: Path, keys: list[str], reader: str
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from support.case_lists import mark_products
 
 import paimon
 import paimon.spark
@@ -40,8 +41,7 @@ def list_rows_by_bucket(table: paimon.Table) -> dict[tuple[bytes, int, int], lis
     }
 
 
-@pytest.mark.parametrize("new", [2, 7])
-@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize(("keyed", "new"), mark_products([True, False], [2, 7]))
 def test_tasks_write_the_same_files_as_the_embedded_rescale(
     spark: SparkSession, catalog: paimon.Catalog, keyed: bool, new: int
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from support.case_lists import mark_nightly
 from support.row_level_layouts import LAYOUTS, SMALL_SPLITS
 
 import paimon
@@ -73,7 +74,18 @@ def check_steps(spark: SparkSession, place: Path, layout: str, steps: list[tuple
     assert report.is_whole, str(report)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+DIFFERENT = [
+    "append",
+    "append with vectors",
+    "append in buckets",
+    "fixed",
+    "fixed with vectors",
+    "dynamic",
+    "partial update",
+]
+
+
+@pytest.mark.parametrize("layout", mark_nightly(LAYOUTS, always=DIFFERENT))
 def test_tasks_change_the_rows_that_embedded_methods_change(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     number = list(LAYOUTS).index(layout)
     check_steps(spark, tmp_path, layout, [("update", WHERES[number % 7]), ("delete", WHERES[(number + 3) % 7])])
@@ -99,7 +111,10 @@ def forbid_rows_in_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TableWriter, "prepare_commit", refuse)
 
 
-@pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed", "dynamic", "cross partition"])
+UPDATED = ["append", "append with vectors", "fixed", "dynamic", "cross partition"]
+
+
+@pytest.mark.parametrize("layout", mark_nightly(UPDATED, always=["append with vectors", "fixed", "cross partition"]))
 def test_rows_do_not_pass_through_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
@@ -115,7 +130,7 @@ def test_rows_do_not_pass_through_the_driver(
     assert [row.s for row in rows] == ["S3!"]
 
 
-@pytest.mark.parametrize("layout", ["append", "append with vectors"])
+@pytest.mark.parametrize("layout", mark_nightly(["append", "append with vectors"], always=["append with vectors"]))
 def test_a_change_of_the_same_files_refuses_the_commit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.case_lists import mark_products
 
 import paimon
 import paimon.spark
@@ -50,8 +51,7 @@ REFUSED: dict[str, Callable[[SparkSession, paimon.Table], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("reader", ["spark", "python"])
+@pytest.mark.parametrize(("name", "reader"), mark_products(REFUSED, ["spark", "python"]))
 def test_frames_of_an_older_snapshot_are_refused(
     spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, name: str, reader: str
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 
 import paimon
 import paimon.spark
@@ -234,7 +234,7 @@ def test_a_static_partition_fills_in_its_columns(
     assert table.scan(where="hour = 3").count() == 1
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("mode", mark_nightly(["append", "overwrite"], always=["overwrite"]))
 def test_columns_that_contradict_the_static_partition_are_refused_by_name(
     spark: SparkSession, catalog: paimon.Catalog, mode: str
 ) -> None:

@@ -14,6 +14,7 @@ from attrs import evolve
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -188,7 +189,7 @@ TABLES_THAT_COMPACT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", TABLES_THAT_COMPACT)
+@pytest.mark.parametrize("kind", mark_nightly(TABLES_THAT_COMPACT, always=["append", "fixed", "dynamic", "lookup"]))
 def test_new_columns_are_published_with_the_rows_or_not_at_all(
     spark: SparkSession, catalog: paimon.Catalog, kind: str
 ) -> None:
@@ -276,7 +277,7 @@ def test_deletes_are_sent_as_row_kinds(spark: SparkSession, catalog: paimon.Cata
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(5, 10))
 
 
-@pytest.mark.parametrize("identifier", [0, 7])
+@pytest.mark.parametrize("identifier", mark_nightly([0, 7], always=[0]))
 def test_a_repeated_job_commits_once(spark: SparkSession, catalog: paimon.Catalog, identifier: int) -> None:
     table = append_table(catalog)
     frame = spark.createDataFrame(rows(0, 9, "x"))

@@ -65,7 +65,7 @@ def test_some_processes_write_one_table(places: dict[str, RunRound], place: str,
 
 
 @pytest.mark.slow("writers, readers and a compactor are processes")
-@pytest.mark.parametrize("place", mark_nightly(["disk", "racing", "store"], always=["disk", "store"]))
+@pytest.mark.parametrize("place", mark_nightly(["disk", "racing", "store"], always=["disk"]))
 def test_readers_see_acknowledged_rows_in_tables_that_hide_level_0(places: dict[str, RunRound], place: str) -> None:
     """With deletion vectors each row must be compacted before it is acknowledged. Compactions run concurrently."""
     outcome = places[place](StressTest(4, 4, has_primary_key=True, readers=1, has_deletion_vectors=True))
@@ -146,7 +146,7 @@ def test_two_writers_share_keys_in_dynamic_buckets_for_long(
     assert {o.acknowledged for o in outcomes} == {120}
 
 
-@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
+@pytest.mark.parametrize("keyed", mark_nightly([False, True], always=[True]))
 def test_maintenance_succeeds_on_a_store_that_cuts_replies(keyed: bool) -> None:
     """Writes, compaction, a renamed tag, expiry, a check of all files, the removal of orphans; 3 of 10 are cut."""
     with s3_server() as endpoint, cutting_replies(endpoint, LOSSES) as cutting:

@@ -54,3 +54,9 @@ def _select_places(number: int, lengths: list[int]) -> tuple[int, ...]:
 def mark_nightly(cases: Iterable[Case], always: Collection[Case]) -> list[object]:
     """Return the values of a parameter; those that are not in `always` run in nightly runs only."""
     return [case if case in always else pytest.param(case, marks=pytest.mark.nightly) for case in cases]
+
+
+def mark_lengths(cases: Iterable[Case], always: Collection[Case], short: int, full: int) -> list[object]:
+    """Return each case with the length of its history: those of `always` run short ones, nightly runs all in full."""
+    full_ones = [pytest.param(case, full, marks=pytest.mark.nightly) for case in cases]
+    return [*(pytest.param(case, short) for case in always), *full_ones]

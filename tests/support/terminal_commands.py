@@ -8,16 +8,19 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import sys
 import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from select import select
 
 import paimon
+from support.warm_processes import run_code, start_code
 
 HOME = str(Path(paimon.__file__).parents[1])
 COMMAND = (sys.executable, "-m", "paimon")
+RUN = "import sys; from paimon.cli.main import main; sys.exit(main())"
+"""What `COMMAND` runs."""
 _STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _BLOCKER = """
 import sys
@@ -37,9 +40,7 @@ def block_packages(*packages: str) -> str:
     return _BLOCKER.format(blocked=set(packages))
 
 
-def on_terminal(
-    words: Sequence[str], columns: int = 80, command: Sequence[str] = COMMAND, typed: str = ""
-) -> list[str]:
+def on_terminal(words: Sequence[str], columns: int = 80, code: str = RUN, typed: str = "") -> list[str]:
     """The lines that a command prints on a terminal of this width, without styles. The command must succeed.
 
     `typed` is what its user types.
@@ -49,12 +50,17 @@ def on_terminal(
     surrounding = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"PYTHONPATH": HOME}
     surrounding["PROMPT_TOOLKIT_NO_CPR"] = "1"  # this terminal does not answer where its cursor is
     os.write(master, typed.encode())
-    with subprocess.Popen([*command, *words], stdin=slave, stdout=slave, stderr=slave, env=surrounding) as process:
-        os.close(slave)
-        output = b"".join(iter(lambda: _read(master), b""))
+    process = start_code(code, words, [os.ttyname(slave)] * 3, surrounding)
+    os.set_blocking(master, False)
+    chunks = list[bytes]()
+    while process.is_alive() or not chunks:
+        select([master], [], [], 0.05)
+        chunks.append(_read(master))
+    chunks += iter(lambda: _read(master), b"")
+    os.close(slave)
     os.close(master)
-    text = _STYLES.sub("", output.decode())
-    assert process.returncode == 0, text
+    text = _STYLES.sub("", b"".join(chunks).decode())
+    assert process.exitcode == 0, text
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")  # splitlines would also split at other characters
 
 
@@ -75,17 +81,15 @@ for words in json.loads(sys.argv[1]):
 
 def all_on_terminal(commands: Mapping[str, Sequence[str]], columns: int) -> dict[str, list[str]]:
     """The lines that each command prints on a terminal of this width; one process runs them all."""
-    program = (sys.executable, "-c", _RUN_ALL)
-    text = "\n".join(on_terminal([json.dumps(list(commands.values()))], columns, program))
+    text = "\n".join(on_terminal([json.dumps(list(commands.values()))], columns, _RUN_ALL))
     return {name: part.strip("\n").split("\n") for name, part in zip(commands, text.split(_END), strict=False)}
 
 
-def in_pipe(words: Sequence[str], command: Sequence[str] = COMMAND) -> str:
-    """The output of a command into a pipe. The command must succeed."""
-    surrounding = os.environ | {"PYTHONPATH": HOME}
-    done = subprocess.run([*command, *words], env=surrounding, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def in_pipe(words: Sequence[str]) -> str:
+    """The output of a command where no terminal is. The command must succeed."""
+    done = run_code(RUN, *words)
+    assert done.code == 0, done.errors
+    return done.output.decode()
 
 
 def _read(master: int) -> bytes:

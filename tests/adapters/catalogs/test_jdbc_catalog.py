@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import subprocess
@@ -42,6 +41,7 @@ from paimon.ports.catalogs import CatalogStore
 from paimon.ports.files import FileIO, FileStatus, PutOutcome
 from paimon.testing.contracts import CatalogStoreContract
 from paimon.testing.memory_files import MemoryFiles
+from paimon.testing.stress_test import get_process_context
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -267,7 +267,7 @@ def _append(catalog: Catalog, writer: int, commits: int) -> None:
 def test_processes_append(catalog: Catalog) -> None:
     catalog.create_database("d")
     table = catalog.create_table("d.t", "writer INT, i INT")
-    context = multiprocessing.get_context("spawn")
+    context = get_process_context()
     workers = [context.Process(target=_append, args=(catalog, w, 5)) for w in range(3)]
     for worker in workers:
         worker.start()
@@ -403,7 +403,7 @@ def test_processes_append_after_a_crash_with_the_lock(
     catalog = connect_without_conditional_puts(warehouse, uri)
     catalog.create_database("d")
     table = catalog.create_table("d.t", "writer INT, i INT")
-    context = multiprocessing.get_context("spawn")
+    context = get_process_context()
     workers = [context.Process(target=_append_without_conditional_puts, args=(warehouse, uri, w, 4)) for w in range(4)]
     workers[0].start()
     store: Any = catalog.store

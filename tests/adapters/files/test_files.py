@@ -22,6 +22,7 @@ from paimon.ports.files import FileIO, PutOutcome
 from paimon.testing.contracts import FileIOContract
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, draw_faults, plan_numbered_faults
 from paimon.testing.memory_files import MemoryFiles
+from paimon.testing.stress_test import get_process_context
 
 register()
 ROUNDS = 40
@@ -70,7 +71,7 @@ def _race(directory: str, me: int, barrier: Barrier, results: multiprocessing.Qu
 
 @pytest.mark.slow("starts processes, which load the library")
 def test_racing_processes_have_one_winner_each_round(tmp_path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = get_process_context()
     barrier, results = context.Barrier(PROCESSES), context.Queue()
     racers = [context.Process(target=_race, args=(str(tmp_path), me, barrier, results)) for me in range(PROCESSES)]
     for racer in racers:
