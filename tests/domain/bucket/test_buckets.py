@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.case_lists import check_each
 
 from paimon.domain.bucket.bucket_columnar import compute_buckets
-from paimon.domain.bucket.bucket_rule import FUNCTIONS, compute_bucket
+from paimon.domain.bucket.bucket_rule import FUNCTIONS, compute_bucket, hive_hash
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row import binary_row
 from paimon.domain.row import row_hash as murmur
@@ -114,6 +114,14 @@ def check_buckets(line):
         for total, bucket in (buckets or {}).items():
             assert compute_bucket(row, types, int(total), function) == bucket
             assert compute_buckets(columns_of([row], types), types, int(total), function).tolist() == [bucket]
+
+
+def test_hive_hashes_of_texts_are_those_of_java():
+    """`String.hashCode` of ASCII; bytes are signed, and sums wrap around at 32 bits."""
+    hashes = {"a": 97, "\x7f": 127, "polygenelubricants": -(2**31), "paimon lake": 1817311931}
+    for text, expected in hashes.items():
+        assert hive_hash([text], [dt.VarCharType()]) == expected
+    assert hive_hash([b"\x80"], [dt.VarBinaryType()]) == -128
 
 
 def test_unsupported_types_are_refused_by_name():

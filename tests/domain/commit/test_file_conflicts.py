@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
+from support.manifest_columns import to_entry_columns
 
-from paimon.domain.commit.conflicts.files import check_conflicts, drop_known, needs_check
+from paimon.domain.commit.conflicts.files import check_conflicts, drop_known, mark_checked_files, needs_check
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import BucketCountConflict, CommitConflict
 from paimon.domain.manifest.entries import (
@@ -18,7 +19,7 @@ from paimon.domain.manifest.entries import (
 )
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.snapshot.snapshot import CommitKind
-from paimon.domain.types.data_types import IntType
+from paimon.domain.types.data_types import IntType, VarCharType
 
 KEY = (IntType(nullable=False),)
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
@@ -78,6 +79,28 @@ def test_changes_that_contradict_the_table(kind: CommitKind, texts: list[str], r
     with pytest.raises(CommitConflict, match=refusal) as raised:
         check_conflicts([entry(text) for text in BASE], change, KEY)
     assert raised.value.files and isinstance(raised.value, BucketCountConflict) == ("Partition has" in refusal)
+
+
+@pytest.mark.parametrize(
+    ("texts", "keyed", "marked"),
+    [
+        (["-b L5 1..5 0/2 p"], False, "abg"),  # the named file, and one for each number of buckets of its partition
+        (["-b L5 1..5 0/2 p"], True, "abcg"),  # with all files above level 0 of its bucket
+        (["-d L5 1..9 1/2 p"], True, "adgh"),
+        (["-d L5 1..9 1/2 p", "-e L5 1..9 0/4 q"], True, "adegh"),
+        (["+n L0 1..9 0/4 s"], True, ""),
+    ],
+)
+def test_a_check_reads_the_files_that_decide(texts: list[str], keyed: bool, marked: str) -> None:
+    live = [partitioned(entry(text)) for text in [*BASE, "+g L0 1..9 0/3 p", "+h L4 1..9 1/2 p"]]
+    change = Change(COMPACT, tuple(partitioned(entry(text)) for text in texts))
+    mask = mark_checked_files(to_entry_columns(live), change, keyed)
+    assert "".join(e.file.file_name for e, found in zip(live, mask, strict=True) if found) == marked
+
+
+def partitioned(given: ManifestEntry) -> ManifestEntry:
+    """Return the entry with its partition as a serialized row."""
+    return evolve(given, partition=serialize((given.partition.decode(),), (VarCharType(),)))
 
 
 def test_keys_of_untouched_buckets_and_of_append_tables_are_not_compared() -> None:

@@ -50,6 +50,8 @@ def test_level_0_is_picked_newest_first() -> None:
     ]
     tree = MergeTree.of(files, 6)
     assert [run.files[0].file_name for run in tree.runs] == ["a", "b", "c", "d", "e", "f"]
+    undated = MergeTree.of([file("a", 1, 5, 1), file("b", 1, 5, None), file("c", 1, 5, -1)], 6)
+    assert [run.files[0].file_name for run in undated.runs] == ["c", "b", "a"]
 
 
 def test_the_youngest_file_of_the_top_level_dates_the_last_full_compaction() -> None:

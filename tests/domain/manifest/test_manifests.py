@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.manifest_columns import to_entry_columns
 
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.entries import (
@@ -29,7 +30,7 @@ from paimon.domain.manifest.entry_codec import (
     manifest_from_record,
     manifest_to_record,
 )
-from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
+from paimon.domain.manifest.entry_columns import ENTRY_TYPE, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta, may_hold_partition
 from paimon.domain.manifest.merge_entries import check_added_once, live_files, mark_live, merge_entries
@@ -71,12 +72,6 @@ INDEX_ENTRIES = st.builds(
 )  # fmt: skip
 
 
-def columns(*manifests: list[ManifestEntry]) -> EntryColumns:
-    records = pa.array([entry_to_record(e) for m in manifests for e in m], ENTRY_TYPE)
-    names = tuple(f"manifest-{i}" for i in range(len(manifests)))
-    return entry_columns([ManifestRecords(names, tuple(map(len, manifests)), ArrayColumns(records))])
-
-
 @settings(max_examples=40, deadline=None)
 @given(ENTRIES, MANIFESTS, INDEX_ENTRIES)
 def test_what_is_encoded_is_decoded(entry: ManifestEntry, meta: ManifestFileMeta, index: IndexManifestEntry) -> None:
@@ -88,7 +83,7 @@ def test_what_is_encoded_is_decoded(entry: ManifestEntry, meta: ManifestFileMeta
 @settings(max_examples=40, deadline=None)
 @given(st.lists(ENTRIES, max_size=5))
 def test_columns_hold_the_same_files(entries: list[ManifestEntry]) -> None:
-    found = columns(entries)
+    found = to_entry_columns(entries)
     assert files_at(found.files) == [e.file for e in entries]
     assert [found.partition_rows[p] for p in found.partitions] == [e.partition for e in entries]
     assert found.buckets.tolist() == [e.bucket for e in entries]
@@ -173,7 +168,7 @@ def live(manifests: list[list[ManifestEntry]]) -> Counter[ManifestEntry]:
 @settings(max_examples=50, deadline=None)
 @given(histories())
 def test_live_files_by_columns_are_those_of_the_ordered_merge(manifests: list[list[ManifestEntry]]) -> None:
-    found = columns(*manifests)
+    found = to_entry_columns(*manifests)
     left = found.filter(mark_live(found))
     assert Counter(files_at(left.files)) == Counter(e.file for e in live(manifests).elements())
 
@@ -222,8 +217,8 @@ def test_a_file_that_is_added_twice_is_an_error() -> None:
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         merge_entries([entry, entry])
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
-        twice = columns([entry], [entry])
+        twice = to_entry_columns([entry], [entry])
         check_added_once(twice.filter(mark_live(twice)))
-    check_added_once(columns([entry], [evolve(entry, file=evolve(entry.file, level=5))]))
+    check_added_once(to_entry_columns([entry], [evolve(entry, file=evolve(entry.file, level=5))]))
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         live_files([entry.to_delete_entry()])

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.manifest_columns import to_entry_columns
 
 from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.lsm.sorted_run import cut_into_sections
-from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
+from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange, FileKind, ManifestEntry
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Or
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.scan.assemble import BucketFiles, assemble_splits, pack_bucket, prune_sections
+from paimon.domain.scan.assemble import BucketFiles, assemble_splits, group_by_bucket, pack_bucket, prune_sections
 from paimon.domain.scan.prune_by_partition import find_bucket_keys
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.split_packing import SplitLimits, pack
@@ -41,6 +43,27 @@ def trees(draw: st.DrawFn) -> list[DataFileMeta]:
             )
         )  # fmt: skip
     return files
+
+
+def test_files_are_grouped_by_partition_and_bucket() -> None:
+    places = [(7, 1, 4), (7, 0, 2), (8, 1, 2), (7, 1, 5), (8, 1, 2)]
+    files = [DataFileMeta(f"f{number}.orc", 1, 1) for number in range(len(places))]
+    entries = to_entry_columns(
+        [
+            ManifestEntry(FileKind.ADD, key(part), *place, file)
+            for (part, *place), file in zip(places, files, strict=True)
+        ]
+    )
+    groups = [(7, 1, 4, [0, 3]), (7, 0, 2, [1]), (8, 1, 2, [2, 4])]
+    for matching in (None, [True, False, True, False, True]):
+        expected = [
+            BucketFiles(
+                key(part), bucket, total, tuple(files[n] for n in numbers),
+                None if matching is None else frozenset(files[n].file_name for n in numbers if matching[n]),
+            )
+            for part, bucket, total, numbers in groups
+        ]  # fmt: skip
+        assert group_by_bucket(entries, None if matching is None else np.array(matching)) == expected
 
 
 def rules(*, merges: bool, target: int, engine: str = "deduplicate") -> ReadRules:
