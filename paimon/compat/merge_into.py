@@ -185,15 +185,15 @@ def merge_into(
 ) -> list[CommitMessage]:
     """Write the changes of a merge."""
     pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in on}
-    if _ROW_ID in pairs:
-        refuse("merge_into on _ROW_ID", "call update_by_predicate, or update_by_arrow_with_row_id")
     clauses = MergeClauses(table, pairs, list(when_matched), list(when_not_matched))
     clauses.check()
     updates, inserts = clauses.update_values(), clauses.insert_values()
     if not inserts and not any(updates) and not any(clause.deletes for clause in clauses.matched):
         return []  # each column is set to itself
     matches = " AND ".join(f"{_TARGET}.{_quote(key)} = {_SOURCE}.{_quote(name)}" for key, name in pairs.items())
-    merge = update.merge(_read_source(source), matches, source_alias=_SOURCE, target_alias=_TARGET)
+    merge = update.merge(
+        _read_source(source, _ROW_ID in pairs.values()), matches, source_alias=_SOURCE, target_alias=_TARGET
+    )
     some = next((name for values in updates for name in values), None)
     for matched, values in zip(clauses.matched, updates, strict=True):
         if matched.deletes:
@@ -209,10 +209,12 @@ def merge_into(
         raise ValueError(f"MERGE matched multiple source rows to the same target row. {error}") from error
 
 
-def _read_source(source: Any) -> Any:
+def _read_source(source: Any, with_row_ids: bool) -> Any:
     """Return what the merge of this library reads; a table is read in its present state."""
     inner = getattr(source, "inner", None)
-    return source if inner is None else inner.scan()
+    if inner is None:
+        return source
+    return inner.scan([*inner.table_schema.names, _ROW_ID]) if with_row_ids else inner.scan()
 
 
 def _quote(name: str) -> str:

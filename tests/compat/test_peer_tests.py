@@ -31,10 +31,10 @@ NOT_COUNTED = "fails"
 """All other failures count, those of features that this library does not have included."""
 NOT_CALLED = "limit"
 """Tests that expect a refusal. They count in the first rate; the second is the rate of what programs can call."""
-LEAST_RATES = (0.924, 0.944)
-LONGEST = {"2.1.0": 94, "1.4.2": 39}
+LEAST_RATES = (0.927, 0.947)
+LONGEST = {"2.1.0": 92, "1.4.2": 39}
 """The length of each list, which may only become smaller."""
-LEAST_PASSED = {"2.1.0": 761, "1.4.2": 250}
+LEAST_PASSED = {"2.1.0": 764, "1.4.2": 250}
 
 
 def read_exceptions(version: str) -> dict[str, tuple[str, str]]:

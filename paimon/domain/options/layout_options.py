@@ -230,15 +230,7 @@ FILES = (
         effect=NO_EFFECT,
         reason="tables with VECTOR columns are refused",
     ),
-    Option(
-        "blob-field",
-        Kind.NAMES,
-        None,
-        "columns kept as blobs",
-        immutable=True,
-        effect=REFUSED,
-        reason="Declare the columns with the type BLOB instead.",
-    ),
+    Option("blob-field", Kind.NAMES, None, "columns of type BYTES that a new table has as BLOB", immutable=True),
     Option("blob-descriptor-field", Kind.NAMES, None, "columns that hold blob descriptors", immutable=True),
     Option(
         "blob-as-descriptor",

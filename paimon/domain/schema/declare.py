@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.known_options import OPTIONS, canonical_function, canonical_key
 from paimon.domain.options.option import Kind
 from paimon.domain.options.parse import parse_list
@@ -50,7 +50,8 @@ def declare_schema(
     partition = _take_key_option(texts, "partition", partition_keys)
     nullable_keys = read_flag(TableOptions.of(texts), "primary-key.nullable")
     numbered, highest = assign_ids(
-        evolve(f, type=f.type.with_nullable(nullable_keys)) if f.name in primary else f for f in fields
+        evolve(f, type=f.type.with_nullable(nullable_keys)) if f.name in primary else f
+        for f in _to_blobs(tuple(fields), TableOptions.of(texts).blob_fields)
     )
     schema = TableSchema(0, numbered, highest, partition, primary, texts, comment, time_millis)
     check_schema(schema)
@@ -74,6 +75,24 @@ def to_stored_option(key: str, value: str) -> str:
     if key.startswith("fields.") and key.endswith(_AGGREGATE_OPTIONS):
         return canonical_function(value.strip())
     return value
+
+
+def _to_blobs(fields: tuple[DataField, ...], names: Sequence[str]) -> tuple[DataField, ...]:
+    """Return the columns, of which those that `blob-field` names become BLOB."""
+    known = {f.name: f for f in fields}
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise InvalidRequest(
+                f"Option 'blob-field' names {name!r}, which does not exist", subject="blob-field", hint=hint
+            )
+        if not isinstance(known[name].type, (dt.VarBinaryType, dt.BlobType)):
+            raise InvalidRequest(
+                f"Option 'blob-field' names {name!r} of type {format_type(known[name].type)}",
+                subject="blob-field",
+                hint="declare the column as BYTES or BLOB",
+            )
+    return tuple(evolve(f, type=dt.BlobType(nullable=f.type.nullable)) if f.name in names else f for f in fields)
 
 
 def _take_key_option(options: dict[str, str], key: str, given: Sequence[str]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from paimon.domain.types.type_text import format_type
 from paimon.operations.commit.prepared_files import abort_on_refusal
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.read.evaluate import check_condition, find_sql_type
+from paimon.operations.row_level.merge_match import list_target_columns
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_rows import commit_rows
 
@@ -120,7 +121,7 @@ class MergeSource(Protocol):
 def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> BoundMerge:
     """Bind a MERGE to a table and the columns of a source."""
     _check_request(context, request)
-    names = request.name_columns(context.schema.fields, source)
+    names = request.name_columns(list_target_columns(context), source)
     on = parse_on(request.on, names)
     if on.condition is not None:
         check_condition(context.engine, on.condition, names.fields)

@@ -28,7 +28,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.read.projection import select_fields
 from paimon.operations.read.split import ReadPlan, read_split
-from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
+from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges, list_target_columns
 from paimon.operations.row_level.selected_rows import FileMatch, read_old_vector
 from paimon.operations.table_context import TableContext
 
@@ -39,8 +39,9 @@ def list_match_columns(context: TableContext, merge: BoundMerge) -> tuple[DataFi
     """Return the columns of the target that decide which clause applies; at least one column."""
     conditions = [clause for clause in merge.changing if clause.condition is not None]
     names = {n for clause in conditions for n in clause.columns() if is_of_target(n)} | merge.on.target_columns
-    fields = select_fields(context.schema.fields, sorted({to_plain_name(name) for name in names}))
-    whole = {f.name: f for f in context.schema.fields}
+    known = list_target_columns(context)
+    fields = select_fields(known, sorted({to_plain_name(name) for name in names}))
+    whole = {f.name: f for f in known}
     return tuple(whole[f.name] for f in fields) or context.schema.fields[:1]
 
 

@@ -53,7 +53,9 @@ from paimon.domain.predicate.field_paths import resolve_column
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField, DataType
+from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.read.evaluate import evaluate_condition, evaluate_expression
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
 _MOST_PAIRS = 1 << 18
@@ -261,6 +263,16 @@ class MergeMatcher:
         chosen = choose_clauses(truths, len(others))
         for number, clause in enumerate(clauses):
             yield clause, others[chosen == number]
+
+
+def list_target_columns(context: TableContext) -> tuple[DataField, ...]:
+    """Return the columns of the target that a merge may name: the row ids, too, if they never change."""
+    return (*context.schema.fields, ROW_ID) if context.options.data_evolution_enabled else context.schema.fields
+
+
+def find_target_column(context: TableContext, name: str) -> DataField:
+    """Return the column of the target with a name of `list_target_columns`."""
+    return ROW_ID if name == ROW_ID.name else context.schema.field_of(name)
 
 
 def name_source(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -51,7 +51,13 @@ from paimon.domain.types.data_types import DataField, DataType, DoubleType, Floa
 from paimon.domain.types.type_text import format_type
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.row_level.merge import MergeRequest, WrittenMerge
-from paimon.operations.row_level.merge_match import KeyRange, MergeMatcher, name_source
+from paimon.operations.row_level.merge_match import (
+    KeyRange,
+    MergeMatcher,
+    find_target_column,
+    list_target_columns,
+    name_source,
+)
 from paimon.operations.row_level.write_merge import write_merge
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import to_arrow_tables
@@ -283,7 +289,7 @@ def _spill(
     context: TableContext, on: MergeOn, fields: Sequence[DataField], first: pa.Table, given: Iterator[pa.Table]
 ) -> SourceRows:
     """Store the tables that were read, and those that remain."""
-    columns = [context.schema.field_of(target) for target, _ in on.pairs]
+    columns = [find_target_column(context, target) for target, _ in on.pairs]
     spill = SourceSpill(context.engine.temp, tuple(name for _, name in on.pairs), tuple(c.type for c in columns))
     with undo_on_failure(spill.drop):
         _store(context, on, spill, [convert_source(first, fields)])
@@ -299,7 +305,7 @@ def _spill(
 
 
 def _parse_on(context: TableContext, request: MergeRequest, fields: tuple[DataField, ...]) -> MergeOn:
-    return parse_on(request.on, request.name_columns(context.schema.fields, fields))
+    return parse_on(request.on, request.name_columns(list_target_columns(context), fields))
 
 
 def _unify_schemas(tables: Sequence[pa.Table]) -> pa.Schema:
@@ -377,7 +383,7 @@ def index_source(context: TableContext, merge: BoundMerge, part: SourcePart, *, 
     With `is_share`, these are some of the rows of the source, whose numbers mean nothing to the caller.
     """
     index = SourceIndex.of(convert_keys(context, merge.on, part.rows), part.rows.num_rows)
-    types = tuple(context.schema.field_of(target).type for target, _ in merge.on.pairs)
+    types = tuple(find_target_column(context, target).type for target, _ in merge.on.pairs)
     key_range = None if part.hashes is None else KeyRange(part.hashes, types)
     source, name = name_source(part.rows), context.table.table_name
     return MergeMatcher(context.engine, name, merge, source, index, part.numbers, key_range, is_share)
@@ -390,7 +396,7 @@ def convert_keys(context: TableContext, on: MergeOn, source: pa.RecordBatch) -> 
     """
     keys = []
     for target, name in on.pairs:
-        column, values = context.schema.field_of(target), source[name]
+        column, values = find_target_column(context, target), source[name]
         if not can_accept(column.type, values.type):
             raise InvalidRequest(
                 f"Column {name!r} of the source has the Arrow type {values.type}, but {target!r} is "
@@ -441,9 +447,9 @@ def find_target_condition(context: TableContext, merge: BoundMerge, keys: Sequen
         return None
     parts = []
     for (target, _), values in zip(merge.on.pairs, keys, strict=True):
-        parts += _bound_keys(context.schema.field_of(target), values)
+        parts += _bound_keys(find_target_column(context, target), values)
     if merge.on.condition is not None:
-        of_target = [f"{TARGET}.{f.name}" for f in context.schema.fields]
+        of_target = [f"{TARGET}.{f.name}" for f in list_target_columns(context)]
         rest = restrict_to_columns(merge.on.condition, of_target)
         parts += [] if rest is None else [map_names(rest, to_plain_name)]
     condition = join_conjuncts(parts)

@@ -25,7 +25,7 @@ from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import delete_index_files
 from paimon.operations.read.projection import select_fields
 from paimon.operations.row_level.merge_changes import compute_insert_rows, group_by_clause, list_match_columns
-from paimon.operations.row_level.merge_match import MergeMatcher
+from paimon.operations.row_level.merge_match import MergeMatcher, list_target_columns
 from paimon.operations.row_level.row_id_deletes import delete_row_ids
 from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates
 from paimon.operations.row_level.selected_rows import open_append_writer
@@ -125,6 +125,6 @@ def _list_set_columns(context: TableContext, merge: BoundMerge) -> tuple[DataFie
 def _list_columns(context: TableContext, merge: BoundMerge) -> tuple[DataField, ...]:
     """Return the columns to read: those that decide, those that are set, and those that new values need."""
     names = {to_plain_name(name) for clause in merge.changing for name in clause.columns() if is_of_target(name)}
-    used = {column.name for column in select_fields(context.schema.fields, sorted(names))}
+    used = {column.name for column in select_fields(list_target_columns(context), sorted(names))}
     used |= {column.name for column in (*list_match_columns(context, merge), *_list_set_columns(context, merge))}
     return tuple(column for column in context.schema.fields if column.name in used)

@@ -96,3 +96,26 @@ def test_a_table_without_deletion_vectors_deletes_no_rows(tmp_path: Path) -> Non
     tracked = catalog.create_table("shop.tracked", "a BIGINT", options={"row-tracking.enabled": True})
     with pytest.raises(paimon.Unsupported, match="merging into table"):
         tracked.merge({"a": [1]}, on="a").when_not_matched_insert_all().execute()
+
+
+def test_rows_are_matched_by_their_ids(table: paimon.Table) -> None:
+    source = {"_ROW_ID": [3, 1, 99], "b": ["three", "one", "none"]}
+    merge = table.merge(source, on="target._ROW_ID = source._ROW_ID")
+    merge = merge.when_matched_delete("target._ROW_ID = 3").when_matched_update({"b": "source.b"})
+    done = merge.when_not_matched_insert({"b": "source.b", "p": "'m'"}).execute()
+    assert (done.inserted, done.updated, done.deleted) == (1, 1, 1)
+    assert read(table, "b") == [(0, "x"), (1, "one"), (2, "z"), (4, "v"), (5, "none")]
+    own = table.scan(columns=["_ROW_ID", "n"], where="n < 3")
+    assert table.merge(own, on="_ROW_ID").when_matched_update({"n": "target.n + source.n"}).execute().updated == 2
+    assert read(table, "n")[:3] == [(0, 2), (1, 4), (2, 3)]
+    with pytest.raises(paimon.InvalidRequest, match="'_ROW_ID'"):
+        table.merge(source, on="_ROW_ID").when_matched_update({"_ROW_ID": "7"}).execute()
+
+
+def test_row_ids_that_can_change_match_nothing(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.tracked", "a INT", options={"row-tracking.enabled": True})
+    table.write({"a": [1]})
+    with pytest.raises(paimon.PaimonError):
+        table.merge({"_ROW_ID": [0]}, on="_ROW_ID").when_matched_update({"a": "2"}).execute()

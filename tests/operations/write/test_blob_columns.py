@@ -10,6 +10,7 @@ import pytest
 import paimon
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.type_text import format_type
 
 EVOLVING = {"row-tracking.enabled": True, "data-evolution.enabled": True}
 ROWS = [
@@ -125,3 +126,19 @@ def test_an_update_is_newer_than_each_file_of_a_larger_write(catalog: paimon.Cat
     table.write(ROWS)
     table.update({"s": "'S'"}, "id = 9")
     assert [row["s"] for row in read(table)] == ["S" if i == 9 else f"s{i}" for i in range(12)]
+
+
+def test_columns_of_bytes_become_blobs(catalog: paimon.Catalog) -> None:
+    options = {**EVOLVING, "blob-field": "pic, doc"}
+    table = catalog.create_table("d.b", "id INT, pic BYTES NOT NULL, raw BYTES, doc BLOB", options=options)
+    assert [format_type(f.type) for f in table.table_schema.fields][1:] == ["BLOB NOT NULL", "BYTES", "BLOB"]
+    table.write([{"id": 1, "pic": b"x", "raw": b"y", "doc": None}])
+    assert [f[3] for f in list_files(table)] == [["id", "raw"], ["pic"], ["doc"]]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"), [("pick", "'pick', which does not exist"), ("id", "names 'id' of type INT")]
+)
+def test_columns_that_cannot_become_blobs(catalog: paimon.Catalog, names: str, message: str) -> None:
+    with pytest.raises(paimon.InvalidRequest, match=message):
+        catalog.create_table("d.b", "id INT, pic BYTES", options={**EVOLVING, "blob-field": names})
