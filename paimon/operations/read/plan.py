@@ -9,6 +9,16 @@ options, and an older snapshot is read with the other branch at that time.
 Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`, `FallbackReadFileStoreTable`.
 """
 
+# `_plan_snapshot` narrows what the snapshot names. Each stage adds a `PruneStep`, which `explain` shows:
+#
+#     _list_manifests      all manifests of the snapshot, of its delta, or of its changelog
+#     _select_manifests    those whose bounds of partitions and buckets admit a match
+#     _live_entries        their entries, as columns: of matching partitions and buckets, without deleted files, then
+#                          without level 0 or old files where the request or the table leaves them out
+#     _prune_by_stats      files whose statistics and embedded indexes admit a match; where rows are merged, such files
+#                          are only marked, because a file without a match can hold the newer row of a key
+#     _assemble_splits     the files of each bucket as splits, by `paimon.domain.scan.assemble`
+
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -263,8 +273,8 @@ def _assemble_splits(scan: _Request, buckets: list[BucketFiles]) -> tuple[DataSp
     for bucket in buckets:
         _check_external_paths(table, bucket)
         directory = directories.directory(bucket.partition, bucket.bucket)
-        held = vectors.get((bucket.partition, bucket.bucket), {})
-        splits.extend(assemble_splits(scan.snapshot.id, bucket, scan.rules, directory, held))
+        deletion_files = vectors.get((bucket.partition, bucket.bucket), {})
+        splits.extend(assemble_splits(scan.snapshot.id, bucket, scan.rules, directory, deletion_files))
     return tuple(splits)
 
 

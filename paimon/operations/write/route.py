@@ -6,6 +6,25 @@ for cross-partition tables, replaces, drops and adds rows, so that no key has li
 Source: `RowKeyExtractor` and its classes, `DynamicBucketRow`, `GlobalIndexAssigner`, `ExistingProcessor`.
 """
 
+# Routers work with codes: numbers that are equal where values are equal. So Python objects are made for each address
+# and not for each row. A table with 4 buckets a partition (the stride):
+#
+#     day    id    code of the partition    bucket    partition * stride + bucket    position of the address
+#     mon    7     0                        3         3                              1
+#     tue    8     1                        0         4                              2
+#     mon    9     0                        1         1                              0
+#     mon    7     0                        3         3                              1
+#
+#     result: the addresses (mon, 1), (mon, 3), (tue, 0), and the last column
+#
+# What chooses the bucket:
+#
+#     Routing                  the hash of the bucket key; all partitions have as many buckets
+#     PartitionRouting         the same; each partition has its own number of buckets
+#     PostponedRouting         nothing yet: all rows go to the postponed bucket
+#     DynamicRouting           the hash index: a known key keeps its bucket, a new one gets a bucket that is not full
+#     CrossPartitionRouting    the key index, which also replaces rows: a key that moves is deleted at its old place
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -53,6 +72,8 @@ ReadBucketCounts: TypeAlias = Callable[[Collection[bytes]], Mapping[bytes, int]]
 """Returns the number of buckets of partitions."""
 _MAX_CODES_PER_ROW = 4
 """Codes up to this many times the number of rows are counted in an array; larger codes are hashed."""
+_ALL_BUCKETS = 1 << 31
+"""The stride if the number of buckets is not known: each bucket number is smaller."""
 
 
 class Address(NamedTuple):
@@ -89,9 +110,7 @@ class Routing:
         partitions, codes = encode_partitions(table, self.partition_fields)
         if self.bucket_fields:
             codes = codes * self.buckets + self.compute_buckets(table, self.buckets)
-        values, codes = to_dense_codes(codes)
-        pairs = (divmod(value, self.buckets) for value in values.tolist())
-        return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
+        return _to_addresses(partitions, codes, self.buckets)
 
     def compute_buckets(self, table: pa.Table, buckets: int) -> Codes:
         """Return the bucket of each row if its partition has this number of buckets."""
@@ -146,9 +165,7 @@ class PartitionRouting:
             mask = by_partition[codes] == count
             rows = table if mask.all() else table.filter(from_numpy(mask))
             buckets[mask] = self.routing.compute_buckets(rows, count)
-        values, codes = to_dense_codes(codes * stride + buckets)
-        pairs = (divmod(value, stride) for value in values.tolist())
-        return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
+        return _to_addresses(partitions, codes * stride + buckets, stride)
 
 
 def assign_task_ids(
@@ -200,6 +217,13 @@ def to_dense_codes(codes: Codes) -> tuple[Codes, Codes]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
 
 
+def _to_addresses(partitions: Sequence[bytes], codes: Codes, stride: int) -> tuple[list[Address], Codes]:
+    """Return the distinct addresses of the codes ``partition * stride + bucket``, and the position of each row's."""
+    values, positions = to_dense_codes(codes)
+    pairs = (divmod(value, stride) for value in values.tolist())
+    return [Address(partitions[partition], bucket) for partition, bucket in pairs], positions
+
+
 class DynamicRouting:
     """Route rows to the buckets that an assigner chooses."""
 
@@ -212,9 +236,7 @@ class DynamicRouting:
         """Compute the addresses of rows; see `Routing.route`."""
         partitions, codes = encode_partitions(table, self._partition_fields)
         buckets = _map_partitions(partitions, codes, self._hash_keys(table), self._assigner.assign)
-        values, codes = to_dense_codes(codes * MAX_DYNAMIC_BUCKETS + buckets)
-        pairs = (divmod(value, MAX_DYNAMIC_BUCKETS) for value in values.tolist())
-        return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
+        return _to_addresses(partitions, codes * MAX_DYNAMIC_BUCKETS + buckets, MAX_DYNAMIC_BUCKETS)
 
     def assign_task_ids(self, table: pa.Table) -> pa.Int32Array:
         """Assign each conformed row to a parallel task, numbered below `dynamic-bucket.assigner-parallelism`."""
@@ -282,22 +304,13 @@ def with_assigners(options: TableOptions, tasks: int) -> TableOptions:
     return options.with_values({"dynamic-bucket.assigner-parallelism": str(tasks)})
 
 
-_BUCKETS = 1 << 31
-"""Bucket numbers are smaller."""
-
-
 def find_addresses(table: pa.Table, fields: Sequence[DataField], buckets: Codes) -> tuple[list[Address], Codes]:
     """Return the distinct addresses of rows that another process routed, and for each row the position of its address.
 
     The rows have the values of the partition in which they are written.
     """
-    return _to_addresses(*encode_partitions(table, fields), buckets)
-
-
-def _to_addresses(partitions: Sequence[bytes], codes: Codes, buckets: Codes) -> tuple[list[Address], Codes]:
-    values, address_codes = to_dense_codes(codes * _BUCKETS + buckets)
-    pairs = (divmod(value, _BUCKETS) for value in values.tolist())
-    return [Address(partitions[partition], bucket) for partition, bucket in pairs], address_codes
+    partitions, codes = encode_partitions(table, fields)
+    return _to_addresses(partitions, codes * _ALL_BUCKETS + buckets, _ALL_BUCKETS)
 
 
 class CrossPartitionRouting:
@@ -318,7 +331,9 @@ class CrossPartitionRouting:
         columns = [combine_column(table[f.name]) for f in self._key_fields]
         keys = pa.RecordBatch.from_arrays(columns, [f.name for f in self._key_fields])
         routed = self._index.route(keys, partitions, codes)
-        return self._select_rows(table, routed), *_to_addresses(routed.partitions, routed.codes, routed.buckets)
+        codes = routed.codes * _ALL_BUCKETS + routed.buckets
+        addresses = _to_addresses(routed.partitions, codes, _ALL_BUCKETS)
+        return self._select_rows(table, routed), *addresses
 
     def _select_rows(self, table: pa.Table, routed: RoutedRows) -> pa.Table:
         is_whole = len(routed.rows) == table.num_rows and not routed.is_retract.any()

@@ -7,6 +7,22 @@ normal.
 Source: `AppendOnlyWriter`, `MergeTreeWriter`, `SortBufferWriteBuffer`.
 """
 
+# The rows of all buckets are in one buffer, in the order of their arrival, each with its code: the number of its bucket
+# among those of the writer (`Buckets.states`). So one sort serves all buckets.
+#
+# Append tables: when the buffer is full, the rows are sorted by code, and each bucket's rows go to its open file.
+#
+# Primary-key tables: the code becomes the first key column, so that one merge handles all buckets one after another. A
+# full buffer is sorted by key and spilled as a run; above the limit of spilled bytes, and at the end, all runs are
+# merged in windows and written as files of level 0.
+#
+# A sequence number counts within its bucket. Rows are sorted by arrival instead, which needs no sort, because they
+# arrive in this order:
+#
+#     code       0    1    0    0       the next numbers are 10 in bucket 0, and 50 in bucket 1
+#     arrival    0    1    2    3
+#     number     10   50   11   12      replaces the arrival before rows are spilled or written
+
 from __future__ import annotations
 
 import itertools
