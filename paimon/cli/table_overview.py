@@ -31,7 +31,7 @@ _SHOWN_BUCKETS = 40
 
 
 @frozen
-class BucketShape:
+class BucketSummary:
     """Size of one bucket."""
 
     partition: str
@@ -74,7 +74,7 @@ def show_table(table: Table, output: str) -> None:
         print_styled(f"… and {format_count(len(shapes) - _SHOWN_BUCKETS, 'more bucket')}", "dim")
 
 
-def _describe_snapshot(table: Table, snapshot: Snapshot | None, shapes: Sequence[BucketShape]) -> str:
+def _describe_snapshot(table: Table, snapshot: Snapshot | None, shapes: Sequence[BucketSummary]) -> str:
     if snapshot is None:
         return "the table has no snapshot yet"
     rows = count_known_rows(table, snapshot)
@@ -95,7 +95,7 @@ def count_known_rows(table: Table, snapshot: Snapshot | None) -> int | None:
         return None
 
 
-def collect_bucket_shapes(table: Table) -> list[BucketShape]:
+def collect_bucket_shapes(table: Table) -> list[BucketSummary]:
     """Collect the size of every bucket of the latest snapshot, ordered by partition and bucket."""
     snapshot = table.snapshot()
     if snapshot is None:
@@ -109,11 +109,11 @@ def collect_bucket_shapes(table: Table) -> list[BucketShape]:
     return [_summarize_bucket(partition, bucket, files) for (partition, bucket), files in sorted(grouped.items())]
 
 
-def _summarize_bucket(partition: str, bucket: int, files: list[DataFileMeta]) -> BucketShape:
+def _summarize_bucket(partition: str, bucket: int, files: list[DataFileMeta]) -> BucketSummary:
     sizes: Counter[int] = Counter()
     for file in files:
         sizes[file.level] += file.file_size
-    return BucketShape(partition, bucket, Counter(f.level for f in files), sizes, sum(f.row_count for f in files))
+    return BucketSummary(partition, bucket, Counter(f.level for f in files), sizes, sum(f.row_count for f in files))
 
 
 def _describe_columns(table: Table) -> list[dict[str, object]]:
@@ -146,7 +146,7 @@ def _describe_references(table: Table) -> list[dict[str, object]]:
     return found
 
 
-def _format_shape(shape: BucketShape) -> dict[str, object]:
+def _format_shape(shape: BucketSummary) -> dict[str, object]:
     levels = "  ".join(f"L{level} {_format_blocks(count)}" for level, count in sorted(shape.files.items()))
     return {
         "partition": shape.partition,
@@ -169,7 +169,7 @@ def _format_size(size_bytes: float) -> str:
     return f"{size_bytes:.1f} TiB"
 
 
-def _to_record(table: Table, shapes: list[BucketShape]) -> dict[str, object]:
+def _to_record(table: Table, shapes: list[BucketSummary]) -> dict[str, object]:
     snapshot = table.snapshot()
     return {
         "name": table.name,

@@ -7,7 +7,7 @@ there is a clause for matched rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paimon.domain.assignment.evaluate_reference import evaluate_assignment
@@ -74,8 +74,7 @@ def _name_columns(side: str, row: Row) -> dict[str, Any]:
 
 
 def _find_clause(clauses: Sequence[MergeClause], view: Row) -> MergeClause | None:
-    holds: Callable[[MergeClause], bool] = lambda c: c.condition is None or matches(c.condition, view) is True  # noqa: E731
-    return next((clause for clause in clauses if holds(clause)), None)
+    return next((c for c in clauses if c.condition is None or matches(c.condition, view) is True), None)
 
 
 def _compute_values(clause: MergeClause, view: Row) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Build the bytes of one file index row by row, as Java's writers do: the reference of the columnar builders.
 
-Invariant: it shares no helper with the columnar builders but the hash functions of single values.
+Invariant: it shares no helper with the columnar builders but the hash functions and the order of single values.
 Source: `BloomFilterFileIndex`, `BitmapFileIndex`, `BitSliceIndexBitmapFileIndex`, `RangeBitmapFileIndex`.
 """
 

@@ -1,6 +1,6 @@
 """Decode the bounds of one column from the statistics of many files at once.
 
-Fixed-width parts of BinaryRows are gathered as numpy words, and text by its offsets.
+Fixed-width parts of BinaryRows (`paimon.domain.row.binary_layout`) are gathered as numpy words, text by its offsets.
 
 Invariant: The result equals `stats_codec.from_simple_stats` for each file. A missing value is unknown. An offset
 outside its row makes the bound unknown, and the adjacent row is never read.
@@ -111,10 +111,10 @@ def floating_bounds(bounds: Bounds, in_orc: Mask) -> Bounds:
 
 def _decode_null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
     offsets = to_numpy(counts.offsets)
-    held = to_numpy(counts.is_valid()) & (offsets[1:] - offsets[:-1] == width)
+    has_count = to_numpy(counts.is_valid()) & (offsets[1:] - offsets[:-1] == width)
     values = to_numpy(counts.values.fill_null(make_scalar(-1, counts.values.type)))
     found = np.full(len(counts), -1, dtype=np.int64)
-    found[held] = values[offsets[:-1][held] + position]
+    found[has_count] = values[offsets[:-1][has_count] + position]
     return found
 
 
@@ -190,7 +190,7 @@ def _to_nanos(millis: Integers, nanos: Integers, known: Mask) -> npt.NDArray[Any
 
 def _decode_text(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
     words = rows.words(fixed)
-    mark = (words >> 56) & 0xFF
+    mark = (words >> 56) & 0xFF  # of a text in place: 0x80 + its length
     inline = mark >= 0x80
     starts = np.where(inline, fixed, rows.starts + _ARITY_BYTES + (words >> 32))
     lengths = np.where(inline, mark & 0x7F, words & 0xFFFFFFFF)

@@ -5,6 +5,21 @@ steps of eight bytes.
 Source: `BinaryRow`, `BinaryArray`, `AbstractBinaryWriter`.
 """
 
+# The row (7, 'orders', '0123456789', null) of INT, STRING, STRING, INT:
+#
+#     byte    part        content
+#      0      header      the row kind; then a bit for each field, here that of field 3, which is null
+#      8      field 0     7
+#     16      field 1     'orders', 0x86: a text of up to 7 bytes is stored in place, the last byte is 0x80 + its length
+#     24      field 2     length 10 in the low half, offset 40 in the high half
+#     32      field 3     0
+#     40      variable    '0123456789', and zeros up to a multiple of 8 bytes
+#
+# Also in the variable part: a DECIMAL of more than 18 digits as 16 bytes, of which the field has the length and the
+# offset; and the milliseconds of a TIMESTAMP of more than 3 digits, of which the field has the nanoseconds within the
+# millisecond and the offset. Where rows are stored (partitions, keys, statistics), the number of fields comes first, as
+# four bytes, big-endian.
+
 from __future__ import annotations
 
 from paimon.domain.types.data_types import (

@@ -5,6 +5,13 @@ part. In the variable part it contributes the same number of words for each row,
 Source: `BinaryRowWriter`.
 """
 
+# `paimon.domain.row.binary_layout` shows a row as bytes. Here, the bytes of a field are two words, `low` and `high`:
+#
+#     7 as INT                 low 7          high 0
+#     'orders'                 low 'orde'     high 'rs' 0 0x86
+#     '0123456789'             text           low and high (length, offset) depend on the texts before it in the row
+#     a TIMESTAMP(6)           low nanos      high None: the offset; the milliseconds are two `variable` words
+
 from __future__ import annotations
 
 from typing import Any, TypeAlias
@@ -55,7 +62,7 @@ class ColumnWords:
     # the second word of the fixed part; None: it is the offset of the variable part
     high: Words | None
     # the words that every row has in the variable part
-    spare: tuple[Words, ...] = ()
+    variable: tuple[Words, ...] = ()
     # set if the length of the variable part differs by row; `low` and `high` are then those of short texts
     text: Text | None = None
 

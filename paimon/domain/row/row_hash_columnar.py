@@ -106,7 +106,7 @@ def _hash_block(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Array
         _mix(state, high)
         end = end + _variable_bytes(part)
     for part in parts:
-        for word in part.spare:
+        for word in part.variable:
             _mix(state, word)
         if part.text is not None:
             lengths = part.text.lengths
@@ -135,7 +135,7 @@ def _fixed_words(part: ColumnWords, end: Words) -> tuple[Words, Words]:
 
 def _variable_bytes(part: ColumnWords) -> Words:
     if part.text is None:
-        return 4 * len(part.spare)
+        return 4 * len(part.variable)
     lengths = part.text.lengths
     return np.where(lengths > 7, (lengths + 7) & ~7, 0)
 

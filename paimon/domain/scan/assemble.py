@@ -33,7 +33,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Mask, files_at
 from paimon.domain.merge.merge_engines import is_row_keeping
 from paimon.domain.scan.read_rules import ReadRules
-from paimon.domain.scan.row_ranges import group_by_row_range
+from paimon.domain.scan.row_id_groups import group_by_row_range
 from paimon.domain.scan.split_packing import FileGroup, can_skip_merge, pack_files, pack_ranges, pack_sections
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 

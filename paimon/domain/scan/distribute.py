@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from attrs import evolve
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.scan.row_ranges import group_by_row_range
+from paimon.domain.scan.row_id_groups import group_by_row_range
 from paimon.domain.scan.splits import DataSplit
 
 

@@ -14,31 +14,31 @@ from paimon.domain.types.data_types import MAX_LENGTH, DataType
 from paimon.domain.types.type_text import format_type
 
 _NUMERIC = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
-_WORDS = dt.CHARACTER_TYPES
+_TEXTS = dt.CHARACTER_TYPES
 _TIMES = dt.TIMESTAMP_TYPES
-_WHOLE = (*_NUMERIC, dt.BooleanType, *_WORDS)
+_PLAIN = (*_NUMERIC, dt.BooleanType, *_TEXTS)
 _MOMENTS = (dt.DateType, dt.TimeType, *_TIMES)
 
 _EXPLICIT: Mapping[type[DataType], tuple[type[DataType], ...]] = {
-    dt.TinyIntType: _WHOLE,
-    dt.SmallIntType: _WHOLE,
-    dt.IntType: (*_WHOLE, *_TIMES),
-    dt.BigIntType: (*_WHOLE, *_TIMES),
-    dt.FloatType: (*_NUMERIC, *_WORDS),
-    dt.DoubleType: (*_NUMERIC, *_WORDS),
-    dt.DecimalType: (*_NUMERIC, *_WORDS),
-    dt.BooleanType: (*_NUMERIC, *_WORDS),
-    dt.CharType: (*_WHOLE, *dt.BYTES_TYPES, *_MOMENTS),
-    dt.VarCharType: (*_WHOLE, *dt.BYTES_TYPES, *_MOMENTS),
-    dt.BinaryType: (*dt.BYTES_TYPES, *_WORDS),
-    dt.VarBinaryType: (*dt.BYTES_TYPES, *_WORDS),
-    dt.DateType: (*_TIMES, *_WORDS),
-    dt.TimeType: (*_TIMES, *_WORDS),
-    dt.TimestampType: (dt.IntType, dt.BigIntType, *_MOMENTS, *_WORDS),
-    dt.LocalZonedTimestampType: (dt.IntType, dt.BigIntType, *_MOMENTS, *_WORDS),
-    dt.ArrayType: _WORDS,
-    dt.MapType: _WORDS,
-    dt.RowType: _WORDS,
+    dt.TinyIntType: _PLAIN,
+    dt.SmallIntType: _PLAIN,
+    dt.IntType: (*_PLAIN, *_TIMES),
+    dt.BigIntType: (*_PLAIN, *_TIMES),
+    dt.FloatType: (*_NUMERIC, *_TEXTS),
+    dt.DoubleType: (*_NUMERIC, *_TEXTS),
+    dt.DecimalType: (*_NUMERIC, *_TEXTS),
+    dt.BooleanType: (*_NUMERIC, *_TEXTS),
+    dt.CharType: (*_PLAIN, *dt.BYTES_TYPES, *_MOMENTS),
+    dt.VarCharType: (*_PLAIN, *dt.BYTES_TYPES, *_MOMENTS),
+    dt.BinaryType: (*dt.BYTES_TYPES, *_TEXTS),
+    dt.VarBinaryType: (*dt.BYTES_TYPES, *_TEXTS),
+    dt.DateType: (*_TIMES, *_TEXTS),
+    dt.TimeType: (*_TIMES, *_TEXTS),
+    dt.TimestampType: (dt.IntType, dt.BigIntType, *_MOMENTS, *_TEXTS),
+    dt.LocalZonedTimestampType: (dt.IntType, dt.BigIntType, *_MOMENTS, *_TEXTS),
+    dt.ArrayType: _TEXTS,
+    dt.MapType: _TEXTS,
+    dt.RowType: _TEXTS,
 }
 """By source type: the types that its values can be cast to."""
 
@@ -71,7 +71,7 @@ def can_cast(source: DataType, target: DataType) -> bool:
     """Return whether values of one type can be converted to the other at all."""
     if has_same_text(source, target):
         return True
-    if isinstance(source, _MOMENTS) and isinstance(target, _WORDS):
+    if isinstance(source, _MOMENTS) and isinstance(target, _TEXTS):
         return isinstance(target, dt.VarCharType) and target.length == MAX_LENGTH
     if isinstance(source, dt.TimeType) and isinstance(target, dt.TimeType):
         return False

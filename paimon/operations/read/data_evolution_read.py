@@ -19,7 +19,7 @@ from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.row_ranges import group_by_row_range, place_blob_files
+from paimon.domain.scan.row_id_groups import group_by_row_range, place_blob_files
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER

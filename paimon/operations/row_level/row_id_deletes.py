@@ -19,7 +19,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.scan.assemble import BucketKey
-from paimon.domain.scan.row_ranges import find_anchor_file
+from paimon.domain.scan.row_id_groups import find_anchor_file
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.row_level import check_deletable

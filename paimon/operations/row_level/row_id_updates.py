@@ -44,7 +44,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
-from paimon.domain.scan.row_ranges import first_row_id_of, group_by_row_range
+from paimon.domain.scan.row_id_groups import first_row_id_of, group_by_row_range
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors

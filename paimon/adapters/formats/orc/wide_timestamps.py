@@ -119,7 +119,7 @@ def has_early_fractions(array: pa.Array, data_type: DataType) -> bool:
     return found
 
 
-class RowWriter:
+class PyorcRowWriter:
     """Write rows to an ORC file in memory, with the column kinds that Arrow would write.
 
     Names and type attributes are not kept. `settings` are options of `pyorc.Writer`.

@@ -27,7 +27,7 @@ from paimon.adapters.formats.orc.physical import (
     set_string_types,
     to_physical,
 )
-from paimon.adapters.formats.orc.wide_timestamps import RowWriter, has_early_fractions
+from paimon.adapters.formats.orc.wide_timestamps import PyorcRowWriter, has_early_fractions
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
@@ -54,7 +54,7 @@ class OrcWriter:
         self._settings = _writer_options(request)
         self._sink = _TailHoldingSink(sink)
         self._writer = orc.ORCWriter(self._sink, **self._settings, batch_size=_WRITE_ROWS)
-        self._row_writer: RowWriter | None = None
+        self._row_writer: PyorcRowWriter | None = None
         self._rows = 0
         self._arrow_rows = 0
         self._pending_bytes = 0
@@ -110,7 +110,7 @@ class OrcWriter:
         self._collect(batch)
         if self._row_writer or any(_is_damaged_by_arrow(c, f.type) for c, f in zip(columns, self._fields, strict=True)):
             # Once such values have been seen, the rest of the file goes this way: rows keep their order.
-            self._row_writer = self._row_writer or RowWriter(self._fields, _to_pyorc_settings(self._settings))
+            self._row_writer = self._row_writer or PyorcRowWriter(self._fields, _to_pyorc_settings(self._settings))
             self._row_writer.write(batch.columns)
             return
         before = self._sink.tell()

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict, DeletionVectorConflict, InvalidRequest, RowUpdateConflict
 from paimon.domain.manifest.entries import DELETION_VECTORS, DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
-from paimon.domain.scan.row_ranges import group_by_row_range
+from paimon.domain.scan.row_id_groups import group_by_row_range
 
 _Place = tuple[bytes, int]
 """A partition and a bucket."""

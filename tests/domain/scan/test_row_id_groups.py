@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.row_ranges import group_by_row_range
+from paimon.domain.scan.row_id_groups import group_by_row_range
 from paimon.domain.scan.split_packing import SplitLimits, pack_ranges
 
 FILES = st.lists(
