@@ -52,6 +52,13 @@ def test_the_memory_of_each_verb_is_measured(tmp_path: Path) -> None:
     assert all(float(cells[3]) >= 0 and cells[1] == "16" for cells in figures)
 
 
+def test_the_repair_of_many_small_files_is_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "doctor.py"), "--files=40", "--commits=12", "--rows=3"]
+    printed = subprocess.check_output(command, text=True)
+    assert "small_files: 38 -> 0 files too many" in printed and "snapshots: 2 -> 0 snapshots" in printed
+    assert "healthy: 2 data files" in printed
+
+
 def test_concurrent_writers_report_the_outcome_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import concurrent_writer
