@@ -214,6 +214,7 @@ class Maintain:
         fix: bool = False,
         max_seconds: float | None = None,
         max_bytes: int | str | None = None,
+        observed: Mapping[str, int] | None = None,
     ) -> TableHealth:
         """Find what makes the table slow or large: small files, sorted runs, skew, old metadata, orphan files.
 
@@ -229,6 +230,9 @@ class Maintain:
             With `fix`: begin no repair, and no batch of a compaction, after so many seconds.
         max_bytes : int or str, optional
             With `fix`: the bytes of data files that repairs read, as a number or a size such as ``"10 gb"``.
+        observed : mapping of str to int, optional
+            The metrics of an observer by name. The scans of a table count there what they read in spite of conditions,
+            so that columns are found without `where`.
 
         Returns
         -------
@@ -246,11 +250,13 @@ class Maintain:
         --------
         Maintain.check : Whether the table is complete and consistent.
         """
-        from paimon.operations.maintenance.repair import examine_table  # loaded when a table is examined
+        # loaded when a table is examined
+        from paimon.operations.maintenance.health import Conditions
+        from paimon.operations.maintenance.repair import examine_table
 
-        predicate = None if where is None else condition_of(where)
+        conditions = Conditions(None if where is None else condition_of(where), observed or {})
         limit = None if max_bytes is None else parse_memory(str(max_bytes), "max_bytes")
-        return examine_table(self._context, predicate, fix, max_seconds, limit)
+        return examine_table(self._context, conditions, fix, max_seconds, limit)
 
     def remove_orphans(self, older_than: object = None, *, dry_run: bool = True, allow_young: bool = False) -> pa.Table:
         """List the files that no snapshot, tag or changelog references, or delete them (``dry_run=False``).

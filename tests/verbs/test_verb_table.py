@@ -69,7 +69,10 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "migrate_table": {"source": "memory://verbs-files", "target": "shop.m", "format": "parquet"},
 }
 """Arguments with which a verb does something; a verb without a line takes its defaults."""
-ONLY_METHODS = {"Branches.create": {"exist_ok"}, "Table.compact": {"full"}, "Table.drop_partitions": {"missing_ok"}}
+ONLY_METHODS = {
+    "Branches.create": {"exist_ok"}, "Maintain.health": {"observed"}, "Table.compact": {"full"},
+    "Table.drop_partitions": {"missing_ok"},
+}  # fmt: skip
 """Parameters that the method of a verb has alone. `compact_strategy` stands for `full`."""
 OTHER_DEFAULTS = {
     ("remove_orphan_files", "dry_run"), ("remove_unexisting_files", "dry_run"),

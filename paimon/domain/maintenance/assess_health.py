@@ -30,6 +30,7 @@ from paimon.domain.maintenance.bucket_layout import BucketShape
 from paimon.domain.maintenance.health import ExpiryFacts, FilterFacts, Finding, FindingKind, Repair, TableFacts
 from paimon.domain.manifest.entry_columns import Integers
 from paimon.domain.markup import format_count, format_size
+from paimon.domain.predicate.index_conditions import READ_SHARE
 
 SMALL_SHARE = 0.5
 """Small files are a finding in a bucket where they are a larger share of the files than this."""
@@ -41,8 +42,6 @@ DEAD_ENTRIES = 1_000
 """Manifest entries that cancel out are a finding from this number on, if they are more than the live ones."""
 CHANGED_SHARE = 0.2
 """Statistics are old if the number of rows changed by a larger share since."""
-READ_SHARE = 0.1
-"""An index can help where column statistics leave a larger share of the files than this to be read."""
 MOST_SHAPES = 12
 """A picture has so many buckets at most, the worst ones."""
 _BUCKET_BYTES = 1 << 30
@@ -134,12 +133,17 @@ def _find_deletion_vectors(facts: TableFacts) -> Iterator[Finding]:
 def _find_file_indexes(facts: TableFacts) -> Iterator[Finding]:
     total = int(facts.layout.files.sum())
     for filtered in facts.filters:
-        is_large = filtered.files > 1 and filtered.size_bytes > facts.rules.target_bytes
-        if is_large and filtered.files > READ_SHARE * total:
+        if filtered.size_bytes > facts.rules.target_bytes and (filtered.is_observed or _reads_many(filtered, total)):
             detail = f"the condition reads {filtered.files:,} of {format_count(total, 'file')}"
+            if filtered.is_observed:
+                detail = "scans of this process with conditions on the column read so much"
             repair = Repair("rewrite_file_index", table_options=_declare_index(facts, filtered))
             name = f"column {filtered.column}"
             yield Finding(FindingKind.FILE_INDEX, name, filtered.size_bytes, "bytes read", detail, repair)
+
+
+def _reads_many(filtered: FilterFacts, total: int) -> bool:
+    return filtered.files > 1 and filtered.files > READ_SHARE * total
 
 
 def _declare_index(facts: TableFacts, filtered: FilterFacts) -> Mapping[str, str]:

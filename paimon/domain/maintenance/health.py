@@ -189,6 +189,8 @@ class FilterFacts:
     size_bytes: int
     # whether the options declare such an index, so that only files lack it
     is_declared: bool = False
+    # whether an observer counted the bytes of all scans, and no files
+    is_observed: bool = False
 
 
 @frozen(hash=False, eq=False)

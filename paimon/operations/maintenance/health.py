@@ -6,11 +6,12 @@ Invariant: nothing is written and no data file is read. Files are counted in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve
+from attrs import evolve, field, frozen
 
 from paimon.domain.errors import Unsupported
 from paimon.domain.maintenance.assess_health import assess, choose_shapes
@@ -29,8 +30,8 @@ from paimon.domain.manifest.entry_columns import EntryColumns, Mask
 from paimon.domain.manifest.merge_plan import must_change
 from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.predicate.bind import bind
-from paimon.domain.predicate.expression import And, Compare, In, Operator, Or, Predicate
-from paimon.domain.predicate.transform import columns_of, split_conjuncts
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.index_conditions import find_index_conditions, name_metric
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.scan_plan import ScanKind, ScanRequest
 from paimon.domain.schema.declared_indexes import declare_indexes, supports_type
@@ -60,14 +61,17 @@ _INDEX_KINDS: Mapping[bool, Sequence[str]] = {
 """The kinds of index that decide an equality, and a range, the first choice first."""
 
 
-def examine(context: TableContext, where: Predicate | None = None) -> TableHealth:
-    """Return the health of the newest snapshot; `where` is a condition of queries that an index could help."""
-    health, _ = examine_shapes(context, where)
-    return health
+@frozen(hash=False)
+class Conditions:
+    """The conditions of queries that an index could help: one of the caller, and what an observer counted."""
+
+    where: Predicate | None = None
+    # metrics of an observer, by their names
+    observed: Mapping[str, int] = field(factory=dict)
 
 
-def examine_shapes(
-    context: TableContext, where: Predicate | None = None, names: Sequence[str] = ()
+def examine(
+    context: TableContext, conditions: Conditions, names: Sequence[str] = ()
 ) -> tuple[TableHealth, tuple[BucketShape, ...]]:
     """Return the health of the newest snapshot, and the shapes of the buckets with these names."""
     context = load_at_newest_schema(context)
@@ -81,9 +85,7 @@ def examine_shapes(
         manifests = read_data_manifests(context, snapshot)
         live = read_live_columns(context, manifests)
         facts = _gather_layout(context, snapshot, manifests, live)
-        if where is not None:
-            filters = tuple(_find_filters(context, snapshot, live, bind(where, context.schema.fields)))
-            facts = evolve(facts, filters=filters)
+        facts = evolve(facts, filters=tuple(_find_filters(context, snapshot, live, conditions)))
     facts, notes = _add_history(context, facts)
     health = evolve(
         health,
@@ -183,35 +185,37 @@ def _measure_vectors(context: TableContext, snapshot: Snapshot, live: EntryColum
 
 
 def _find_filters(
-    context: TableContext, snapshot: Snapshot, live: EntryColumns, predicate: Predicate
+    context: TableContext, snapshot: Snapshot, live: EntryColumns, conditions: Conditions
 ) -> Iterator[FilterFacts]:
-    """Yield what each part of a condition reads that an index could decide."""
+    """Yield what conditions read that an index could decide; those of the caller first."""
+    predicate = None if conditions.where is None else bind(conditions.where, context.schema.fields)
     if ReadRules.of(context.table, ScanKind.ALL).merges and not context.options.deletion_vectors_enabled:
         return  # such reads do not use indexes
+    parts = () if predicate is None else tuple(find_index_conditions(predicate))
+    for condition in parts:
+        kind = _choose_index(context, live, condition.column, condition.is_range)
+        if kind is not None:
+            plan = plan_scan(context, ScanRequest(snapshot, condition.part))
+            yield evolve(kind, files=plan.file_count, size_bytes=plan.size_bytes)
+    named = {condition.column for condition in parts}
+    for column, is_range in product(sorted(context.schema.fields_by_name.keys() - named), (False, True)):
+        size_bytes = conditions.observed.get(name_metric(context.table.table_name, column, is_range), 0)
+        kind = _choose_index(context, live, column, is_range) if size_bytes else None
+        if kind is not None:
+            yield evolve(kind, size_bytes=size_bytes, is_observed=True)
+
+
+def _choose_index(context: TableContext, live: EntryColumns, column: str, is_range: bool) -> FilterFacts | None:
+    """Return which index could decide conditions on a column; None if there is none, or all files have it."""
+    field = context.schema.fields_by_name.get(column)
+    if field is None or column in context.schema.partition_keys:
+        return None
+    kinds = [kind for kind in _INDEX_KINDS[is_range] if supports_type(kind, field.type)]
     declared = {(i.kind, i.name) for i in declare_indexes(context.schema.fields, context.schema.options)}
-    has_bare_files = not bool(_mark_indexed(live).all())
-    for part in split_conjuncts(predicate):
-        columns = sorted(columns_of(part) - set(context.schema.partition_keys))
-        if len(columns) != 1 or columns[0] not in context.schema.fields_by_name:
-            continue
-        kinds = _list_index_kinds(context, columns[0], part)
-        held = next((kind for kind in kinds if (kind, columns[0]) in declared), None)
-        if not kinds or (held is not None and not has_bare_files):
-            continue
-        plan = plan_scan(context, ScanRequest(snapshot, part))
-        yield FilterFacts(columns[0], held or kinds[0], plan.file_count, plan.size_bytes, held is not None)
-
-
-def _list_index_kinds(context: TableContext, column: str, part: Predicate) -> list[str]:
-    """Return the kinds of index that can decide a condition on one column, the first choice first."""
-    leaves = part.children if isinstance(part, Or | And) else (part,)
-    if not all(isinstance(leaf, Compare) or (isinstance(leaf, In) and not leaf.negated) for leaf in leaves):
-        return []
-    operators = {leaf.op for leaf in leaves if isinstance(leaf, Compare)}
-    if Operator.NE in operators:
-        return []
-    data_type = context.schema.field_of(column).type
-    return [kind for kind in _INDEX_KINDS[bool(operators - {Operator.EQ})] if supports_type(kind, data_type)]
+    held = next((kind for kind in kinds if (kind, column) in declared), None)
+    if not kinds or (held is not None and _mark_indexed(live).all()):
+        return None
+    return FilterFacts(column, held or kinds[0], 0, 0, held is not None)
 
 
 def _mark_indexed(live: EntryColumns) -> Mask:

@@ -28,7 +28,6 @@ from paimon.domain.maintenance.health import Finding, FindingKind, Repair, Table
 from paimon.domain.maintenance.small_files import marked_files
 from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.markup import format_count, format_size
-from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.changes import SetOption
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.operations.analyze import analyze
@@ -41,7 +40,7 @@ from paimon.operations.evolve import alter_table, load_at_newest_schema
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_snapshots import expire_snapshots
 from paimon.operations.expire.orphan_files import remove_orphans
-from paimon.operations.maintenance.health import examine, examine_shapes
+from paimon.operations.maintenance.health import Conditions, examine
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_table import compact_table
 
@@ -92,26 +91,26 @@ class _Visit:
 
 
 def examine_table(
-    context: TableContext, where: Predicate | None, fix: bool, max_seconds: float | None, max_bytes: int | None
+    context: TableContext, conditions: Conditions, fix: bool, max_seconds: float | None, max_bytes: int | None
 ) -> TableHealth:
     """Examine a table; with `fix`, run the automatic repairs, and return the findings with their outcomes.
 
-    `where` is a condition of queries. No repair begins after `max_seconds`, and repairs read at most `max_bytes` of
+    `conditions` are those of queries. No repair begins after `max_seconds`, and repairs read at most `max_bytes` of
     data files.
     """
     for name, limit in (("max_seconds", max_seconds), ("max_bytes", max_bytes)):
         if limit is not None and (not fix or limit < 0):
             hint = "give a number of at least 0" if fix else "add fix, or leave it out"
             raise InvalidRequest(f"Argument {name!r} limits repairs, and is {limit}.", subject=name, hint=hint)
-    return _repair_table(context, where, max_seconds, max_bytes) if fix else examine(context, where)
+    return _repair_table(context, conditions, max_seconds, max_bytes) if fix else examine(context, conditions)[0]
 
 
 def _repair_table(
-    context: TableContext, where: Predicate | None, max_seconds: float | None, max_bytes: int | None
+    context: TableContext, conditions: Conditions, max_seconds: float | None, max_bytes: int | None
 ) -> TableHealth:
     context = load_at_newest_schema(context)
     until = None if max_seconds is None else context.engine.clock.now_millis() + int(1000 * max_seconds)
-    health = examine(context, where)
+    health, _ = examine(context, conditions)
     visit = _Visit(context, health, Budget(until, max_bytes))
     done: list[tuple[Repair, str]] = []
     outcomes: list[str] = []
@@ -122,7 +121,7 @@ def _repair_table(
             done.append((finding.repair, outcome))
         outcomes.append(outcome)
         context.engine.observer.progress("repairing findings", number + 1, len(health.findings))
-    after, shapes = examine_shapes(context, where, [shape.name for shape in health.shapes])
+    after, shapes = examine(context, conditions, [shape.name for shape in health.shapes])
     findings = [
         evolve(f, outcome=outcome, cost_after=_find_cost(after, f))
         for f, outcome in zip(health.findings, outcomes, strict=True)

@@ -33,6 +33,7 @@ from paimon.domain.manifest.merge_entries import check_added_once, mark_live
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths, check_within
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.index_conditions import READ_SHARE, find_index_conditions, name_metric
 from paimon.domain.predicate.transform import columns_of, restrict_to_columns
 from paimon.domain.scan.assemble import BucketFiles, assemble_splits, group_by_bucket
 from paimon.domain.scan.bucket_paths import BucketPaths
@@ -123,7 +124,9 @@ def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
     if request.snapshot is None:
         return Plan(None, context.schema.id)
     with report_expired(context, request.snapshot.id):
-        return _plan_snapshot(context, request, request.snapshot)
+        plan = _plan_snapshot(context, request, request.snapshot)
+    _count_conditions(context, request, plan)
+    return plan
 
 
 def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
@@ -134,11 +137,24 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     view = name_plan(context.table, request, request.snapshot)
     cached = context.engine.cache.get(path, view)
     if isinstance(cached, Plan):
+        _count_conditions(context, request, cached)
         return cached
     plan = plan_scan(context, request)
     if plan.file_count <= _MOST_CACHED_FILES and len(view) <= _LONGEST_CACHED_VIEW:
         context.engine.cache.put(path, plan, 2 * len(view) + _CACHED_FILE_BYTES * (plan.file_count + 1), view)
     return plan
+
+
+def _count_conditions(context: TableContext, request: ScanRequest, plan: Plan) -> None:
+    """Count for the observer what a scan reads in spite of its condition; `Maintain.health` finds columns by it."""
+    uses_indexes = not context.schema.primary_keys or context.options.deletion_vectors_enabled
+    if request.predicate is None or request.kind is not ScanKind.ALL or not uses_indexes:
+        return
+    live = next((step.after for step in plan.steps if step.name == "live files"), 0)
+    if plan.file_count > max(1, READ_SHARE * live):
+        for condition in find_index_conditions(request.predicate):
+            metric = name_metric(context.table.table_name, condition.column, condition.is_range)
+            context.engine.observer.count(metric, plan.size_bytes)
 
 
 def name_plan(table: TableDefinition, request: ScanRequest, snapshot: Snapshot) -> str:

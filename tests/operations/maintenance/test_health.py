@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 import paimon
+from paimon.adapters.observers import CountingObserver
 from paimon.cli.main import main
 from paimon.display.health_picture import draw_svg, to_picture_columns
 from paimon.domain.maintenance.health import FindingKind, TableHealth
@@ -292,6 +294,23 @@ def test_limits_without_repairs_and_unknown_columns_are_refused(tmp_path: Path) 
             table.maintain.health(**given)
     with pytest.raises(paimon.InvalidRequest, match="nothing"):
         table.maintain.health("nothing = 1")
+
+
+def test_columns_are_found_by_the_conditions_that_an_observer_counted(tmp_path: Path) -> None:
+    observer = CountingObserver()
+    table = make_unsorted_values(tmp_path)
+    watched = table.with_engine(evolve(table.engine, observer=observer))
+    size = table.maintain.health().size_bytes
+    for _ in range(2):
+        assert watched.scan(where="v = 'v7' AND day >= 'd0'").to_arrow().num_rows == 120
+    watched.scan(where="k = 7").to_arrow()  # statistics leave one file
+    assert observer.metrics["scan.equality.s.t.v"] == 2 * size == observer.metrics["scan.range.s.t.day"]
+    assert not any(metric.endswith(".k") for metric in observer.metrics)
+    found = [f for f in table.maintain.health(observed=observer.metrics).findings if f.kind is FindingKind.FILE_INDEX]
+    assert [(f.object_name, f.cost) for f in found] == [("column day", 2 * size), ("column v", 2 * size)]
+    table.maintain.health(fix=True, observed=observer.metrics)
+    again = paimon.open_table(table.location).maintain.health(observed=observer.metrics)
+    assert FindingKind.FILE_INDEX not in {f.kind for f in again.findings}
 
 
 def test_an_index_is_not_proposed_where_reads_cannot_use_it(tmp_path: Path) -> None:
