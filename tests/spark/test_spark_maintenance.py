@@ -183,3 +183,21 @@ class _DriverFiles:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._files, name)
+
+
+def test_indexes_are_built_in_tasks_and_leave_out_files_of_sparks_reader(
+    session: SparkSession, catalog: paimon.Catalog
+) -> None:
+    table = catalog.create_table("db.indexed", "k INT, v STRING", options={"write-only": "true"})
+    for number in range(3):
+        table.write({"k": [number, number + 10], "v": [f"v{number}"] * 2})
+    table.set_options({"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"})
+    session.sparkContext.setJobGroup("indexes", "build indexes")
+    sql = paimon.spark.connect(session, catalog.warehouse)
+    (done,) = sql.sql("CALL sys.rewrite_file_index(table => 'db.indexed')").collect()
+    assert done["written_indexes"] == 3
+    assert session.sparkContext.statusTracker().getJobIdsForGroup("indexes")
+    assert len(list(Path(table.location).rglob("*.index"))) == 3
+    frame = session.sql("SELECT k FROM db.indexed WHERE v = 'v1' ORDER BY k")
+    assert [row["k"] for row in frame.collect()] == [1, 11]
+    assert len(frame.inputFiles()) == 1

@@ -76,6 +76,17 @@ class JavaPaimon:
         lines = self._driver.read(str(directory), json.dumps({"kinds": kinds, "options": dict(options or {})}))
         return canonical(json.loads(line) for line in lines.split("\n") if line)
 
+    def count_equal(
+        self, directory: Path, column: int, value: int | str, options: Mapping[str, str] | None = None
+    ) -> tuple[int, int]:
+        """Return how many files Java plans, and how many rows it reads of them, if a column must equal a value.
+
+        Java filters no rows here: those that it leaves out are left out by statistics and file indexes.
+        """
+        request = {"column": column, "value": value, "options": dict(options or {})}
+        files, rows = json.loads(self._driver.countEqual(str(directory), json.dumps(request)))
+        return files, rows
+
     def write(
         self,
         directory: Path,

@@ -9,12 +9,14 @@ import java.util.OptionalLong;
 import java.util.stream.Collectors;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.data.BinaryRow;
+import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.fs.local.LocalFileIO;
 import org.apache.paimon.manifest.ManifestEntry;
+import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReaderIterator;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaManager;
@@ -26,6 +28,7 @@ import org.apache.paimon.table.FileStoreTableFactory;
 import org.apache.paimon.table.sink.StreamTableCommit;
 import org.apache.paimon.table.sink.TableCommitImpl;
 import org.apache.paimon.table.sink.TableWriteImpl;
+import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.TableRead;
@@ -75,6 +78,29 @@ public final class TableDriver {
             }
         }
         return String.join("\n", lines);
+    }
+
+    /** The planned files, and the rows read of them, for a column that equals a value; no row is filtered later. */
+    public static String countEqual(String directory, String request) throws Exception {
+        JsonNode asked = Rendering.parse(request);
+        FileStoreTable table = table(directory, asked);
+        JsonNode value = asked.get("value");
+        Object literal = value.isInt() ? (Object) value.asInt() : BinaryString.fromString(value.asText());
+        PredicateBuilder conditions = new PredicateBuilder(table.rowType());
+        ReadBuilder builder =
+                table.newReadBuilder().withFilter(conditions.equal(asked.get("column").asInt(), literal));
+        int files = 0;
+        int rows = 0;
+        for (Split split : builder.newScan().plan().splits()) {
+            files += ((DataSplit) split).dataFiles().size();
+            try (RecordReaderIterator<InternalRow> found =
+                    new RecordReaderIterator<>(builder.newRead().createReader(split))) {
+                for (; found.hasNext(); rows++) {
+                    found.next();
+                }
+            }
+        }
+        return "[" + files + "," + rows + "]";
     }
 
     public static void write(String directory, String lines, String request) throws Exception {
