@@ -10,7 +10,8 @@ Source: `LocalTableQuery`.
 # A lookup has three steps:
 #
 # 1. `_index_files` plans the whole snapshot once, and arranges its splits by bucket (`domain/scan/prune_by_key.py`).
-#    The result stays in the cache of the engine, as do the bloom filters, the schemas and the footers of the files.
+#    The result stays in the cache of the engine, as do bloom filters, schemas, footers of local files, and blocks of
+#    remote ones (`data_files/cached_blocks.py`).
 #    Of a large snapshot, each call plans what its keys can be in, as a scan does.
 # 2. `_make_tasks` groups the keys by partition and bucket, and narrows the splits of each bucket to the files that can
 #    contain one of its keys. Each column of a key has one list of hashes for all filters.
@@ -50,6 +51,7 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.layout import UNAWARE
 from paimon.domain.types.data_types import CharType, DataField, DataType
+from paimon.operations.data_files.cached_blocks import CachedBlockFiles
 from paimon.operations.data_files.file_indexes import read_bloom_filters
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.metadata.schemas import load_schemas
@@ -79,7 +81,7 @@ def lookup_rows(
     asked = convert_keys(keys, fields, context.table.table_name)
     read = tuple(dict.fromkeys((*columns, *context.schema.primary_keys)))
     tasks = [] if request.snapshot is None or not asked.num_rows else _make_tasks(context, request, asked, fields)
-    run = partial(_read_keys, context.for_tasks(len(tasks)), read, asked, fields)
+    run = partial(_read_keys, _cache_blocks(context).for_tasks(len(tasks)), read, asked, fields)
     results = list(context.engine.executor.map(run, tasks))
     found = [batch for batches, _ in results for batch in batches]
     rows = pa.Table.from_batches(found, schema=build_output_schema(context.table, ReadPlan(read)))
@@ -87,6 +89,12 @@ def lookup_rows(
     numbers = np.concatenate([np.empty(0, np.int64), *(positions for _, positions in results)])
     row_of[numbers] = np.arange(len(numbers))
     return _order_rows(rows, row_of, keep_missing).select(list(columns))
+
+
+def _cache_blocks(context: TableContext) -> TableContext:
+    """Return the context with files whose blocks are cached, if they are remote."""
+    engine = context.engine
+    return context.with_engine(evolve(engine, files=CachedBlockFiles(engine.files, engine.cache)))
 
 
 def _list_key_fields(context: TableContext) -> tuple[DataField, ...]:

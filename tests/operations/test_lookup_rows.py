@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import io
 import re
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,11 @@ from hypothesis import strategies as st
 from support.tables import create_table
 
 import paimon
+from paimon.adapters.cache import LruCache
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.operations import lookup_rows
+from paimon.operations.data_files import cached_blocks
+from paimon.operations.data_files.cached_blocks import CachedBlockFiles
 from paimon.table import Table
 
 KEYED = "id BIGINT NOT NULL, day STRING NOT NULL, name STRING NOT NULL, v BIGINT, w STRING"
@@ -37,7 +40,6 @@ ENGINES: Mapping[str, Mapping[str, str]] = {
     "deletion vectors": {"deletion-vectors.enabled": "true", "write-only": "false"},
     "sequence field": {"sequence.field": "v"},
 }
-NAMES = itertools.count()
 
 
 def make_table(options: Mapping[str, str], columns: str = KEYED, **layout: Any) -> Table:
@@ -296,3 +298,64 @@ def test_a_missing_index_file_is_named(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(CorruptTable, match=r"\.index"):
         table.lookup([1])
+
+
+class RemoteFiles(CountedFiles):
+    """Files that look remote, and record the ranges that are read."""
+
+    def open(self, path: str) -> pa.NativeFile:
+        self.opened.append(path)
+        return pa.PythonFile(RemoteInput(self._files.read(path), self.ranges), mode="r")
+
+    def __init__(self, files: Any) -> None:
+        super().__init__(files)
+        self.ranges: list[int] = []
+
+
+class RemoteInput(io.BytesIO):
+    def __init__(self, data: bytes, ranges: list[int]) -> None:
+        super().__init__(data)
+        self._ranges = ranges
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self._ranges.append(len(found))
+        return found
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_blocks_of_remote_files_are_requested_once(file_format: str) -> None:
+    table = make_table({"bucket": "1", "file.format": file_format}, primary_keys=["id"])
+    table.write([{"id": i, "day": "d", "name": f"{i}" * 50, "v": i} for i in range(20_000)])
+    files = RemoteFiles(table.engine.files)
+    table = table.with_engine(evolve(table.engine, files=files))
+    assert table.lookup([17, 19_999], ["v"])["v"].to_pylist() == [17, 19_999]
+    assert len(files.opened) == 1
+    assert sum(files.ranges) > 0
+    for _ in range(2):
+        assert table.lookup([19_999, 17], ["v"])["v"].to_pylist() == [19_999, 17]
+    assert len(files.opened) == 1
+    table.engine.cache.drop(files.opened)
+    assert table.lookup([4], ["v"])["v"].to_pylist() == [4]
+    assert len(files.opened) == 2
+
+
+@settings(max_examples=30)
+@given(
+    size=st.integers(0, 40),
+    reads=st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=6),
+    most_cached=st.sampled_from([3, 100]),
+)
+def test_cached_blocks_have_the_bytes_of_the_file(size: int, reads: list[tuple[int, int]], most_cached: int) -> None:
+    data = bytes(range(size))
+    files = create_table(f"memory://{uuid.uuid4().hex}", "id INT").engine.files
+    files.put_if_absent("memory://blocks/f", data)
+    files.replace("memory://blocks/f", data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cached_blocks, "_BLOCK_BYTES", 4)
+        patch.setattr(cached_blocks, "_MOST_CACHED_BYTES", most_cached)
+        cached = CachedBlockFiles(RemoteFiles(files), LruCache())
+        for start, length in reads:
+            with cached.open("memory://blocks/f") as source:
+                assert source.size() == size
+                assert source.read_at(length, start) == data[start : start + length]
