@@ -5,8 +5,20 @@ they contradict the schema, its C++ code raises an exception there that its Pyth
 
 Invariant: the bytes that are checked are those that Arrow decodes. What readers may decode in different ways is
 refused: members that occur twice, or have another wire type than Parquet defines. The time is in proportion to the
-bytes of the footer. Source: `parquet.thrift`, and Arrow's `ColumnChunkMetaData` and `SizeStatistics::Validate`.
+bytes of the footer.
+Source: `parquet.thrift`, and Arrow's `ColumnChunkMetaData` and `SizeStatistics::Validate`.
 """
+
+# A footer is a struct of Thrift: each member is a head with its number and wire type, and its value; a zero ends the
+# struct. `check_footer` goes through the members in the stored bytes, and decodes only what it checks:
+#
+#     2  schema        each element is decoded and checked; each leaf column becomes a `ChunkShape`
+#     4  row groups    each column chunk is compared with the shape of its column: by a pattern of bytes if it has the
+#                      usual layout (`ChunkShape.match`), otherwise member by member (`_check_chunk`)
+#     others           are skipped
+#
+# Many files of a table have the same schema. So the bytes up to its end are kept with their shapes (`_LAST`), and a
+# footer that begins with them is checked from there.
 
 from __future__ import annotations
 
