@@ -16,6 +16,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.maintenance.health import TableHealth
 from paimon.domain.maintenance.snapshot_expiry import Retention
+from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.commit.commit import commit_user_of
@@ -548,13 +549,17 @@ def override_retention(
 
 
 def compact_where(
-    context: TableContext, full: bool, where: str | Predicate | None, dry_run: bool = False
+    context: TableContext,
+    full: bool,
+    where: str | Predicate | None,
+    dry_run: bool = False,
+    order: SortOrder | None = None,
 ) -> CompactResult:
     """Compact the partitions that a condition selects, None for all; see `Table.compact`."""
     predicate = None if where is None else condition_of(where)
     if dry_run:
-        return plan_table_compaction(context, full, predicate)
-    done = compact_table(context, commit_user_of(context, None), full, predicate)
+        return plan_table_compaction(context, full, predicate, order)
+    done = compact_table(context, commit_user_of(context, None), full, predicate, order)
     # Expiry of a write-only table runs where it is compacted.
     writing = evolve(context.table, options=context.options.with_values({"write-only": "false"}))
     run_after_commit(context.with_table(writing), done.snapshot_ids)

@@ -32,6 +32,7 @@ from paimon.display.other_names import TABLE_NAMES, explain_attribute
 from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, did_you_mean
 from paimon.domain.identifier import Identifier
+from paimon.domain.maintenance.sort_order import bind_sort_order
 from paimon.domain.options.setting import option_text
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -759,7 +760,13 @@ class Table(NotebookDisplay):
         return self.alter(to.SetComment(comment))
 
     def compact(
-        self, full: bool = False, where: str | Predicate | None = None, *, dry_run: bool = False
+        self,
+        full: bool = False,
+        where: str | Predicate | None = None,
+        *,
+        order_strategy: str = "none",
+        order_by: Sequence[str] | str | None = None,
+        dry_run: bool = False,
     ) -> CompactResult:
         """Merge files that hold old versions of rows, and put small files together; no row changes.
 
@@ -769,6 +776,11 @@ class Table(NotebookDisplay):
             Merge everything into one sorted run a bucket (append tables: all small files), whatever the options ask.
         where : str or Predicate
             Over partition columns: only these partitions.
+        order_strategy : str
+            ``"order"``, ``"zorder"`` or ``"hilbert"``: rewrite all files of an append table, with the rows of each
+            bucket sorted by `order_by`, or along a curve through these columns.
+        order_by : sequence of str or str, optional
+            The columns to sort by.
         dry_run : bool
             Write nothing, and return what would be compacted.
 
@@ -784,7 +796,8 @@ class Table(NotebookDisplay):
         CommitConflict
             Another compaction, or an overwrite, replaced the same files; compact again.
         """
-        return compact_where(self.context, full, where, dry_run)
+        order = bind_sort_order(self.context.table, order_strategy, order_by)
+        return compact_where(self.context, full, where, dry_run, order)
 
     def rescale(self, buckets: int, where: str | Predicate | None = None, *, dry_run: bool = False) -> RescaleResult:
         """Rewrite partitions to another number of buckets, in one commit, and set the option `bucket`; no row changes.

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.maintenance.fault import HealthReport
+from paimon.domain.maintenance.sort_order import NO_STRATEGY, STRATEGIES
 from paimon.domain.stats.table_statistics import ColumnStatistics
 from paimon.domain.text_checks import match_whole
 from paimon.operations.analyze import Analyzed
@@ -49,7 +50,7 @@ def compact(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
     where: str | None,
     options: str,
     compact_strategy: str,
-    order_by: str | None,
+    order_by: Sequence[str] | None,
     dry_run: bool,
 ) -> CompactResult:
     """Merge the files of a table, or of partitions."""
@@ -57,16 +58,13 @@ def compact(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
         raise InvalidRequest(
             f"Compact strategy {compact_strategy!r} is not known.", subject=compact_strategy, hint="full or minor"
         )
-    if order_strategy != "none":
-        raise Unsupported(f"order strategy {order_strategy!r}", hint="leave out order_strategy")
-    if order_by:
-        raise Unsupported("order_by of procedure 'compact'", hint="leave it out: compaction does not sort rows")
     if partitions is not None and where is not None:
         raise InvalidRequest("Both 'partitions' and 'where' are given.", subject="where", hint="give one of them")
     given = parse_assignments(options, "options")
     changed = table.with_options(given) if given else table
     condition = where if partitions is None else to_predicate(parse_partitions(partitions))
-    return changed.compact(compact_strategy == "full", condition, dry_run=dry_run)
+    full = compact_strategy == "full"
+    return changed.compact(full, condition, order_strategy=order_strategy, order_by=order_by, dry_run=dry_run)
 
 
 def rescale(table: VerbTable, buckets: int, partitions: str | None, where: str | None, dry_run: bool) -> RescaleResult:
@@ -231,7 +229,10 @@ COMPACT = Verb(
     "compact", "merge the files of a table; no row changes", compact, _to_compacted_rows,
     (
         Parameter("partitions", Type.TEXT, _PARTITIONS, in_method=False),
-        Parameter("order_strategy", Type.TEXT, "only 'none'", default="none", in_method=False),
+        Parameter(
+            "order_strategy", Type.TEXT, f"how rows are sorted: {', '.join(STRATEGIES)}; 'none' does not sort",
+            default=NO_STRATEGY, flag=Flag(metavar="STRATEGY"),
+        ),
         Parameter(
             "where", Type.TEXT, "a condition on partition columns",
             flag=Flag(metavar="CONDITION", help="SQL condition on partition columns"),
@@ -246,7 +247,7 @@ COMPACT = Verb(
                 value="full", otherwise="minor",
             ),
         ),
-        Parameter("order_by", Type.TEXT, "refused: compaction does not sort rows", in_method=False),
+        Parameter("order_by", Type.NAMES, "the columns to sort by, such as 'a,b'", flag=Flag(metavar="COLUMNS")),
         Parameter(
             "dry_run", Type.BOOLEAN, "write nothing, and show what would be compacted", in_call=False, flag=Flag(),
         ),

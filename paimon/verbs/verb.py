@@ -59,7 +59,13 @@ class VerbTable(Protocol):
         """Return the same table with dynamic options."""
 
     def compact(
-        self, full: bool = False, where: str | Predicate | None = None, *, dry_run: bool = False
+        self,
+        full: bool = False,
+        where: str | Predicate | None = None,
+        *,
+        order_strategy: str = "none",
+        order_by: Sequence[str] | str | None = None,
+        dry_run: bool = False,
     ) -> CompactResult:
         """Merge files."""
 

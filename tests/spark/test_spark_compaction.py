@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -148,3 +150,43 @@ def test_a_task_that_spark_aborts_commits_no_rows(spark: SparkSession, catalog: 
     assert rows(table) == before
     assert paimon.spark.compact(table, full=True, spark=spark).snapshot_ids == (4,), "leftover files have no effect"
     assert rows(table) == before
+
+
+@pytest.mark.parametrize("strategy", ["order", "zorder"])
+def test_tasks_sort_ranges_of_keys(spark: SparkSession, catalog: paimon.Catalog, strategy: str) -> None:
+    """The files of all tasks have the rows before; in key order, they are one sorted table."""
+    table = catalog.create_table(
+        "db.clicks", "a INT, b STRING, day STRING", partition_keys=["day"],
+        options={"target-file-size": "1 kb", "deletion-vectors.enabled": "true"},
+    )  # fmt: skip
+    for part in range(3):
+        numbers = [(i * 7919 + part) % 1000 for i in range(400)]
+        days = [("x", "y", "y")[n % 3] for n in numbers]
+        table.write({"a": pa.array(numbers, pa.int32()), "b": [f"t{n % 7}" for n in numbers], "day": days})
+    table.delete(where="a < 10")
+    before = table.scan().to_arrow().sort_by([("a", "ascending"), ("b", "ascending")])
+    done = paimon.spark.compact(table, order_strategy=strategy, order_by=["a", "b"], spark=spark)
+    assert (done.buckets, done.files_before, done.rows) == (2, 6, before.num_rows)
+    assert done.files_after > 2, "the larger partition has two ranges"
+    assert table.scan().to_arrow().sort_by([("a", "ascending"), ("b", "ascending")]) == before
+    assert table.system_table("table_indexes").scan().count() == 0, "the vectors are removed"
+    if strategy == "order":
+        files = table.system_table("files").scan().to_arrow().to_pylist()
+        for day in "xy":
+            bounds = sorted(read_range_of_a(f) for f in files if day in str(f["partition"]))
+            assert all(low[1] <= high[0] for low, high in pairwise(bounds))
+
+
+def read_range_of_a(file: dict[str, str]) -> tuple[int, int]:
+    low, high = (int(re.findall(r"a=(\d+)", file[name])[0]) for name in ("min_value_stats", "max_value_stats"))
+    return low, high
+
+
+def test_buckets_are_sorted_by_one_task_each(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    options = {"bucket": 2, "bucket-key": "b", "write-only": True}
+    table = catalog.create_table("db.clicks", "a INT, b INT", options=options)
+    for part in range(2):
+        numbers = pa.array([(i * 7 + part) % 50 for i in range(50)], pa.int32())
+        table.write({"a": numbers, "b": numbers})
+    done = paimon.spark.compact(table, order_strategy="hilbert", order_by=["a", "b"], spark=spark)
+    assert (done.buckets, done.files_after, done.rows) == (2, 2, 100)

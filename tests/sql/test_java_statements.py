@@ -94,10 +94,6 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "SELECT count(*) AS n FROM t TIMESTAMP AS OF '2000": "a time before the first snapshot is an error"
     },
     "call compaction of partitions": {"CALL": _LIMIT},
-    "sorted compaction": {
-        "CALL sys.compact(table => 'd.t', order_strategy => 'order', order_by => 'a')": "files are not sorted",
-        "CALL sys.compact(table => 'd.t', order_strategy => 'zorder'": "files are not sorted",
-    },
     "metadata tables": {
         "SELECT * FROM `t$options`": "Spark adds the owner and the provider",
         "SELECT `partition`, record_count, file_count": _OWN_TABLES,

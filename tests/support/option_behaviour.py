@@ -48,6 +48,13 @@ _TESTS_BY_FILE = {
         "lookup-compact.max-interval": "test_tables_that_need_lookups_take_level_0",
     },
     "domain/lsm/test_compaction_units.py": {"bucket-append-ordered": "test_pack_rules_are_read_from_options"},
+    "operations/compact/test_sorted_compaction.py": {
+        "zorder.var-length-contribution": "test_an_option_limits_the_bytes_of_a_text_in_a_zorder",
+    },
+    "operations/compact/test_sort_tasks.py": {
+        "sort-compaction.range-strategy": "test_an_option_balances_ranges_by_bytes_or_by_rows",
+        "sort-compaction.local-sample.magnification": "test_an_option_decides_how_many_rows_are_sampled",
+    },
     "domain/maintenance/test_expiry_rules.py": {
         "changelog.num-retained.max": "test_changelogs_are_decoupled_if_their_retention_is_longer",
         "tag.creation-period": "test_periods_and_their_names",

@@ -8,13 +8,15 @@ Source: `MergeTreeCompactManager`, `CompactAction`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.request import CommitRequest
+from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.report import CardDisplay
@@ -49,56 +51,63 @@ class CompactResult(CardDisplay):
     rows: int = 0
 
 
+CompactBuckets: TypeAlias = Callable[[TableContext, Sequence[BucketWork]], Iterable[CommitMessage]]
+"""Compacts the buckets of a table, and returns what to commit."""
+
+
 @on_same_table
 def compact(
     context: TableContext,
     commit_user: str,
     full: bool = False,
     where: Predicate | None = None,
-    choose: Callable[[list[BucketWork]], list[BucketWork]] = list,
+    order: SortOrder | None = None,
+    run: CompactBuckets | None = None,
 ) -> CompactResult:
     """Compact a table once, and commit the result.
 
     By default the options of the table select the files; `full` writes each bucket into one sorted run. `where` selects
-    partitions, and `choose` a part of the planned work. Raises `CommitConflict` if another commit replaced the same
-    files, or the snapshot expired.
+    partitions, and `order` sorts all their rows. `run` compacts the buckets, by default with the executor of the
+    engine. Raises `CommitConflict` if another commit replaced the same files, or the snapshot expired.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return CompactResult()
     with check_unexpired(context, snapshot, "compact again"):
-        works = choose(plan_buckets(context, snapshot, full, predicate))
-        messages = _compact_buckets(context, snapshot, commit_user, works)
+        tasks = plan_buckets(context, snapshot, full, predicate, order)
+        messages: list[CommitMessage] = []
+        with abort_on_failure(context, messages, commit_user, snapshot):
+            messages.extend((run or compact_with_executor)(context, tasks))
     with abort_on_refusal(context, messages, commit_user, snapshot):
         result = commit(context, CommitRequest(messages, commit_user))
     return to_compact_result(result.snapshot_ids, messages)
 
 
-def _compact_buckets(
-    context: TableContext, snapshot: Snapshot, commit_user: str, tasks: Sequence[BucketWork]
-) -> list[CommitMessage]:
-    """Compact the buckets of a snapshot; return what to commit."""
-    messages: list[CommitMessage] = []
-    with abort_on_failure(context, messages, commit_user, snapshot):
-        for message in context.engine.executor.map(partial(compact_bucket, context.for_tasks(len(tasks))), tasks):
-            messages.append(message)
-            context.engine.observer.progress("compacting buckets", len(messages), len(tasks))
-    return messages
+def compact_with_executor(context: TableContext, tasks: Sequence[BucketWork]) -> Iterator[CommitMessage]:
+    """Compact buckets with the executor of the engine, and yield the message of each."""
+    messages = context.engine.executor.map(partial(compact_bucket, context.for_tasks(len(tasks))), tasks)
+    for done, message in enumerate(messages, 1):
+        yield message
+        context.engine.observer.progress("compacting buckets", done, len(tasks))
 
 
 def plan_buckets(
-    context: TableContext, snapshot: Snapshot, full: bool, predicate: Predicate | None
+    context: TableContext,
+    snapshot: Snapshot,
+    full: bool,
+    predicate: Predicate | None,
+    order: SortOrder | None = None,
 ) -> list[BucketWork]:
     """Decide what a compaction does in each bucket; nothing is written.
 
-    By default the options of the table select the files; `full` makes each bucket one sorted run. Buckets without work
-    and postponed buckets are left out.
+    By default the options of the table select the files; `full` makes each bucket one sorted run, and `order` takes all
+    files. Buckets without work and postponed buckets are left out.
     """
     check_compactable(context, snapshot)
     vectors = read_bucket_vectors(context, snapshot)
     all_work = [
-        plan_bucket_work(context, bucket, full, vectors=get_bucket_vectors(vectors, key))
+        plan_bucket_work(context, bucket, full, vectors=get_bucket_vectors(vectors, key), order=order)
         for bucket in find_buckets(context, snapshot, predicate)
         if bucket.bucket >= 0
         for key in [(bucket.partition, bucket.bucket)]
@@ -125,7 +134,7 @@ def to_compact_result(snapshot_ids: tuple[int, ...], messages: Sequence[CommitMe
     """Return the result of a compaction with these messages; postponed buckets are not counted as buckets."""
     return CompactResult(
         snapshot_ids,
-        buckets=sum(m.bucket >= 0 for m in messages),
+        buckets=len({(m.partition, m.bucket) for m in messages if m.bucket >= 0}),
         files_before=sum(len(m.compact.compact_before) for m in messages),
         files_after=sum(len(m.compact.compact_after) for m in messages),
         rows=sum(f.row_count for m in messages for f in m.compact.compact_after),

@@ -52,6 +52,7 @@ from paimon.domain.paths import join_path
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.domain.undo import undo_on_failure
+from paimon.operations.compact.external_sort import sort_rows
 from paimon.operations.compact.lookup import Lookup, LookupResult, UpperLevels
 from paimon.operations.compact.lookup_cache import BucketLookupFiles, LookupCache
 from paimon.operations.compact.plan_bucket import BucketWork
@@ -77,18 +78,13 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
     `copies` are the lookup files of a writer that compacts the same buckets repeatedly. Raises `InvalidRequest` if the
     table was opened before its schema changed, and files of the newer schema would be replaced.
     """
-    if work.outdates(context.schema.id):
-        raise InvalidRequest(
-            f"Table {context.table.table_name!r} has a newer schema than this handle: compaction would lose columns.",
-            hint="open the table again",
-        )
-    bucket = Bucket.of(context, _as_split(work))
-    vectors = WorkingVectors(context, _find_vectors(context, work))
+    bucket, vectors = open_bucket(context, work)
     output = OutputFiles(context, work.directory, work.unit.output_level if work.unit else 0)
     with undo_on_failure(output.remove):
         for pack in work.packs:
             with output.data_files(pack[0].min_sequence_number) as data:
-                for rows in read_in_order(bucket, pack, vectors):
+                read = read_in_order(bucket, pack, vectors)
+                for rows in sort_rows(context.engine, read, work.order) if work.order else read:
                     data.write(rows)
         if work.unit is not None:
             lookup_files = copies.of((work.partition, work.bucket)) if copies is not None else None
@@ -106,6 +102,16 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
         work.unit is not None and work.unit.drop_deletes,
     )
     return CommitMessage(work.partition, work.bucket, work.total_buckets, work.directory, compact=increment)
+
+
+def open_bucket(context: TableContext, work: BucketWork) -> tuple[Bucket, WorkingVectors]:
+    """Return the bucket to read, and its deletion vectors; `InvalidRequest` if the context has an older schema."""
+    if work.outdates(context.schema.id):
+        raise InvalidRequest(
+            f"Table {context.table.table_name!r} has a newer schema than this handle: compaction would lose columns.",
+            hint="open the table again",
+        )
+    return Bucket.of(context, _as_split(work)), WorkingVectors(context, _find_vectors(context, work))
 
 
 def _list_looked_up(context: TableContext, work: BucketWork) -> list[str]:

@@ -32,7 +32,7 @@ Source: `MergeTreeCompactManager.triggerCompaction`, `AppendCompactCoordinator`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from attrs import evolve, frozen
 
@@ -43,7 +43,8 @@ from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
 from paimon.domain.lsm.record_expiry import RecordExpiry
-from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_small_files
+from paimon.domain.maintenance.small_files import MarkedFile, Pack, PackRules, marked_files, pack_small_files
+from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -86,6 +87,8 @@ class BucketWork:
     packs: tuple[Pack, ...] = ()
     # the deletion vectors of the bucket when this was planned; None if the task reads them itself
     vectors: BucketVectors | None = None
+    # how the rows of packs are sorted; None keeps their order
+    order: SortOrder | None = None
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:
@@ -113,10 +116,12 @@ def plan_bucket_work(
     full: bool,
     idle_triggers: int = 0,
     vectors: BucketVectors | None = None,
+    order: SortOrder | None = None,
 ) -> BucketWork:
     """Decide what to compact in a bucket; the result `is_empty` if nothing is to be done.
 
-    `bucket` contains all live files. By default the options select the files; `full` makes one sorted run.
+    `bucket` contains all live files. By default the options select the files; `full` makes one sorted run, and `order`
+    rewrites all files of an append table.
     `idle_triggers` counts the writer's requests without effect since level 0 was compacted (`lookup-compact = gentle`).
     """
     check_external_paths(context, bucket.files)
@@ -129,9 +134,23 @@ def plan_bucket_work(
         bucket.total_buckets,
         directory,
         unit=_plan_unit(context, bucket, full, idle_triggers, marked) if keyed else None,
-        packs=() if keyed else pack_small_files(bucket.files, PackRules.of(context.options, full), marked),
+        packs=() if keyed else _plan_packs(context, bucket, full, marked, order),
         vectors=vectors,
+        order=order,
     )
+
+
+def _plan_packs(
+    context: TableContext,
+    bucket: BucketFiles,
+    full: bool,
+    marked: Mapping[str, MarkedFile],
+    order: SortOrder | None,
+) -> tuple[Pack, ...]:
+    if order is None:
+        return pack_small_files(bucket.files, PackRules.of(context.options, full), marked)
+    files = tuple(sorted(bucket.files, key=lambda f: (f.min_sequence_number, f.max_sequence_number, f.file_name)))
+    return (files,) if files else ()
 
 
 def _plan_unit(

@@ -44,10 +44,13 @@ from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, meas
 from paimon.operations.read.split import WINDOW_BYTES
 
 
-def read_in_order(bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors) -> Iterator[pa.Table]:
-    """Yield the live rows of the files of an append table, one file after another."""
+def read_in_order(
+    bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors, fields: Sequence[DataField] | None = None
+) -> Iterator[pa.Table]:
+    """Yield the live rows of the files of an append table, one file after another; by default all columns."""
+    columns = bucket.context.schema.fields if fields is None else fields
     for file in files:
-        for batch in read_data_file(bucket, file, bucket.context.schema.fields, deleted=vectors.find_vector(file)):
+        for batch in read_data_file(bucket, file, columns, deleted=vectors.find_vector(file)):
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
 

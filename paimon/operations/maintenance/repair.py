@@ -18,10 +18,11 @@ defaults of the procedures allow. A repair that fails does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from attrs import define, evolve
 
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError
 from paimon.domain.maintenance.bucket_layout import LayoutRules
 from paimon.domain.maintenance.health import Finding, FindingKind, Repair, TableHealth
@@ -32,7 +33,7 @@ from paimon.domain.schema.changes import SetOption
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.operations.analyze import analyze
 from paimon.operations.commit.commit import commit_user_of
-from paimon.operations.compact.compact import CompactResult, compact
+from paimon.operations.compact.compact import CompactResult, compact, compact_with_executor
 from paimon.operations.compact.compact_manifests import compact_manifests
 from paimon.operations.compact.plan_bucket import BucketWork
 from paimon.operations.compact.rewrite_indexes import rewrite_file_indexes
@@ -195,7 +196,11 @@ class _Chooser:
     batch_buckets: tuple[tuple[bytes, int], ...] = ()
     done: frozenset[tuple[bytes, int]] = frozenset()
 
-    def choose(self, works: list[BucketWork]) -> list[BucketWork]:
+    def run(self, context: TableContext, works: Sequence[BucketWork]) -> Iterable[CommitMessage]:
+        """Compact the buckets of the next batch."""
+        return compact_with_executor(context, self._choose(works))
+
+    def _choose(self, works: Sequence[BucketWork]) -> list[BucketWork]:
         """Return the work of a batch, packs of a bucket one by one."""
         self.batch_bytes, self.has_left = 0, False
         chosen = [part for work in works if self._is_wanted(work) for part in self._take(work)]
@@ -240,7 +245,7 @@ def _compact_batch(context: TableContext, commit_user: str, full: bool, chooser:
     """Compact one batch; after a conflict it is planned again."""
     for attempt in range(_ATTEMPTS):
         try:
-            done = compact(context, commit_user, full, None, chooser.choose)
+            done = compact(context, commit_user, full, run=chooser.run)
         except CommitConflict:
             if attempt == _ATTEMPTS - 1:
                 raise

@@ -21,6 +21,7 @@ from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.maintenance.rescale import CommitPosition, sort_postponed_files
+from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.manifest.entries import DataFileMeta, FileKind
 from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate
@@ -35,6 +36,7 @@ from paimon.operations.commit.commit import commit
 from paimon.operations.commit.history import iterate_snapshots
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
 from paimon.operations.compact.compact import (
+    CompactBuckets,
     CompactResult,
     compact,
     find_buckets,
@@ -78,14 +80,26 @@ CompactPartitions: TypeAlias = Callable[[TableContext, str, Sequence[PartitionWo
 
 
 def compact_table(
-    context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
+    context: TableContext,
+    commit_user: str,
+    full: bool = False,
+    where: Predicate | None = None,
+    order: SortOrder | None = None,
+    run: CompactBuckets | None = None,
 ) -> CompactResult:
-    """Compact a table of any kind once; `full` merges each bucket into one sorted run, `where` selects partitions."""
-    run = compact_postponed if context.options.bucket == POSTPONED else compact
-    return run(context, commit_user, full, where)
+    """Compact a table of any kind once.
+
+    `full` merges each bucket into one sorted run, `where` selects partitions, and `order` sorts their rows. `run`
+    compacts the buckets, by default with the executor of the engine.
+    """
+    if context.options.bucket == POSTPONED:
+        return compact_postponed(context, commit_user, full, where)
+    return compact(context, commit_user, full, where, order, run)
 
 
-def plan_table_compaction(context: TableContext, full: bool = False, where: Predicate | None = None) -> CompactResult:
+def plan_table_compaction(
+    context: TableContext, full: bool = False, where: Predicate | None = None, order: SortOrder | None = None
+) -> CompactResult:
     """Find the buckets, files and rows that `compact_table` would replace; nothing is written.
 
     The postponed bucket of a partition counts as one bucket, because its rows have no other bucket yet.
@@ -95,7 +109,7 @@ def plan_table_compaction(context: TableContext, full: bool = False, where: Pred
     if snapshot is None:
         return CompactResult()
     with check_unexpired(context, snapshot, "compact again"):
-        replaced = [work.replaced for work in plan_buckets(context, snapshot, full, predicate)]
+        replaced = [work.replaced for work in plan_buckets(context, snapshot, full, predicate, order)]
         if context.options.bucket == POSTPONED:
             postponed = plan_partitions(context, snapshot, predicate, full)
             replaced += [work.files for work in postponed if work.files]

@@ -5,7 +5,7 @@ Invariant: a statement has the result and the errors that it has embedded. No ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from paimon.builders.merge_builder import MergeBuilder, MergeResult
 from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import StorageError
+from paimon.domain.maintenance.sort_order import NO_STRATEGY
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
@@ -107,10 +108,19 @@ class _TaskTable(Table):
             return update(self.original, set, where, spark=self.spark, properties=properties)
 
     def compact(
-        self, full: bool = False, where: str | Predicate | None = None, *, dry_run: bool = False
+        self,
+        full: bool = False,
+        where: str | Predicate | None = None,
+        *,
+        order_strategy: str = NO_STRATEGY,
+        order_by: Sequence[str] | str | None = None,
+        dry_run: bool = False,
     ) -> CompactResult:
         """Compact the table with tasks; otherwise as `Table.compact`."""
-        return compact(self.original, full, where, dry_run=dry_run, spark=self.spark)
+        return compact(
+            self.original, full, where,
+            order_strategy=order_strategy, order_by=order_by, dry_run=dry_run, spark=self.spark,
+        )  # fmt: skip
 
     def rescale(self, buckets: int, where: str | Predicate | None = None, *, dry_run: bool = False) -> RescaleResult:
         """Rewrite partitions with tasks, each with `buckets` buckets; otherwise as `Table.rescale`."""

@@ -1,0 +1,160 @@
+"""The order in which a compaction sorts rows, and which tables and columns can be sorted.
+
+Source: `SortCompactAction`, `OrderSorter`, `CompactProcedure` of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.maintenance.curves_columnar import compute_hilbert_positions, compute_zorder_positions
+from paimon.domain.merge.ordering.merge_order import argsort_keys
+from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.layout import option_error
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import KEY_PREFIX
+from paimon.domain.types.type_text import format_type
+
+STRATEGIES = ("order", "zorder", "hilbert")
+NO_STRATEGY = "none"
+_LEAST_SAMPLES = 20
+"""With fewer samples a task, ranges would differ much in size; Java refuses them, too."""
+_UNSORTED = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
+_SORT_KEY = f"{KEY_PREFIX}#sort"
+"""The prefix of the columns that a sort adds; no column of a table has such a name."""
+_POSITION = dt.VarBinaryType(dt.MAX_LENGTH)
+_ARRIVAL = DataField(0, f"{_SORT_KEY}-arrival", dt.BigIntType(nullable=False))
+
+
+@frozen
+class SortOrder:
+    """A strategy and the columns that it applies to, the most significant first."""
+
+    strategy: str
+    fields: tuple[DataField, ...]
+    # the bytes of a text in a Z-order
+    text_bytes: int = 8
+
+    @property
+    def keys(self) -> tuple[DataField, ...]:
+        """The columns that `add_sort_keys` adds; no two rows have the same values in them."""
+        types = [f.type for f in self.fields] if self.strategy == "order" else [_POSITION]
+        return (*(DataField(i, f"{_SORT_KEY}-{i}", kind) for i, kind in enumerate(types)), _ARRIVAL)
+
+
+def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str] | str | None) -> SortOrder | None:
+    """Check a strategy and its columns, and return the order; None for the strategy ``none``."""
+    names = (columns,) if isinstance(columns, str) else tuple(columns or ())
+    if strategy == NO_STRATEGY:
+        if names:
+            raise InvalidRequest(
+                "Columns to sort by are given, but no order strategy.",
+                subject="order_by",
+                hint=f"set order_strategy to {' or '.join(STRATEGIES)}",
+            )
+        return None
+    if strategy not in STRATEGIES:
+        known = ", ".join((NO_STRATEGY, *STRATEGIES))
+        raise InvalidRequest(f"Order strategy {strategy!r} is not known.", subject=strategy, hint=f"known are: {known}")
+    if not names:
+        raise InvalidRequest(
+            f"Order strategy {strategy!r} needs columns.", subject="order_by", hint="name the columns in order_by"
+        )
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise InvalidRequest(f"Column {twice[0]!r} is given twice in order_by.", subject=twice[0], hint="name it once")
+    _check_table(table)
+    if strategy == "hilbert" and len(names) < 2:
+        raise InvalidRequest("A Hilbert curve needs two columns.", subject="order_by", hint="name more, or use 'order'")
+    _check_options(table.options)
+    return SortOrder(strategy, tuple(_find_field(table, name) for name in names), table.options.zorder_text_bytes)
+
+
+def _check_options(options: TableOptions) -> None:
+    text_bytes, samples = options.zorder_text_bytes, options.sort_sample_magnification
+    if text_bytes < 1:
+        raise option_error("zorder.var-length-contribution", f"is {text_bytes}, and a text needs a byte", "set it to 8")
+    if samples < _LEAST_SAMPLES:
+        raise option_error(
+            "sort-compaction.local-sample.magnification", f"is {samples}", f"set it to {_LEAST_SAMPLES} or more"
+        )
+
+
+def _check_table(table: TableDefinition) -> None:
+    """Refuse tables whose layout follows from their keys; data evolution is refused by each compaction."""
+    if table.schema.primary_keys:
+        raise Unsupported(
+            f"a sorted compaction of a primary-key table with bucket mode {table.bucket_mode.value}",
+            hint="its files are in key order. Sort append tables",
+        )
+
+
+def _find_field(table: TableDefinition, name: str) -> DataField:
+    field = table.schema.fields_by_name.get(name)
+    if field is None:
+        raise InvalidRequest(
+            f"Column {name!r} of order_by does not exist in table {table.table_name!r}.",
+            subject=name,
+            hint=did_you_mean(name, table.schema.names),
+        )
+    if name in table.schema.partition_keys:
+        raise InvalidRequest(
+            f"Column {name!r} of order_by is a partition column, and all rows of a partition have the same value.",
+            subject=name,
+            hint="leave it out",
+        )
+    if isinstance(field.type, _UNSORTED):
+        raise InvalidRequest(
+            f"Column {name!r} of order_by has type {format_type(field.type)}, which has no order.",
+            subject=name,
+            hint="name a column of numbers, text, bytes, dates or times",
+        )
+    return field
+
+
+def add_sort_keys(rows: pa.Table, order: SortOrder, arrived: int) -> pa.Table:
+    """Append the columns `order.keys`; `arrived` counts the rows that came before."""
+    keys = compute_sort_keys(rows, order)
+    for name in keys.column_names:
+        rows = rows.append_column(name, keys[name])
+    arrivals = pa.array(np.arange(arrived, arrived + rows.num_rows, dtype=np.int64))
+    return rows.append_column(_ARRIVAL.name, arrivals)
+
+
+def compute_sort_keys(rows: pa.Table, order: SortOrder) -> pa.Table:
+    """Return the columns `order.keys` of rows without the arrival."""
+    columns = [combine_column(rows[f.name]) for f in order.fields]
+    types = [f.type for f in order.fields]
+    match order.strategy:
+        case "zorder":
+            columns = [compute_zorder_positions(columns, types, order.text_bytes)]
+        case "hilbert":
+            columns = [compute_hilbert_positions(columns, types)]
+    return pa.table(dict(zip([f.name for f in order.keys[:-1]], columns, strict=True)))
+
+
+def drop_sort_keys(rows: pa.Table, order: SortOrder) -> pa.Table:
+    """Remove what `add_sort_keys` added."""
+    return rows.drop_columns([f.name for f in order.keys])
+
+
+def sort_by_keys(rows: pa.Table, order: SortOrder) -> pa.Table:
+    """Sort rows by `order.keys`: null first, floats in the total order of Java, text by its bytes."""
+    places = pa.array(argsort_rows(rows.select([f.name for f in order.keys])))
+    return pa.Table.from_arrays([combine_column(column).take(places) for column in rows.columns], schema=rows.schema)
+
+
+def argsort_rows(keys: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the stable order of rows by all columns, the first one most significant."""
+    parts = (part for column in keys.columns for part in to_key_parts(combine_column(column)))
+    return argsort_keys(pack_keys(parts), keys.num_rows)
