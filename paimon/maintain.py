@@ -19,6 +19,7 @@ from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted, compact_manifests
@@ -43,6 +44,7 @@ from paimon.operations.refs.mark_partitions import mark_partitions_done
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
 from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
+from paimon.operations.rescale.sort_buckets import plan_bucket_sort, sort_buckets
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_table import compact_table, plan_table_compaction
 from paimon.references import Age, age_millis, before_millis, to_older_than
@@ -557,9 +559,13 @@ def compact_where(
 ) -> CompactResult:
     """Compact the partitions that a condition selects, None for all; see `Table.compact`."""
     predicate = None if where is None else condition_of(where)
-    if dry_run:
-        return plan_table_compaction(context, full, predicate, order)
-    done = compact_table(context, commit_user_of(context, None), full, predicate, order)
+    user = commit_user_of(context, None)
+    if order is not None and context.table.bucket_mode is BucketMode.DYNAMIC:
+        done = plan_bucket_sort(context, predicate) if dry_run else sort_buckets(context, user, order, predicate)
+    elif dry_run:
+        done = plan_table_compaction(context, full, predicate, order)
+    else:
+        done = compact_table(context, user, full, predicate, order)
     # Expiry of a write-only table runs where it is compacted.
     writing = evolve(context.table, options=context.options.with_values({"write-only": "false"}))
     run_after_commit(context.with_table(writing), done.snapshot_ids)

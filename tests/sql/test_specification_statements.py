@@ -276,7 +276,7 @@ REFUSED = {
     # The document shows the names of the parameters, with placeholders as values.
     "CALL sys.compact(`table` => 'layout.layout1', partitions => 'partition_name', "
     "order_strategy => 'order_strategy', order_by => 'order_by', options => 'paimon_table_dynamic_conf')": (
-        "Order strategy 'order_strategy' is not known"
+        "'options' has the part 'paimon_table_dynamic_conf'"
     ),
 }
 

@@ -68,10 +68,10 @@ def check_rescalable(table: TableDefinition, buckets: int) -> None:
         )
 
 
-def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int) -> tuple[PartitionSources, ...]:
+def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int | None) -> tuple[PartitionSources, ...]:
     """Group buckets by partition, in input order, without partitions that already have `total_buckets` buckets.
 
-    The buckets of each partition ascend.
+    None groups all. The buckets of each partition ascend.
     """
     found: dict[bytes, list[SourceBucket]] = {}
     for bucket in buckets:

@@ -18,6 +18,7 @@ from paimon.domain.maintenance.curves_columnar import compute_hilbert_positions,
 from paimon.domain.merge.ordering.merge_order import argsort_keys
 from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types import data_types as dt
@@ -92,10 +93,10 @@ def _check_options(options: TableOptions) -> None:
 
 def _check_table(table: TableDefinition) -> None:
     """Refuse tables whose layout follows from their keys; data evolution is refused by each compaction."""
-    if table.schema.primary_keys:
+    if table.schema.primary_keys and table.bucket_mode is not BucketMode.DYNAMIC:
         raise Unsupported(
             f"a sorted compaction of a primary-key table with bucket mode {table.bucket_mode.value}",
-            hint="its files are in key order. Sort append tables",
+            hint="sort append tables, or tables with dynamic buckets",
         )
 
 

@@ -93,7 +93,7 @@ def rescale(
     with work:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return work.run(*_plan(newest, buckets, commit_user, where))
+                return work.run(*plan_rewrite(newest, buckets, commit_user, where))
             except CommitConflict:
                 if attempt == _ATTEMPTS:
                     raise
@@ -113,23 +113,23 @@ def plan_rescale(context: TableContext, buckets: int, where: Predicate | None = 
     if snapshot is None:
         return RescaleResult()
     with check_unexpired(newest, snapshot, _HINT):
-        partitions = _select_partitions(newest, snapshot, predicate, buckets)
+        partitions = select_sources(newest, snapshot, predicate, buckets)
     files = [file for p in partitions for source in p.buckets for file in source.files.files]
     return RescaleResult(partitions=len(partitions), files_before=len(files), rows=sum(f.row_count for f in files))
 
 
-def _select_partitions(
-    context: TableContext, snapshot: Snapshot, predicate: Predicate | None, buckets: int
+def select_sources(
+    context: TableContext, snapshot: Snapshot, predicate: Predicate | None, buckets: int | None
 ) -> tuple[PartitionSources, ...]:
-    """Return the partitions of a snapshot with another number of buckets."""
+    """Return the partitions of a snapshot with another number of buckets; all partitions if it is None."""
     check_compactable(context, snapshot)
     return select_partitions(_read_sources(context, snapshot, predicate), buckets)
 
 
-def _plan(
-    context: TableContext, buckets: int, commit_user: str, where: Predicate | None
+def plan_rewrite(
+    context: TableContext, buckets: int | None, commit_user: str, where: Predicate | None
 ) -> tuple[Snapshot | None, tuple[PartitionSources, ...]]:
-    """Return the newest snapshot and what is rewritten; where a compaction writes changelog, it runs before.
+    """Return the newest snapshot and the partitions of `select_sources`; where a compaction writes changelog, it runs.
 
     Raises `CommitConflict` if other writers added rows after the compaction, or the snapshot expired.
     """
@@ -139,14 +139,14 @@ def _plan(
         if snapshot is None:
             return None, ()
         with check_unexpired(context, snapshot, _HINT):
-            partitions = _select_partitions(context, snapshot, predicate, buckets)
+            partitions = select_sources(context, snapshot, predicate, buckets)
         if not _has_unreported_changes(context, partitions):
             return snapshot, partitions
         if not is_compacted:
             compact(context, commit_user, full=True, where=where)
     raise CommitConflict(
-        f"Table {context.table.table_name!r} was not rescaled: other writers added rows after its compaction.",
-        hint="pause the other writers, and rescale again",
+        f"Table {context.table.table_name!r} was not rewritten: other writers added rows after its compaction.",
+        hint="pause the other writers, and try again",
     )
 
 
@@ -165,8 +165,8 @@ def _read_sources(context: TableContext, snapshot: Snapshot, predicate: Predicat
         for file in bucket.files:
             if file.schema_id > context.schema.id:
                 raise InvalidRequest(
-                    f"Table {context.table.table_name!r} got a newer schema while it was rescaled.",
-                    hint="rescale again",
+                    f"Table {context.table.table_name!r} got a newer schema while it was rewritten.",
+                    hint="try again",
                 )
             if file.external_path is not None:
                 roots = (context.table.location, *context.table.allowed_roots)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from paimon.domain.errors import Unsupported
 from paimon.domain.maintenance.sort_order import NO_STRATEGY, SortOrder, bind_sort_order
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
@@ -79,6 +80,8 @@ def compact(  # noqa: PLR0913  (what a caller may set)
     if dry_run:
         return opened.compact(full, where, order_strategy=order_strategy, order_by=order_by, dry_run=True)
     order = bind_sort_order(opened.definition, order_strategy, order_by)
+    if order is not None and opened.definition.bucket_mode is BucketMode.DYNAMIC:
+        raise Unsupported("a sorted compaction of dynamic buckets on Spark", hint="call Table.compact in one process")
     done = compact_in_tasks(opened, full, where, running, order)
     # Expiry of a write-only table runs where it is compacted.
     run_after_commit(opened.with_options({"write-only": False}).context, done.snapshot_ids)

@@ -52,5 +52,5 @@ def test_an_option_decides_how_many_rows_are_sampled(tmp_path: Path) -> None:
     assert choose_step(fewer.context, works, 2) == 100
     assert sample_share(fewer.context, 100, divide_into_shares(works, 1)[0]).num_rows == 40
     too_few = table.with_options({"sort-compaction.local-sample.magnification": 19})
-    with pytest.raises(InvalidRequest, match="set it to 20 or more"):
+    with pytest.raises(InvalidRequest, match="Set it to 20 or more"):
         too_few.compact(order_strategy="order", order_by="a")

@@ -86,6 +86,49 @@ def test_the_files_of_a_sorted_table_have_disjoint_ranges(tmp_path: Path) -> Non
     assert snapshot.commit_kind is CommitKind.COMPACT
 
 
+@pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}, {"changelog-producer": "lookup"}])
+def test_dynamic_buckets_get_ranges(tmp_path: Path, options: dict[str, str]) -> None:
+    """Keys move to other buckets, and later writes find them there."""
+    table = create_table(
+        tmp_path, "id INT NOT NULL, a INT, p STRING NOT NULL", primary_keys=["id", "p"], partition_keys=["p"],
+        options={"bucket": "-1", "dynamic-bucket.target-row-num": "50", **options},
+    )  # fmt: skip
+    for part in range(2):
+        ids = np.arange(part * 50, part * 50 + 100)
+        table.write({"id": pa.array(ids, pa.int32()), "a": pa.array(ids * 7919 % 1000, pa.int32()), "p": ["x"] * 100})
+    table.write([{"id": 1, "a": 1, "p": "y"}])
+    table.delete(where="id < 10 AND p = 'x'")
+    before = rows_of(table)
+    planned = table.compact(where="p = 'x'", order_strategy="order", order_by="a", dry_run=True)
+    assert planned.snapshot_ids == ()
+    done = table.compact(where="p = 'x'", order_strategy="order", order_by="a")
+    assert (done.buckets, done.files_after, done.rows) == (planned.buckets, 3, 140)
+    assert rows_of(table) == before
+    assert are_disjoint(ranges_of_a(table, "x"))
+    snapshot = table.snapshot()
+    assert snapshot is not None
+    assert snapshot.commit_kind is CommitKind.OVERWRITE
+    table.write([{"id": i, "a": -1, "p": "x"} for i in range(10, 160, 7)])
+    assert table.scan().count() == 143, "150 and 157 are new"
+    assert table.maintain.check(deep=True).faults == ()
+
+
+def test_a_concurrent_write_refuses_the_sort_of_dynamic_buckets(tmp_path: Path) -> None:
+    table = create_table(tmp_path, "id INT NOT NULL, a INT", primary_keys=["id"])
+    table.write([{"id": i, "a": -i} for i in range(9)])
+    on_disk = set(Path(table.location).rglob("bucket-*/*"))
+
+    class WritingObserver(type(table.engine.observer)):  # type: ignore[misc]
+        def progress(self, *_: object) -> None:
+            table.write([{"id": 100, "a": 100}])
+
+    acting = table.with_engine(evolve(table.engine, observer=WritingObserver()))
+    with pytest.raises(CommitConflict, match="changed rows after"):
+        acting.compact(order_strategy="order", order_by="a")
+    assert table.scan().count() == 10
+    assert len(set(Path(table.location).rglob("bucket-*/*")) - on_disk) == 1
+
+
 @pytest.mark.parametrize("strategy", ["zorder", "hilbert"])
 def test_a_curve_narrows_the_ranges_of_each_column(tmp_path: Path, strategy: str) -> None:
     table = create_table(tmp_path, "b INT, a INT", options={"target-file-size": "4 kb"})
@@ -191,6 +234,7 @@ def test_impossible_requests_are_refused(tmp_path: Path, given: dict[str, Any], 
     [
         ({"primary_keys": ["a"], "options": {"bucket": "1"}}, "primary-key table with bucket mode HASH_FIXED"),
         ({"primary_keys": ["a"], "options": {"bucket": "-2"}}, "bucket mode POSTPONE_MODE"),
+        ({"primary_keys": ["a"], "partition_keys": ["p"]}, "bucket mode KEY_DYNAMIC"),
         ({"options": {"row-tracking.enabled": "true"}}, "row-tracking.enabled"),
         (
             {"options": {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}},
