@@ -780,7 +780,7 @@ class Table(NotebookDisplay):
             ``"order"``, ``"zorder"`` or ``"hilbert"``: rewrite all files of an append table, with the rows of each
             bucket sorted by `order_by`, or along a curve through these columns.
         order_by : sequence of str or str, optional
-            The columns to sort by.
+            The columns to sort by; a text separates them by commas.
         dry_run : bool
             Write nothing, and return what would be compacted.
 

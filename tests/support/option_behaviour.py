@@ -51,6 +51,11 @@ _TESTS_BY_FILE = {
     "operations/compact/test_sorted_compaction.py": {
         "zorder.var-length-contribution": "test_an_option_limits_the_bytes_of_a_text_in_a_zorder",
     },
+    "operations/compact/test_clustering.py": {
+        "clustering.columns": "test_a_full_compaction_clusters_again_after_the_columns_changed",
+        "clustering.incremental": "test_compactions_cluster_the_newest_runs",
+        "clustering.strategy": "test_the_strategy_follows_from_the_number_of_columns",
+    },
     "operations/compact/test_sort_tasks.py": {
         "sort-compaction.range-strategy": "test_an_option_balances_ranges_by_bytes_or_by_rows",
         "sort-compaction.local-sample.magnification": "test_an_option_decides_how_many_rows_are_sampled",

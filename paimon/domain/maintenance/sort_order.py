@@ -28,6 +28,8 @@ from paimon.domain.types.type_text import format_type
 
 STRATEGIES = ("order", "zorder", "hilbert")
 NO_STRATEGY = "none"
+_FIRST_HILBERT_COLUMNS = 5
+"""From so many columns on, `auto` takes a Hilbert curve, as in Java."""
 _LEAST_SAMPLES = 20
 """With fewer samples a task, ranges would differ much in size; Java refuses them, too."""
 _UNSORTED = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
@@ -54,8 +56,12 @@ class SortOrder:
 
 
 def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str] | str | None) -> SortOrder | None:
-    """Check a strategy and its columns, and return the order; None for the strategy ``none``."""
-    names = (columns,) if isinstance(columns, str) else tuple(columns or ())
+    """Check a strategy and its columns, and return the order; None for the strategy ``none``.
+
+    A text has the names of columns separated by commas.
+    """
+    given = columns.split(",") if isinstance(columns, str) else columns or ()
+    names = tuple(name.strip() for name in given)
     if strategy == NO_STRATEGY:
         if names:
             raise InvalidRequest(
@@ -74,7 +80,26 @@ def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise InvalidRequest(f"Column {twice[0]!r} is given twice in order_by.", subject=twice[0], hint="name it once")
+    if table.options.clustering_incremental:
+        raise InvalidRequest(
+            f"Table {table.table_name!r} is clustered incrementally, so its compactions sort by their own columns.",
+            subject="order_by",
+            hint="leave out order_strategy and order_by, or change the option 'clustering.columns'",
+        )
     _check_table(table)
+    return _bind(table, strategy, names)
+
+
+def bind_clustering_order(table: TableDefinition) -> SortOrder:
+    """Return the order in which the options `clustering.*` of a table sort its rows."""
+    names, strategy = table.options.clustering_columns, table.options.clustering_strategy
+    if strategy == "auto":
+        few = "order" if len(names) == 1 else "zorder"
+        strategy = few if len(names) < _FIRST_HILBERT_COLUMNS else "hilbert"
+    return _bind(table, strategy, names)
+
+
+def _bind(table: TableDefinition, strategy: str, names: Sequence[str]) -> SortOrder:
     if strategy == "hilbert" and len(names) < 2:
         raise InvalidRequest("A Hilbert curve needs two columns.", subject="order_by", hint="name more, or use 'order'")
     _check_options(table.options)

@@ -169,6 +169,8 @@ class TableOptions:
     postpone_target_rows_per_bucket = optional_setting("postpone.target-row-num-per-bucket", parse_long)
     postpone_target_bytes_per_bucket = optional_setting("postpone.target-size-per-bucket", parse_memory)
     clustering_columns = names_setting("clustering.columns")
+    clustering_strategy = required_setting("clustering.strategy", as_word)
+    clustering_incremental = required_setting("clustering.incremental", parse_bool)
     sort_range_strategy = required_setting("sort-compaction.range-strategy", as_word)
     sort_sample_magnification = required_setting("sort-compaction.local-sample.magnification", parse_int)
     zorder_text_bytes = required_setting("zorder.var-length-contribution", parse_int)

@@ -79,7 +79,7 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
     table was opened before its schema changed, and files of the newer schema would be replaced.
     """
     bucket, vectors = open_bucket(context, work)
-    output = OutputFiles(context, work.directory, work.unit.output_level if work.unit else 0)
+    output = OutputFiles(context, work.directory, work.unit.output_level if work.unit else work.level)
     with undo_on_failure(output.remove):
         for pack in work.packs:
             with output.data_files(pack[0].min_sequence_number) as data:

@@ -32,19 +32,19 @@ Source: `MergeTreeCompactManager.triggerCompaction`, `AppendCompactCoordinator`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 
 from attrs import evolve, frozen
 
 from paimon.domain.errors import Unsupported
 from paimon.domain.lsm.compaction.level_order import include_newer_runs
-from paimon.domain.lsm.compaction.pick import pick, pick_full
+from paimon.domain.lsm.compaction.pick import build_unit, pick, pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
-from paimon.domain.lsm.compaction.tree import MergeTree
+from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
 from paimon.domain.lsm.record_expiry import RecordExpiry
-from paimon.domain.maintenance.small_files import MarkedFile, Pack, PackRules, marked_files, pack_small_files
-from paimon.domain.maintenance.sort_order import SortOrder
+from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_small_files
+from paimon.domain.maintenance.sort_order import SortOrder, bind_clustering_order
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -89,6 +89,8 @@ class BucketWork:
     vectors: BucketVectors | None = None
     # how the rows of packs are sorted; None keeps their order
     order: SortOrder | None = None
+    # the level of the new files of an append table; more than 0 where rows are clustered incrementally
+    level: int = 0
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:
@@ -126,31 +128,46 @@ def plan_bucket_work(
     """
     check_external_paths(context, bucket.files)
     directory = BucketPaths.of(context.table).directory(bucket.partition, bucket.bucket)
-    keyed = bool(context.schema.primary_keys)
     marked = marked_files(vectors.current) if vectors is not None else {}
-    return BucketWork(
-        bucket.partition,
-        bucket.bucket,
-        bucket.total_buckets,
-        directory,
-        unit=_plan_unit(context, bucket, full, idle_triggers, marked) if keyed else None,
-        packs=() if keyed else _plan_packs(context, bucket, full, marked, order),
-        vectors=vectors,
-        order=order,
-    )
+    work = BucketWork(bucket.partition, bucket.bucket, bucket.total_buckets, directory, vectors=vectors)
+    if context.schema.primary_keys:
+        return evolve(work, unit=_plan_unit(context, bucket, full, idle_triggers, marked))
+    if order is not None:
+        return evolve(work, packs=_pack_to_sort(bucket.files), order=order)
+    if context.options.clustering_incremental:
+        unit = _pick_clustered(context, bucket, full, marked)
+        if unit is None:
+            return work
+        clustering = bind_clustering_order(context.table)
+        return evolve(work, packs=_pack_to_sort(unit.files), order=clustering, level=unit.output_level)
+    return evolve(work, packs=pack_small_files(bucket.files, PackRules.of(context.options, full), marked))
 
 
-def _plan_packs(
-    context: TableContext,
-    bucket: BucketFiles,
-    full: bool,
-    marked: Mapping[str, MarkedFile],
-    order: SortOrder | None,
-) -> tuple[Pack, ...]:
-    if order is None:
-        return pack_small_files(bucket.files, PackRules.of(context.options, full), marked)
-    files = tuple(sorted(bucket.files, key=lambda f: (f.min_sequence_number, f.max_sequence_number, f.file_name)))
-    return (files,) if files else ()
+def _pack_to_sort(files: Sequence[DataFileMeta]) -> tuple[Pack, ...]:
+    """Return one pack with all files in the order of their rows."""
+    ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.max_sequence_number, f.file_name))
+    return (tuple(ordered),) if ordered else ()
+
+
+def _pick_clustered(
+    context: TableContext, bucket: BucketFiles, full: bool, marked: Collection[str]
+) -> CompactUnit | None:
+    """Pick the runs to cluster; None if there is nothing to do."""
+    rules = CompactionRules.of_clustering(context.options)
+    tree = MergeTree.of(bucket.files, rules.levels)
+    if not full:
+        return pick(tree, rules, now_millis=0, hour=0)  # no rule by time applies
+    is_one_run = [run.level for run in tree.runs] == [tree.top_level]
+    if is_one_run and not marked and not _has_other_clustering(context, tree.files):
+        return None
+    return build_unit(tree, len(tree.runs)) if tree.runs else None
+
+
+def _has_other_clustering(context: TableContext, files: Sequence[DataFileMeta]) -> bool:
+    """Return whether some of the files were written when the table had other columns to cluster by."""
+    schemas = load_schemas(context, {f.schema_id for f in files} - {context.schema.id}).values()
+    own = context.options.clustering_columns
+    return any(TableOptions.of(schema.options).clustering_columns != own for schema in schemas)
 
 
 def _plan_unit(
@@ -220,12 +237,13 @@ def _list_table_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
         ("row-tracking.enabled", options.row_tracking_enabled),
         ("data-evolution.enabled", options.data_evolution_enabled),
         ("blob-field", bool(options.blob_fields)),
-        ("clustering.incremental", (options.get("clustering.incremental") or "").strip().lower() == "true"),
+        ("clustering.incremental.mode", (options.get("clustering.incremental.mode") or "").strip() == "local-sort"),
     )
 
 
 def _list_key_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
     return (
         ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
+        ("clustering.incremental", options.clustering_incremental),
         ("pk-clustering-override", options.pk_clustering_override),
     )

@@ -115,7 +115,7 @@ def send_to_ranges(
 
 def write_range(context: TableContext, work: BucketWork, rows: Iterable[pa.Table]) -> CommitMessage:
     """Sort the rows of one range, and write them to new files."""
-    output = OutputFiles(context, work.directory, 0)
+    output = OutputFiles(context, work.directory, work.level)
     with undo_on_failure(output.remove), output.data_files() as data:
         for part in sort_rows(context.engine, rows, _get_order(work)):
             data.write(part)

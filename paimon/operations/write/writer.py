@@ -137,7 +137,7 @@ class TableWriter:
         else:
             self._router = Routing.of(context.schema, total, options.bucket_function)
         has_buckets = context.table.bucket_mode is not BucketMode.UNAWARE
-        compacts = has_buckets and not options.write_only
+        compacts = has_buckets and not options.write_only and not options.clustering_incremental
         # Without buckets every writer starts at sequence number 0, because rows have no order there.
         ignores = ignore_previous or not has_buckets
         committed = None if ignores else CommittedFiles(context, compacts or self._key_index is not None)

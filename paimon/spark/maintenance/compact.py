@@ -53,7 +53,7 @@ def compact(  # noqa: PLR0913  (what a caller may set)
         ``"order"``, ``"zorder"`` or ``"hilbert"``: rewrite all files of an append table, with the rows of each bucket
         sorted by `order_by`, or along a curve through these columns.
     order_by : sequence of str or str, optional
-        The columns to sort by.
+        The columns to sort by; a text separates them by commas.
     dry_run : bool
         Write nothing, and return what would be compacted. No Spark task runs.
     spark : SparkSession, optional
@@ -101,5 +101,6 @@ def compact_in_tasks(
     if table.definition.options.bucket == POSTPONED:
         return compact_postponed(table.context, user, full, predicate, SparkPostponedCompaction(running))
     distributed = distribute_table(table, running).context
-    sort = SparkSort(running) if order is not None and table.definition.bucket_mode is BucketMode.UNAWARE else None
+    is_sorted = order is not None or table.definition.options.clustering_incremental
+    sort = SparkSort(running) if is_sorted and table.definition.bucket_mode is BucketMode.UNAWARE else None
     return compact_table(distributed, user, full, predicate, order, sort)

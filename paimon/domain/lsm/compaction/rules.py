@@ -74,6 +74,17 @@ class CompactionRules:
     expired: frozenset[str] = frozenset()
 
     @classmethod
+    def of_clustering(cls, options: TableOptions) -> CompactionRules:
+        """Return the rules of an append table that is clustered incrementally."""
+        return cls(
+            trigger=options.compaction_trigger,
+            levels=max(2, options.num_levels),
+            max_amplification_percent=options.compaction_max_size_amplification_percent,
+            size_ratio=options.compaction_size_ratio,
+            options=options,
+        )
+
+    @classmethod
     def of(cls, options: TableOptions) -> CompactionRules:
         """Return the rules of a primary-key table."""
         start, end = options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour

@@ -149,6 +149,8 @@ def _check_clustering(schema: TableSchema, options: TableOptions) -> None:
 def _check_incremental_clustering(schema: TableSchema, options: TableOptions) -> None:
     if schema.primary_keys:
         raise option_error("clustering.incremental", "needs an append table")
+    if not options.clustering_columns:
+        raise option_error("clustering.incremental", "needs 'clustering.columns'")
     if options.bucket > 0 and options.bucket_append_ordered:
         raise option_error(
             "clustering.incremental", "needs 'bucket-append-ordered' to be false where there are buckets"
