@@ -66,3 +66,31 @@ def test_java_reads_append_tables_that_we_compacted(java: JavaPaimon, tmp_path: 
     before = java.read(directory)
     assert table.compact(full=True).files_after < 12
     assert java.read(directory) == before == read_rows(directory)
+
+
+def test_the_stored_positions_on_curves_are_javas(java: JavaPaimon) -> None:
+    """To store new ones, write what `java.curves()` returns to the file."""
+    stored = Path(__file__).parents[1] / "data" / "vectors" / "curves.jsonl"
+    assert java.curves() == stored.read_text("utf8")
+
+
+SORTED: dict[str, dict[str, object]] = {
+    "zorder": {"partition_keys": ["p"]},
+    "fixed": {"options": {"bucket": "2", "bucket-key": "id"}},
+    "dynamic": {"primary_keys": ["id", "p"], "partition_keys": ["p"], "options": {"bucket": "-1"}},
+    "clustered": {"options": {"clustering.incremental": "true", "clustering.columns": "s,v"}},
+}
+
+
+@pytest.mark.parametrize("case", SORTED)
+def test_java_reads_and_continues_what_we_sorted(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    table, directory = create_shared_table(tmp_path, **SORTED[case])
+    for step in range(3):
+        table.write([{"id": i * 7 % 40, "p": "ab"[i % 2], "s": i * step % 5, "v": f"{i}"} for i in range(40)])
+    before = java.read(directory)
+    sorting = {} if case == "clustered" else {"order_strategy": "zorder", "order_by": ["s", "v"]}
+    assert table.compact(full=True, **sorting).snapshot_ids  # type: ignore[arg-type]
+    assert java.read(directory) == before == read_rows(directory)
+    java.write(directory, [{"id": 3, "p": "b", "s": 1, "v": "new"}], identifier=9)
+    assert java.read(directory) == read_rows(directory)
+    assert len(read_rows(directory)) == len(before) + (case != "dynamic")

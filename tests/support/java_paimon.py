@@ -141,6 +141,10 @@ class JavaPaimon:
         """The files that Java's compaction strategies pick. `CompactionPicks` describes the format of a case."""
         return str(self._gateway.jvm.interop.CompactionPicks.pick("\n".join(cases))).split("\n")
 
+    def curves(self) -> str:
+        """The positions of rows on Java's curves; see `CurveVectors`."""
+        return str(self._gateway.jvm.interop.CurveVectors.lines())
+
     def __enter__(self) -> JavaPaimon:
         return self
 
