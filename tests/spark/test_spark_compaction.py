@@ -190,3 +190,21 @@ def test_buckets_are_sorted_by_one_task_each(spark: SparkSession, catalog: paimo
         table.write({"a": numbers, "b": numbers})
     done = paimon.spark.compact(table, order_strategy="hilbert", order_by=["a", "b"], spark=spark)
     assert (done.buckets, done.files_after, done.rows) == (2, 2, 100)
+
+
+def test_tasks_cluster_new_files(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    """The new files of all ranges are on the level that the embedded compaction gives them, and are sorted."""
+    options = {"clustering.incremental": True, "clustering.columns": "a", "num-sorted-run.compaction-trigger": 2}
+    here, there = (
+        catalog.create_table(f"db.{name}", "a INT", options={"target-file-size": "1 kb", **options})
+        for name in ("here", "there")
+    )
+    for table in (here, there):
+        for part in range(2):
+            table.write({"a": pa.array([(i * 7919 + part) % 1000 for i in range(400)], pa.int32())})
+    embedded, done = here.compact(), paimon.spark.compact(there, spark=spark)
+    assert (done.files_before, done.rows) == (embedded.files_before, embedded.rows) == (2, 800)
+    files = there.system_table("files").scan().to_arrow().to_pylist()
+    assert {f["level"] for f in files} == {f[2] for f in describe_layout(here)} != {0}
+    bounds = sorted(map(read_range_of_a, files))
+    assert len(bounds) > 1 and all(low[1] <= high[0] for low, high in pairwise(bounds))

@@ -276,7 +276,7 @@ def test_batches_of_a_compaction_are_commits_of_their_own(tmp_path: Path, monkey
 
 
 def test_a_repair_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lose(*_: object) -> None:
+    def lose(*_: object, **__: object) -> None:
         raise paimon.CommitConflict("lost", files=("f",))
 
     monkeypatch.setattr(repair, "compact", lose)
