@@ -28,7 +28,8 @@ CASES = {case["name"]: case for case in map(json.loads, DECISIONS.read_text("utf
 STRICTER = {
     "no_fields", "pk_variant", "part_variant", "bkey_variant", "rowkind_int", "ff_csv", "ff_level_bogus", "mem_bad",
     "bool_bad", "dur_bad", "default_bad", "fi_missing", "fi_bogus", "fi_nested", "bf_mod_str",
-    "bf_mod_two", "bf_bogus", "bf_hive_ts", "ccols_missing", "type_fmt", "mf_bogus", "ff_changelog_bogus", "avro_level",
+    "bf_mod_two", "bf_bogus", "bf_hive_ts", "ccols_missing", "cincr",
+    "type_fmt", "mf_bogus", "ff_changelog_bogus", "avro_level",
     "stats_bogus", "stats_trunc0", "fstats_bogus", "fdefault_bad", "fdefault_pk",
     "rle_notime", "pk_float", "pk_double", "blobf",
 }  # fmt: skip
@@ -37,7 +38,7 @@ keys, which it merges wrongly (see `docs/decisions/floating-keys.md`); and `blob
 WIDER = {"bkey_spaces", "bucket_blank", "fn_nested-update", "de_dv"}
 """Blanks and names of functions that are stored as Java knows them, and tables of newer versions."""
 
-NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "cincr", "sn_order", "pk_clu_dv"}
+NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "sn_order", "pk_clu_dv"}
 """Options that only Java follows: see the effects of options."""
 
 
