@@ -256,6 +256,7 @@ class Catalog(NotebookDisplay):
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         exist_ok: bool = False,
+        replace: bool = False,
         allow_unknown_options: bool = False,
     ) -> Table:
         """Create a table.
@@ -272,15 +273,15 @@ class Catalog(NotebookDisplay):
             Table options; values are stored as text.
         comment : str, optional
             What the table contains.
-        exist_ok : bool
-            Return an existing table of this name, whatever its schema.
+        exist_ok, replace : bool
+            Return an existing table of this name, or replace it with all its rows and history.
         allow_unknown_options : bool
             Accept options that this library does not know.
 
         Returns
         -------
         Table
-            The table at its newest schema.
+            The table at its newest schema. A `PaimonWarning` says where keys are unique within a partition only.
 
         Raises
         ------
@@ -288,11 +289,8 @@ class Catalog(NotebookDisplay):
             A name, column, key or option is not possible; nothing was created.
         AlreadyExists
             There is a table of this name.
-
-        Warns
-        -----
-        PaimonWarning
-            The primary key lacks a partition column, so keys are unique within a partition only.
+        Unsupported
+            `replace`, and the storage or a JDBC catalog cannot move directories.
 
         Examples
         --------
@@ -302,12 +300,13 @@ class Catalog(NotebookDisplay):
         >>> catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT").schema.names
         ['id', 'amount']
         """
-        if self._can_create(name, exist_ok):
+        is_replaced = replace and name in self
+        if is_replaced or self._can_create(name, exist_ok):
             declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-            self._create(parse_table_name(name), declaration, allow_unknown_options)
+            self._create(parse_table_name(name), declaration, allow_unknown_options, is_replaced)
         return self.table(name)
 
-    def create_filled_table(
+    def create_filled_table(  # noqa: PLR0913  (a public signature)
         self,
         name: str,
         schema: pa.Schema | str | Sequence[DataField],
@@ -317,6 +316,7 @@ class Catalog(NotebookDisplay):
         partition_keys: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
+        replace: bool = False,
     ) -> _Result | Snapshot | None:
         """Create a table together with its first rows: no reader sees the table without them.
 
@@ -330,8 +330,8 @@ class Catalog(NotebookDisplay):
             As in `create_table`.
         fill : callable
             Writes rows to the table that it is given, which has another branch than the new table.
-        primary_keys, partition_keys, options, comment : sequence of str, mapping or str, optional
-            As in `create_table`.
+        primary_keys, partition_keys, options, comment, replace : sequence of str, mapping, str or bool, optional
+            As in `create_table`. The replaced table stays if `fill` fails.
 
         Returns
         -------
@@ -352,7 +352,32 @@ class Catalog(NotebookDisplay):
             declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
             return begin_filled_table(self.engine, paths, declaration)
 
+        if replace and name in self:
+            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+            return self._replace(parse_table_name(name), declaration, fill)
         return self._create_filled(name, begin, fill)
+
+    def _replace(
+        self,
+        identifier: Identifier,
+        declaration: TableDeclaration,
+        fill: Callable[[Table], _Result],
+        allow_unknown_options: bool = False,
+    ) -> _Result:
+        """Create a table at a hidden place, fill it, and put it in the place of the table of this name."""
+        from paimon.operations.evolve import build_catalog_properties, create_table
+        from paimon.operations.refs.replace_table import name_hidden_place, require_directories, swap_tables
+        from paimon.table import open_at
+
+        directories, paths = require_directories(self.engine), self._paths(identifier)
+        new = name_hidden_place(self.engine, paths, "new")
+        with undo_on_failure(lambda: directories.delete_directory(new.root)):
+            schema = create_table(self.engine, new, declaration, allow_unknown_options)
+            filled = fill(cast("Table", open_at(self.engine, new.root, identifier, {})))
+            swap_tables(self.engine, new, paths)
+        self.store.update_table(identifier.database, identifier.table, build_catalog_properties(schema))
+        _warn_of_key_scope(identifier, schema)
+        return filled
 
     def _create_filled(
         self,
@@ -426,8 +451,13 @@ class Catalog(NotebookDisplay):
             comment,
         )
 
-    def _create(self, identifier: Identifier, declaration: TableDeclaration, allow_unknown_options: bool) -> None:
+    def _create(
+        self, identifier: Identifier, declaration: TableDeclaration, allow_unknown_options: bool, is_replaced: bool
+    ) -> None:
         """Write the first schema of a table, and register the table."""
+        if is_replaced:
+            self._replace(identifier, declaration, lambda _: None, allow_unknown_options)
+            return
         from paimon.operations.evolve import build_catalog_properties, create_table
 
         schema = create_table(self.engine, self._paths(identifier), declaration, allow_unknown_options)

@@ -21,6 +21,9 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("SHOW CATALOGS · SHOW CURRENT CATALOG · SHOW CURRENT DATABASE", ""),
         ("CREATE DATABASE [IF NOT EXISTS] name · DROP DATABASE [IF EXISTS] name [CASCADE]",
          "`SCHEMA` means the same as `DATABASE`."),
+        ("ALTER DATABASE name SET [PROPERTIES | DBPROPERTIES] ('key' = 'value', …) · "
+         "ALTER DATABASE name UNSET PROPERTIES ('key', …)",
+         "Only a JDBC catalog stores properties."),
         ("SHOW DATABASES [LIKE 'pattern'] · SHOW SCHEMAS", "In a pattern, `*` means the same as `%`."),
         ("SET 'paimon.option' = 'value' · SET · RESET ['key']",
          "A dynamic option of all tables of the session. Flink's settings of a cluster are accepted without effect, "
@@ -34,6 +37,10 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "`STRUCT<a: INT>` and `TIMESTAMP_NTZ` are accepted. The option `comment` is the comment of the table."),
         ("CREATE TABLE name [clauses] AS query", "A statement that fails leaves no table."),
         ("CREATE TABLE name LIKE name [WITH (…)]", "Copies columns, keys, options and the comment."),
+        ("CREATE OR REPLACE TABLE name … [AS query | LIKE name]",
+         "Replaces an existing table with all its rows and history; the query may read it. A statement that fails "
+         "keeps it. Two moves of directories replace it: between them, readers see no table for a moment. Object "
+         "stores and JDBC catalogs, which cannot move directories, are refused."),
         ("ALTER TABLE [IF EXISTS] name clause",
          "`ADD`, `RENAME`, `DROP`, `MODIFY`, `ALTER COLUMN`, `SET`, `RESET`, `COMMENT`, as in `Table.alter`."),
         ("ALTER TABLE name RENAME TO name · COMMENT ON TABLE name IS 'text'", "`IS NULL` removes the comment."),
@@ -137,7 +144,7 @@ def generate_page() -> str:
         _ON_SPARK,
         table(("Part", "DuckDB", "Spark"), SPARK_DIFFERENCES),
         "## Not supported",
-        paragraph("`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, grants and transactions are refused by name."),
+        paragraph("`CREATE TEMPORARY TABLE`, grants and transactions are refused by name."),
     ]
     return page("SQL statements", _INTRODUCTION, *parts)
 

@@ -57,7 +57,7 @@ class SqlCatalog(Protocol):
     def tables(self, database: str) -> list[str]:
         """Return the names of the tables of a database."""
 
-    def create_filled_table(
+    def create_filled_table(  # noqa: PLR0913  (a public signature)
         self,
         name: str,
         schema: Sequence[DataField],
@@ -67,11 +67,15 @@ class SqlCatalog(Protocol):
         partition_keys: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
+        replace: bool = False,
     ) -> Filled | Snapshot | None:
         """Create a table together with its first rows; see `Catalog.create_filled_table`."""
 
     def create_database(self, name: str, *, exist_ok: bool = False) -> None:
         """Create a database."""
+
+    def alter_database(self, name: str, set: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()) -> None:
+        """Change properties of a database."""
 
     def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
         """Delete a database."""
@@ -85,6 +89,7 @@ class SqlCatalog(Protocol):
         partition_keys: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
+        replace: bool = False,
     ) -> Table:
         """Create a table."""
 

@@ -9,6 +9,7 @@ from paimon.domain.types.sql_tokens import StatementReader
 from paimon.sql.parse.parse_query import parse_query, read_dotted_key, read_option_value, read_options
 from paimon.sql.parse.parse_tables import read_partition_values, read_table_name
 from paimon.sql.parse.statements import (
+    AlterDatabase,
     Call,
     CreateCatalog,
     CreateDatabase,
@@ -38,6 +39,28 @@ def _drop_catalog(reader: StatementReader) -> Statement:
 
 def _create_database(reader: StatementReader) -> Statement:
     return CreateDatabase(exist_ok=reader.read_if_next("IF", "NOT", "EXISTS"), parts=reader.object_name())
+
+
+def _alter_database(reader: StatementReader) -> Statement:
+    """Read ``SET [DBPROPERTIES | PROPERTIES] (…)``, or ``UNSET`` with the names alone."""
+    parts = reader.object_name()
+    removes = reader.read_if_next("UNSET")
+    if not removes:
+        reader.expect("SET")
+    if not reader.read_if_next("DBPROPERTIES"):
+        reader.read_if_next("PROPERTIES")
+    if not removes:
+        return AlterDatabase(parts, read_options(reader))
+    reader.expect("(")
+    names = [_read_property(reader)]
+    while reader.read_if_next(","):
+        names.append(_read_property(reader))
+    reader.expect(")")
+    return AlterDatabase(parts, {}, tuple(names))
+
+
+def _read_property(reader: StatementReader) -> str:
+    return reader.literal() if reader.current.kind == "literal" else read_dotted_key(reader)
 
 
 def _drop_database(reader: StatementReader) -> Statement:
@@ -196,6 +219,8 @@ CATALOG_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]
     ("DROP", "CATALOG"): _drop_catalog,
     ("CREATE", "DATABASE"): _create_database,
     ("CREATE", "SCHEMA"): _create_database,
+    ("ALTER", "DATABASE"): _alter_database,
+    ("ALTER", "SCHEMA"): _alter_database,
     ("DROP", "DATABASE"): _drop_database,
     ("DROP", "SCHEMA"): _drop_database,
     **{("CREATE", "OR", "REPLACE", *words): _create_view(True) for words in _VIEWS},

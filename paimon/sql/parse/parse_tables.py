@@ -59,6 +59,14 @@ def read_table_name(reader: StatementReader) -> TableName:
     return evolve(name, options=options)
 
 
+def _replace_table(reader: StatementReader) -> Statement:
+    statement = _create_table(reader)
+    assert isinstance(statement, CreateTable)
+    if statement.exist_ok:
+        raise reader.error("CREATE OR REPLACE has IF NOT EXISTS", hint="leave out one of them")
+    return evolve(statement, replace=True)
+
+
 def _create_table(reader: StatementReader) -> Statement:
     exist_ok = reader.read_if_next("IF", "NOT", "EXISTS")
     name, made = read_table_name(reader), _Declaration()
@@ -303,12 +311,12 @@ def _refuse(what: str, hint: str) -> Callable[[StatementReader], Statement]:
 
 
 REFUSED_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
-    ("CREATE", "OR", "REPLACE", "TABLE"): _refuse("CREATE OR REPLACE TABLE", "drop the table first"),
     ("CREATE", "TEMPORARY", "TABLE"): _refuse("CREATE TEMPORARY TABLE", "use CREATE TEMPORARY VIEW, or a table"),
 }
 """Statements of other systems by their first words; help does not list them."""
 
 TABLE_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
+    ("CREATE", "OR", "REPLACE", "TABLE"): _replace_table,
     ("CREATE", "TABLE"): _create_table,
     ("ALTER", "TABLE"): _alter_table,
     ("DROP", "TABLE"): _drop_table,

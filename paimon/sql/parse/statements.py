@@ -92,6 +92,15 @@ class CreateDatabase:
 
 
 @frozen
+class AlterDatabase:
+    """ALTER DATABASE name SET or UNSET of properties."""
+
+    parts: ObjectName
+    properties: Options = field(factory=dict)
+    removed: tuple[str, ...] = ()
+
+
+@frozen
 class DropDatabase:
     """DROP DATABASE name [CASCADE]."""
 
@@ -116,6 +125,8 @@ class CreateTable:
     query: Query | None = None
     # The table whose schema is copied
     like: TableName | None = None
+    # Whether an existing table is replaced
+    replace: bool = False
 
 
 @frozen
@@ -344,6 +355,7 @@ Statement = (
     | DropCatalog
     | Use
     | CreateDatabase
+    | AlterDatabase
     | DropDatabase
     | CreateTable
     | CreateView

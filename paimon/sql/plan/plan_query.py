@@ -34,6 +34,7 @@ from paimon.scan import Scan
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.count_from_metadata import plan_count
+from paimon.sql.plan.max_partitions import replace_max_partitions
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
 from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
 from paimon.sql.session import Session
@@ -113,6 +114,7 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
     if session.views:
         root, names = expand_views(session, query, frames)
         tree = QueryTree(root)
+    tree = replace_max_partitions(session, tree)
     resolver = _Resolver(session, frames)
     relations = {own: resolver.resolve(name) for own, name in names.items()}
     counted = plan_count(tree, {own: r.table for own, r in relations.items() if r.table is not None})

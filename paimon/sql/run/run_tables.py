@@ -18,6 +18,7 @@ from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.ports.queries import QuerySource
 from paimon.sql.parse.statements import (
+    AlterDatabase,
     AlterTable,
     Analyze,
     ChangeTag,
@@ -116,6 +117,12 @@ def _create_database(run: StatementRun, statement: CreateDatabase) -> SqlResult:
     return report(run, f"Database {name!r} is created.")
 
 
+def _alter_database(run: StatementRun, statement: AlterDatabase) -> SqlResult:
+    catalog, name = run.session.locate_database(statement.parts)
+    catalog.alter_database(name, statement.properties, remove=statement.removed)
+    return report(run, f"Database {name!r} is changed.")
+
+
 def _drop_database(run: StatementRun, statement: DropDatabase) -> SqlResult:
     catalog, name = run.session.locate_database(statement.parts)
     known = catalog.databases()
@@ -166,7 +173,7 @@ def _create_table(run: StatementRun, statement: CreateTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if place.database == DEFAULT_DATABASE:
         place.catalog.create_database(DEFAULT_DATABASE, exist_ok=True)
-    if _has_table(place) and (statement.exist_ok or statement.query is None):
+    if _has_table(place) and not statement.replace and (statement.exist_ok or statement.query is None):
         if statement.exist_ok:
             return report(run, f"Table {place.name!r} exists.")
         raise _exists_error(place)
@@ -183,6 +190,7 @@ def _create_table(run: StatementRun, statement: CreateTable) -> SqlResult:
         partition_keys=statement.partition_keys,
         options=statement.options,
         comment=statement.comment,
+        replace=statement.replace,
     )
     return report(run, f"Table {place.name!r} is created.")
 
@@ -213,6 +221,7 @@ def _create_like(run: StatementRun, statement: CreateTable, place: TablePlace) -
         partition_keys=statement.partition_keys or model.partition_keys,
         options={**options, **statement.options},
         comment=statement.comment if statement.comment is not None else model.comment,
+        replace=statement.replace,
     )
     return report(run, f"Table {place.name!r} is created.")
 
@@ -233,6 +242,7 @@ def _create_from_query(run: StatementRun, statement: CreateTable, place: TablePl
             partition_keys=statement.partition_keys,
             options=statement.options,
             comment=statement.comment,
+            replace=statement.replace,
         )
     except AlreadyExists as error:
         raise (_exists_error(place) if error.kind == "table" else error) from error
@@ -380,6 +390,7 @@ TABLE_RUNNERS: Mapping[type, Any] = {
     DropCatalog: _drop_catalog,
     Use: _use,
     CreateDatabase: _create_database,
+    AlterDatabase: _alter_database,
     DropDatabase: _drop_database,
     DropView: _drop_view,
     SetOption: _set_option,
