@@ -19,13 +19,14 @@ from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_ex
 from paimon.display.other_names import SCAN_NAMES, explain_attribute
 from paimon.domain.changelog.incremental_range import Between
 from paimon.domain.commit.message import ReadState
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_quotes
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import columns_of, restrict_to_columns
 from paimon.domain.report import Report, ShownText
+from paimon.domain.scan.estimate import ScanEstimate, estimate_plan
 from paimon.domain.scan.scan_plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.scans import select_scanned_buckets
@@ -35,7 +36,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
 from paimon.operations.lookup_rows import lookup_rows
 from paimon.operations.metadata.manifests import read_data_manifests
-from paimon.operations.metadata.snapshots import report_expired
+from paimon.operations.metadata.snapshots import find_snapshot, read_statistics, report_expired
 from paimon.operations.read.changes.incremental import plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.plan import plan_with_fallback
@@ -368,6 +369,21 @@ def explain_large_table(context: TableContext, snapshot: Snapshot) -> str | None
     if sum(manifest.file_size for manifest in manifests) <= PREVIEW_MANIFEST_BYTES:
         return None
     return "the table is too large for a preview; head() reads the first rows"
+
+
+def estimate_scan(scan: Scan) -> ScanEstimate:
+    """Estimate the rows and bytes of a scan, from its plan and the statistics that ANALYZE stored."""
+    plan, read, context = scan.plan(), scan.read_plan, scan.context
+    statistics, analyzed_rows = None, None
+    if plan.snapshot is not None and plan.snapshot.statistics is not None:
+        try:
+            statistics = read_statistics(context, plan.snapshot)
+        except PaimonError:  # a query must not fail because a statistics file is lost
+            statistics = None
+    if statistics is not None:
+        analyzed = find_snapshot(context, statistics.snapshot_id)
+        analyzed_rows = None if analyzed is None else analyzed.total_record_count
+    return estimate_plan(plan, read.columns, read.predicate, statistics, analyzed_rows)
 
 
 def lookup_keys(scan: Scan, keys: Any, keep_missing: bool) -> pa.Table:

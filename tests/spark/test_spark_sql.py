@@ -186,6 +186,22 @@ def test_explain_shows_scans_and_the_plan_of_spark(session: SparkCatalog) -> Non
     assert "== Physical Plan ==" in lines
 
 
+def test_small_tables_are_broadcast_in_joins(session: SparkCatalog, spark: SparkSession) -> None:
+    query, threshold = "SELECT a.word FROM t AS a JOIN t AS b ON a.id = b.id", "spark.sql.autoBroadcastJoinThreshold"
+
+    def explain() -> str:
+        return "\n".join(row.plan for row in session.sql(f"EXPLAIN {query}").collect())
+
+    assert "BroadcastHashJoin" in explain()
+    before = spark.conf.get(threshold)
+    spark.conf.set(threshold, "10b")
+    try:
+        assert "BroadcastHashJoin" not in explain()
+    finally:
+        spark.conf.set(threshold, before)
+    assert sorted(row.word for row in session.sql(query).collect()) == ["a", "b", "c"]
+
+
 def test_connections_that_cannot_work_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(paimon.Unsupported, match="Spark Connect"):
         paimon.spark.connect(object(), tmp_path)  # type: ignore[arg-type]

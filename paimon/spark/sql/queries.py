@@ -6,6 +6,7 @@ where the caller asks for them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -16,9 +17,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.domain.options.parse import parse_memory
 from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
-from paimon.scan import Scan
+from paimon.scan import Scan, estimate_scan
 from paimon.spark.frame_reads import find_frame_expiry
 from paimon.spark.read import read_scan
 from paimon.spark.row_level.delete_update import read_numbered_rows
@@ -36,6 +38,7 @@ from paimon.spark.types import (
 from paimon.sql.plan.plan_query import ScanOrigin
 
 _ROWS = "rows"
+_JOIN = re.compile(r"\bJOIN\b", re.IGNORECASE)
 
 
 @frozen(eq=False)
@@ -65,7 +68,7 @@ class SparkQueries:
         """Return Spark's logical and physical plan; no row is read."""
         scans = {own: source for own, source in sources.items() if isinstance(source.origin, ScanOrigin | DataFrame)}
         others = {own: self._make_empty_frame(source) for own, source in sources.items() if own not in scans}
-        frames = {own: self._open_source(source) for own, source in scans.items()}
+        frames = self._open_sources(sql, scans)
         frame = analyze_query(self.spark, sql, frames | others)
         return str(frame._jdf.queryExecution().toString())
 
@@ -77,7 +80,13 @@ class SparkQueries:
 
         Metadata tables and Arrow data are read now, and other tables by tasks when an action runs.
         """
-        return analyze_query(self.spark, sql, {own: self._open_source(source) for own, source in sources.items()})
+        return analyze_query(self.spark, sql, self._open_sources(sql, sources))
+
+    def _open_sources(self, sql: str, sources: Mapping[str, QuerySource]) -> dict[str, DataFrame]:
+        frames = {own: self._open_source(source) for own, source in sources.items()}
+        if len(frames) < 2 or not _JOIN.search(sql):
+            return frames
+        return {own: self._hint_size(frame, sources[own]) for own, frame in frames.items()}
 
     def _analyze_without_rows(self, sql: str, sources: Mapping[str, QuerySource]) -> DataFrame:
         return analyze_query(self.spark, sql, {own: self._make_empty_frame(s) for own, s in sources.items()})
@@ -95,6 +104,19 @@ class SparkQueries:
         if isinstance(origin, NumberedRows):
             return read_numbered_rows(self.spark, origin)
         return to_spark_frame(self.spark, source.open().read_all())
+
+    def _hint_size(self, frame: DataFrame, source: QuerySource) -> DataFrame:
+        """Return the frame with a hint to broadcast it, if its scan is small by its estimate.
+
+        A data source in Python cannot report sizes, and Spark takes an unknown size for a very large one.
+        """
+        scan = source.origin.scan if isinstance(source.origin, ScanOrigin) else None
+        if not isinstance(scan, Scan):
+            return frame
+        text = str(self.spark.conf.get("spark.sql.autoBroadcastJoinThreshold", "10485760"))
+        limit = int(text) if text.lstrip("-").isdecimal() else parse_memory(text)
+        is_small = limit >= 0 and estimate_scan(scan).bytes <= limit
+        return frame.hint("broadcast") if is_small else frame
 
 
 def to_result_schema(frame: DataFrame) -> pa.Schema:

@@ -30,11 +30,12 @@ from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbere
 from paimon.operations.write.input_rows import to_arrow_tables
 from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.results import SnapshotRead, find_reads
-from paimon.scan import Scan
+from paimon.scan import Scan, estimate_scan
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.count_from_metadata import plan_count
 from paimon.sql.plan.max_partitions import replace_max_partitions
+from paimon.sql.plan.order_joins import order_joins
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
 from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
 from paimon.sql.session import Session
@@ -144,7 +145,18 @@ def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relat
         )
         describe.append(note)
     names = tuple(column for relation in relations.values() for column in relation.columns)
-    return PlannedQuery(tree.sql, sources, tuple(describe), names)
+    sql = order_joins(tree, lambda own: _estimate_rows(sources.get(own))) if reads_files else tree.sql
+    return PlannedQuery(sql, sources, tuple(describe), names)
+
+
+def _estimate_rows(source: QuerySource | None) -> int | None:
+    """Return about how many rows a source has; None if the engine reads its files, and finds out itself."""
+    if source is None or source.open_files is not None:
+        return None
+    if isinstance(source.origin, pa.Table):
+        return int(source.origin.num_rows)
+    scan = source.origin.scan if isinstance(source.origin, ScanOrigin) else None
+    return estimate_scan(scan).rows if isinstance(scan, Scan) else None
 
 
 def _open_source(
