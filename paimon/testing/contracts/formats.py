@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from paimon.domain.errors import CorruptTable, PaimonError
 from paimon.domain.row.values import to_values
+from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
-from paimon.ports.formats import FormatIO, ReadRequest, WriteRequest, WrittenFile
+from paimon.ports.formats import FileInspection, FormatIO, ReadRequest, WriteRequest, WrittenFile
 from paimon.testing.memory_files import MemoryFiles
 from paimon.testing.strategies import arrow_tables, data_types, fields_of
 
@@ -80,11 +81,19 @@ class FormatIOContract:
     @MODERATE
     @given(st.data())
     def test_statistics_bound_the_values(self, data: st.DataObject) -> None:
-        """If a format returns bounds and null counts, they are correct."""
-        fields, table = data.draw(files_of(self.make_format().identifier))
-        _, written = self._write(fields, table)
-        assert len(written.column_stats) == len(fields)
-        for column, stats in zip(fields, written.column_stats, strict=True):
+        """If a format returns bounds and null counts, they are correct, of a writer and of a finished file."""
+        format_io = self.make_format()
+        fields, table = data.draw(files_of(format_io.identifier))
+        files, written = self._write(fields, table)
+        self._check_statistics(fields, table, written.column_stats)
+        if isinstance(format_io, FileInspection):
+            content = format_io.inspect(files.open(PATH), PATH)
+            assert (content.schema.names, content.row_count) == ([f.name for f in fields], table.num_rows)
+            self._check_statistics(fields, table, format_io.read_statistics(files.open(PATH), PATH, fields))
+
+    def _check_statistics(self, fields: Sequence[DataField], table: pa.Table, found: Sequence[ColumnStats]) -> None:
+        assert len(found) == len(fields)
+        for column, stats in zip(fields, found, strict=True):
             values = to_values(table.column(column.name), column.type)
             assert stats.null_count in (None, values.count(None))
             present = [v for v in values if v is not None]
