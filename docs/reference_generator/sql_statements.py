@@ -39,8 +39,9 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("CREATE TABLE name LIKE name [WITH (…)]", "Copies columns, keys, options and the comment."),
         ("CREATE OR REPLACE TABLE name … [AS query | LIKE name]",
          "Replaces an existing table with all its rows and history; the query may read it. A statement that fails "
-         "keeps it. Two moves of directories replace it: between them, readers see no table for a moment. Object "
-         "stores and JDBC catalogs, which cannot move directories, are refused."),
+         "keeps it. Two moves of directories replace it: between them, readers see no table for a moment. If the "
+         "process is killed there, the old table is the directory `.name.….replaced` next to its place: move it back. "
+         "Object stores and JDBC catalogs, which cannot move directories, are refused."),
         ("ALTER TABLE [IF EXISTS] name clause",
          "`ADD`, `RENAME`, `DROP`, `MODIFY`, `ALTER COLUMN`, `SET`, `RESET`, `COMMENT`, as in `Table.alter`."),
         ("ALTER TABLE name RENAME TO name · COMMENT ON TABLE name IS 'text'", "`IS NULL` removes the comment."),
