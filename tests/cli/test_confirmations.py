@@ -1,4 +1,5 @@
-"""Commands that delete ask on a terminal, and need --yes without one; expiry asks only below the table's retention."""
+"""Commands that delete ask on a terminal, and need --yes without one; expiry asks only below the table's
+retention, and a repair only on a terminal."""
 
 from __future__ import annotations
 
@@ -73,6 +74,7 @@ EXPIRIES = {
     "tags": ["expire", "tags", "{}/shop.db/t", "--older-than", "0 ms"],
     "partitions": ["expire", "partitions", "{}/shop.db/t", "--age", "1 d", "--option",
                    "partition.timestamp-formatter=yyyyMMdd"],
+    "repairs": ["doctor", "{}/shop.db/t", "--fix", "--option", "manifest.merge-min-count=2"],
 }  # fmt: skip
 
 

@@ -12,13 +12,16 @@ defaults of the procedures allow. A repair that fails does not stop the others.
 #     batch 1   900 MB + 900 MB                                          200 MB remain
 #     batch 2   nothing fits: bucket 1 is left, and the outcome says so
 #
+# A repair can cause a finding: a compaction of many files leaves manifest entries that cancel out. So the table is
+# examined again after the repairs, and what is new is repaired, too. Each finding is repaired once.
+#
 # The budget counts the bytes of the data files that repairs read, because compaction, indexes and statistics all read
 # them, and write at most about as much. Expiry and merges of manifests read no data file. A repair that has begun
 # finishes, so the limit of time can be exceeded by one batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, evolve
 
@@ -113,28 +116,37 @@ def _repair_table(
     until = None if max_seconds is None else context.engine.clock.now_millis() + int(1000 * max_seconds)
     health, _ = examine(context, conditions)
     visit = _Visit(context, health, Budget(until, max_bytes))
+    names = [shape.name for shape in health.shapes]
+    repaired: list[Finding] = []
+    latest, shapes = health, health.shapes
+    while found := [f for f in latest.findings if not any(_is_same(f, other) for other in repaired)]:
+        repaired += _repair_findings(visit, found)
+        latest, shapes = examine(context, conditions, names)
+    findings = [evolve(f, cost_after=_find_cost(latest, f)) for f in repaired]
+    return evolve(health, findings=findings, shapes_after=shapes)
+
+
+def _repair_findings(visit: _Visit, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Run the repairs of findings, and yield them with their outcomes; equal repairs run once."""
     done: list[tuple[Repair, str]] = []
-    outcomes: list[str] = []
-    for number, finding in enumerate(health.findings):
+    for number, finding in enumerate(findings, 1):
         same = next((outcome for repair, outcome in done if repair == finding.repair), None)
         outcome = _repair(visit, finding) if same is None else same
         if finding.repair is not None:
             done.append((finding.repair, outcome))
-        outcomes.append(outcome)
-        context.engine.observer.progress("repairing findings", number + 1, len(health.findings))
-    after, shapes = examine(context, conditions, [shape.name for shape in health.shapes])
-    findings = [
-        evolve(f, outcome=outcome, cost_after=_find_cost(after, f))
-        for f, outcome in zip(health.findings, outcomes, strict=True)
-    ]
-    return evolve(health, findings=findings, shapes_after=shapes)
+        visit.context.engine.observer.progress("repairing findings", number, len(findings))
+        yield evolve(finding, outcome=outcome)
+
+
+def _is_same(finding: Finding, other: Finding) -> bool:
+    """Return whether two examinations found the same: one kind, and the same object where a kind has several."""
+    is_named = finding.kind in (FindingKind.FILE_INDEX, FindingKind.CONSUMERS)
+    return finding.kind is other.kind and (not is_named or finding.object_name == other.object_name)
 
 
 def _find_cost(health: TableHealth, finding: Finding) -> int:
     """Return the cost of the same finding in another examination; 0 if it is gone."""
-    is_named = finding.kind in (FindingKind.FILE_INDEX, FindingKind.CONSUMERS)
-    same = (f for f in health.findings if f.kind is finding.kind)
-    return next((f.cost for f in same if not is_named or f.object_name == finding.object_name), 0)
+    return next((f.cost for f in health.findings if _is_same(f, finding)), 0)
 
 
 def _repair(visit: _Visit, finding: Finding) -> str:

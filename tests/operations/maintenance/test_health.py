@@ -16,6 +16,7 @@ import paimon
 from paimon.adapters.observers import CountingObserver
 from paimon.cli.main import main
 from paimon.display.health_picture import draw_svg, to_picture_columns
+from paimon.domain.maintenance import assess_health
 from paimon.domain.maintenance.health import FindingKind, TableHealth
 from paimon.operations.maintenance import repair
 from paimon.verbs.health_verbs import to_command, to_health_rows
@@ -240,6 +241,14 @@ def test_one_call_makes_a_table_healthy_and_a_second_does_nothing(tmp_path: Path
     again = table.maintain.health(fix=True)
     assert again.findings == () and again.is_healthy and again.snapshot_id == table.maintain.health().snapshot_id
     assert read_rows(table) == rows
+
+
+def test_what_a_repair_causes_is_repaired_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assess_health, "DEAD_ENTRIES", 10)
+    table = make_small_files(tmp_path)
+    found = table.maintain.health(fix=True)
+    assert [f.kind.value for f in found.findings] == ["small_files", "manifests"]
+    assert found.is_healthy and table.maintain.health().findings == ()
 
 
 def test_an_examination_changes_nothing(tmp_path: Path) -> None:
