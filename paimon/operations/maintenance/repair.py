@@ -13,7 +13,8 @@ defaults of the procedures allow. A repair that fails does not stop the others.
 #     batch 2   nothing fits: bucket 1 is left, and the outcome says so
 #
 # A repair can cause a finding: a compaction of many files leaves manifest entries that cancel out. So the table is
-# examined again after the repairs, and what is new is repaired, too. Each finding is repaired once.
+# examined again after the repairs, and what is new is repaired, too. Each finding is repaired once, but for expiry:
+# each repair that commits can make one more snapshot expire.
 #
 # The budget counts the bytes of the data files that repairs read, because compaction, indexes and statistics all read
 # them, and write at most about as much. Expiry and merges of manifests read no data file. A repair that has begun
@@ -53,6 +54,9 @@ _BATCH_BYTES = 4 << 30
 _ATTEMPTS = 5
 """How often a batch is planned again after another commit replaced its files."""
 _MOST_BATCHES = 10_000
+_ROUNDS = 4
+"""Examinations with repairs: what is found, what compaction causes, what merged manifests cause, and one to spare."""
+_REPEATED = (FindingKind.SNAPSHOTS, FindingKind.CHANGELOGS)
 
 
 @define
@@ -119,11 +123,24 @@ def _repair_table(
     names = [shape.name for shape in health.shapes]
     repaired: list[Finding] = []
     latest, shapes = health, health.shapes
-    while found := [f for f in latest.findings if not any(_is_same(f, other) for other in repaired)]:
-        repaired += _repair_findings(visit, found)
+    for _ in range(_ROUNDS):
+        found = [f for f in latest.findings if f.kind in _REPEATED or not any(_is_same(f, r) for r in repaired)]
+        if not found or (repaired and not visit.has_time):
+            break
+        for finding in _repair_findings(visit, found):
+            _record(repaired, finding)
         latest, shapes = examine(context, conditions, names)
     findings = [evolve(f, cost_after=_find_cost(latest, f)) for f in repaired]
     return evolve(health, findings=findings, shapes_after=shapes)
+
+
+def _record(repaired: list[Finding], finding: Finding) -> None:
+    """Add a finding with its outcome, or its outcome to the same finding of an earlier round."""
+    for place, earlier in enumerate(repaired):
+        if _is_same(finding, earlier):
+            repaired[place] = evolve(earlier, outcome=f"{earlier.outcome}; {finding.outcome}")
+            return
+    repaired.append(finding)
 
 
 def _repair_findings(visit: _Visit, findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -238,7 +255,7 @@ class _Chooser:
 
     def _take(self, work: BucketWork) -> list[BucketWork]:
         """Return the part of the work of a bucket that fits into the batch and the budget."""
-        if work.unit is not None:
+        if work.unit is not None or work.order is not None:  # all of it, so that each level stays one run
             return [work] if self._fits(sum(file.file_size for file in work.rewritten)) else []
         packs = tuple(pack for pack in work.packs if self._fits(sum(file.file_size for file in pack)))
         return [evolve(work, packs=packs)] if packs else []

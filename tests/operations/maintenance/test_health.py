@@ -244,10 +244,15 @@ def test_one_call_makes_a_table_healthy_and_a_second_does_nothing(tmp_path: Path
 
 
 def test_what_a_repair_causes_is_repaired_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here merged manifests are a snapshot, which makes another one expire."""
     monkeypatch.setattr(assess_health, "DEAD_ENTRIES", 10)
-    table = make_small_files(tmp_path)
+    table = create(tmp_path, FEW, partition_keys=["day"])
+    write(table, 12)
     found = table.maintain.health(fix=True)
-    assert [f.kind.value for f in found.findings] == ["small_files", "manifests"]
+    assert [f.kind.value for f in found.findings] == ["small_files", "snapshots", "manifests"]
+    assert [text.split(" and ")[0] for text in str(found.findings[1].outcome).split("; ")] == [
+        "11 snapshots", "1 snapshot",
+    ]  # fmt: skip
     assert found.is_healthy and table.maintain.health().findings == ()
 
 
