@@ -384,6 +384,10 @@ class PyarrowFieldParser:
         return made
 
 
+_VARIANT_PARTS = {("value", pa.binary(), False), ("metadata", pa.binary(), False)}
+"""What pypaimon reads and writes as a VARIANT."""
+
+
 def _type_of(column: pa.Field, counter: AtomicInteger) -> DataType:
     """Return the type of an Arrow field; nested fields take their ids from the counter."""
     kind, nullable = column.type, column.nullable
@@ -401,6 +405,8 @@ def _type_of(column: pa.Field, counter: AtomicInteger) -> DataType:
     plain = fields_from_arrow(pa.schema([column]))[0].type
     if not isinstance(plain, dt.RowType):
         return from_paimon_type(plain)
+    if {(part.name, part.type, part.nullable) for part in kind} == _VARIANT_PARTS:
+        return AtomicType("VARIANT", nullable)
     parts = []
     for part in kind:
         inner = _type_of(part, counter)

@@ -23,7 +23,7 @@ MODULES = HERE / "peer_modules.txt"
 CATEGORIES = {
     "fails": "pypaimon itself does not pass it in the same environment: another version, or a package is missing",
     "limit": "it expects that pypaimon refuses, or does not do, what this library offers",
-    "outside": "it uses a feature that no part of this library has, such as VECTOR columns",
+    "outside": "it uses a feature that no part of this library has, such as files of the row format",
     "refused": "it uses a feature that is not offered, and is refused by name",
     "differs": "the result differs, and the reason says why",
 }
@@ -31,10 +31,10 @@ NOT_COUNTED = "fails"
 """All other failures count, those of features that this library does not have included."""
 NOT_CALLED = "limit"
 """Tests that expect a refusal. They count in the first rate; the second is the rate of what programs can call."""
-LEAST_RATES = (0.927, 0.947)
-LONGEST = {"2.1.0": 92, "1.4.2": 39}
+LEAST_RATES = (0.935, 0.956)
+LONGEST = {"2.1.0": 82, "1.4.2": 39}
 """The length of each list, which may only become smaller."""
-LEAST_PASSED = {"2.1.0": 764, "1.4.2": 250}
+LEAST_PASSED = {"2.1.0": 767, "1.4.2": 250}
 
 
 def read_exceptions(version: str) -> dict[str, tuple[str, str]]:

@@ -4,6 +4,10 @@ A name after the test is the drawn or stored case that sets the option.
 """
 
 _TESTS_BY_FILE = {
+    "operations/write/test_vector_columns.py": {
+        "vector.file.format": "test_vectors_in_files_of_their_own",
+        "vector.target-file-size": "test_vector_files_end_by_their_size",
+    },
     "operations/write/test_blob_columns.py": {
         "blob-field": "test_columns_of_bytes_become_blobs",
         "blob.target-file-size": "test_blob_files_end_by_their_size_and_with_the_other_columns",

@@ -99,7 +99,9 @@ def _skeleton(data_type: DataType) -> pa.DataType:
 def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf, masks_fields: bool) -> pa.Array:
     array = drop_offset(array)
     fixed = pa.types.is_fixed_size_list(array.type)
-    values = rebuild_leaves(array.values, element, leaf, masks_fields)
+    # The values of a slice end with its last cell only if they are cut.
+    held = array.values.slice(0, len(array) * length) if fixed else array.values
+    values = rebuild_leaves(held, element, leaf, masks_fields)
     kind = pa.list_(pa.field("element", values.type, element.nullable), length)
     if not fixed:
         lists = pa.ListArray.from_arrays(array.offsets, values, pa.list_(kind.value_field), mask=_nulls(array))

@@ -76,6 +76,8 @@ class TableOptions:
     target_file_row_num = optional_setting("target-file-row-num", parse_long)
     data_file_thin_mode = required_setting("data-file.thin-mode", parse_bool)
     blob_target_file_size_bytes = optional_setting("blob.target-file-size", parse_memory)
+    vector_file_format = optional_setting("vector.file.format", as_word)
+    vector_target_file_size_bytes = optional_setting("vector.target-file-size", parse_memory)
     blob_fields = names_setting("blob-field")
     blob_descriptor_fields = names_setting("blob-descriptor-field")
 

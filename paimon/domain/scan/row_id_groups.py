@@ -36,8 +36,8 @@ def find_anchor_file(files: Sequence[DataFileMeta]) -> DataFileMeta:
     return min(main or files, key=lambda file: (file.max_sequence_number, file.file_name))
 
 
-def place_blob_files(files: Sequence[DataFileMeta], main: DataFileMeta) -> list[tuple[int, DataFileMeta]]:
-    """Return the files of a BLOB column that are read for the rows of a data file, each with its first position.
+def place_files(files: Sequence[DataFileMeta], main: DataFileMeta) -> list[tuple[int, DataFileMeta]]:
+    """Return the dedicated files of a column that are read for the rows of a data file, with their first positions.
 
     A file that starts in the rows of a file with a larger sequence number is not read. Source: `SpecialFieldBunch`.
     """

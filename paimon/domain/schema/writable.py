@@ -11,7 +11,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.types.data_types import BlobType, DataField
+from paimon.domain.types.data_types import BlobType, DataField, VectorType
 from paimon.domain.types.nested_types import all_types
 
 BLOB_FORMAT = "blob"
@@ -42,3 +42,8 @@ def check_rows_writable(table: TableDefinition) -> None:
 def is_stored_as_blob(column: DataField, options: TableOptions) -> bool:
     """Return whether the values of a column are in `.blob` files; else data files have them, or descriptors."""
     return isinstance(column.type, BlobType) and column.name not in options.blob_descriptor_fields
+
+
+def is_stored_as_vector(column: DataField, options: TableOptions) -> bool:
+    """Return whether the values of a column are in `.vector.<format>` files; else data files have them."""
+    return isinstance(column.type, VectorType) and options.vector_file_format is not None

@@ -28,7 +28,7 @@ from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.row.row_hash_columnar import serialize_rows
 from paimon.domain.schema.declared_indexes import DeclaredIndex, declare_indexes
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.schema.writable import BLOB_FORMAT, check_rows_writable, is_stored_as_blob
+from paimon.domain.schema.writable import BLOB_FORMAT, check_rows_writable, is_stored_as_blob, is_stored_as_vector
 from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
 from paimon.domain.stats.modes import Keep, StatsMode
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
@@ -96,8 +96,8 @@ class FileLayout:
     is_concurrent: bool = False
     # the columns that the metadata of each file names; None for all columns of the table
     write_cols: tuple[str, ...] | None = None
-    # the layouts of the files next to each file, one for each BLOB column
-    blob_layouts: tuple[FileLayout, ...] = ()
+    # the layouts of the files next to each file: one for each BLOB column, and each VECTOR column with its own format
+    dedicated: tuple[FileLayout, ...] = ()
     # the sequence numbers of each file begin at 0, and the commit replaces them (data evolution)
     has_own_sequences: bool = False
 
@@ -123,40 +123,51 @@ class FileLayout:
         """Return the layout of files of an append table that contain only some of its columns."""
         names = {column.name for column in columns}
         indexes = tuple(index for index in self.indexes if index.column in names)
-        blobs = tuple(layout for layout in self.blob_layouts if layout.fields[0].name in names)
-        own = tuple(column for column in columns if (column,) not in [layout.fields for layout in blobs])
+        elsewhere = {column.name: layout for layout in self.dedicated for column in layout.fields}
+        own = tuple(column for column in columns if column.name not in elsewhere)
+        parts = [(layout, [column for column in layout.fields if column.name in names]) for layout in self.dedicated]
         return evolve(
             self,
             fields=own,
             value_fields=own,
             indexes=indexes,
-            blob_layouts=blobs,
+            dedicated=tuple(layout.with_columns(tuple(part)) for layout, part in parts if part),
             write_cols=tuple(column.name for column in own),
         )
 
     def without_limits(self) -> FileLayout:
-        """Return the layout in which all rows are in one file, and one file of each BLOB column."""
-        blobs = tuple(layout.without_limits() for layout in self.blob_layouts)
-        return evolve(self, target_bytes=LARGEST_LONG, target_rows=None, blob_layouts=blobs)
+        """Return the layout in which all rows are in one file, with one dedicated file of each kind."""
+        dedicated = tuple(layout.without_limits() for layout in self.dedicated)
+        return evolve(self, target_bytes=LARGEST_LONG, target_rows=None, dedicated=dedicated)
 
-    def _with_blobs(self, options: TableOptions) -> FileLayout:
-        """Return the layout with the BLOB columns in files of their own; Java stores their values there alone."""
+    def _with_dedicated_files(self, options: TableOptions) -> FileLayout:
+        """Return the layout with the BLOB columns, and VECTOR columns with a format of their own, in other files."""
         blobs = [column for column in self.fields if is_stored_as_blob(column, options)]
-        if not blobs:
-            return self
-        one = evolve(
+        vectors = [column for column in self.fields if is_stored_as_vector(column, options)]
+        parts = [self._of_dedicated_file(column, BLOB_FORMAT, BLOB_FORMAT, options) for column in blobs]
+        # A file for each column: of a file with two, Java does not read the first again after an update of the second.
+        name = options.vector_file_format or ""
+        suffix = f"vector{_build_suffix(options, name)}"
+        parts += [self._of_dedicated_file(column, name, suffix, options) for column in vectors]
+        return evolve(self, dedicated=tuple(parts)).with_columns(self.fields) if parts else self
+
+    def _of_dedicated_file(self, column: DataField, name: str, suffix: str, options: TableOptions) -> FileLayout:
+        is_blob = name == BLOB_FORMAT
+        target = options.blob_target_file_size_bytes if is_blob else options.vector_target_file_size_bytes
+        return evolve(
             self,
-            format_name=BLOB_FORMAT,
-            compression="none",
-            format_options={},
-            stats=StatsRules(StatsMode(Keep.NONE)),
-            suffix=f".{BLOB_FORMAT}",
-            target_bytes=options.blob_target_file_size_bytes or self.target_bytes,
+            fields=(column,),
+            value_fields=(column,),
+            format_name=name,
+            compression="none" if is_blob else self.compression,
+            format_options={k: v for k, v in options.values.items() if k.startswith(f"{name}.") and not is_blob},
+            stats=StatsRules(StatsMode(Keep.NONE)) if is_blob else StatsRules.of(options, self.level, name),
+            suffix=f".{suffix}",
+            target_bytes=target or self.target_bytes,
             target_rows=None,
             indexes=(),
+            write_cols=(column.name,),
         )
-        layouts = [evolve(one, fields=(c,), value_fields=(c,), write_cols=(c.name,)) for c in blobs]
-        return evolve(self, blob_layouts=tuple(layouts)).with_columns(self.fields)
 
     @classmethod
     def _of(cls, table: TableDefinition, level: int, source: FileSource, name: str, compression: str) -> FileLayout:
@@ -188,7 +199,7 @@ class FileLayout:
             embedded_index_bytes=options.file_index_in_manifest_threshold_bytes,
             has_own_sequences=options.data_evolution_enabled,
         )
-        return layout._with_blobs(options)
+        return layout._with_dedicated_files(options)
 
     def to_file_columns(self, table: pa.Table) -> pa.Table:
         """Return the columns of the file in its order; key columns share the arrays of the table's columns.
@@ -234,8 +245,9 @@ _MIN_ROWS = 1_000
 class RollingFiles:
     """The data files of one bucket during a write; closed once.
 
-    For files without keys, `sequence` is the sequence number of the first row. BLOB columns are in files of their own,
-    which end where the file of the other columns ends: one such file may have several files of one BLOB column.
+    For files without keys, `sequence` is the sequence number of the first row. BLOB columns, and VECTOR columns with
+    `vector.file.format`, are in dedicated files, which end where the file of the other columns ends: several dedicated
+    files may belong to one such file.
     """
 
     def __init__(
@@ -247,7 +259,7 @@ class RollingFiles:
         self._names = names or _FileNames(f"{layout.prefix}{engine.ids.uuid()}-")
         self._sequence = 0 if layout.has_own_sequences else sequence
         self._open: _OpenFile | None = None
-        self._blobs = [RollingFiles(engine, blob, directory, names=self._names) for blob in layout.blob_layouts]
+        self._dedicated = [RollingFiles(engine, part, directory, names=self._names) for part in layout.dedicated]
         self.finished: list[DataFileMeta] = []
 
     def write(self, table: pa.Table) -> None:
@@ -257,8 +269,8 @@ class RollingFiles:
                 if self._open is None:
                     self._open = self._open_next()
                 self._open.write(self._layout.to_file_columns(rows))
-            for blob in self._blobs:
-                blob.write(rows)
+            for files in self._dedicated:
+                files.write(rows)
             if self._open is not None and self._open.is_full:
                 self._finish_open()
 
@@ -286,8 +298,8 @@ class RollingFiles:
         if self._open is not None:
             self._open.abort()
             self._open = None
-        for blob in self._blobs:
-            blob.abort()
+        for files in self._dedicated:
+            files.abort()
         names = [name for f in self.finished for name in f.stored_names]
         self.finished = []
         if names:
@@ -299,14 +311,14 @@ class RollingFiles:
         return _OpenFile(self._engine, self._layout, self._directory, name, self._sequence)
 
     def _finish_open(self) -> None:
-        """Finish the open file, and the files of its BLOB columns, which follow it."""
+        """Finish the open file, and its dedicated files, which follow it."""
         if self._open is not None:
             meta = self._open.close()
             self._open = None
             self.finished.append(meta)
             self._sequence = 0 if self._layout.has_own_sequences else meta.max_sequence_number + 1
-        for blob in self._blobs:
-            self.finished += blob.close()
+        for files in self._dedicated:
+            self.finished += files.close()
 
     def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
         """Cut rows, so that no file exceeds its limits by much; a file of blobs ends with the row that fills it."""

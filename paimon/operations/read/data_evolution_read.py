@@ -1,8 +1,8 @@
 """Read rows whose columns lie in several files (data evolution).
 
 Invariant: each column is read from the newest file that was written with it. All files of the same rows have the same
-number of rows in the same order; only a BLOB column may be cut into several files, one after the other. Source:
-`DataEvolutionSplitRead`, `DataEvolutionFileReader`.
+number of rows in the same order; only dedicated files, of BLOB and VECTOR columns, may be several, one after the other.
+Source: `DataEvolutionSplitRead`, `DataEvolutionFileReader`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.row_id_groups import group_by_row_range, place_blob_files
+from paimon.domain.scan.row_id_groups import group_by_row_range, place_files
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
@@ -46,11 +46,11 @@ def read_data_evolution_files(
     """
     _refuse_descriptors(bucket, wanted)
     for group in group_by_row_range(files):
-        kept = [f for f in group if not f.is_blob_file]
+        kept = [f for f in group if f.is_main_file]
         if kept:
             _check_ranges(bucket, kept)
             selected = _select_rows(group, select)
-            streams = _open_blob_columns(bucket, group, kept[0], selected, wanted)
+            streams = _open_dedicated_columns(bucket, group, kept, selected, wanted)
             others = [column for column in wanted if column.name not in streams]
             owners = _assign_columns_to_files(bucket, kept, others)
             read = partial(_read_columns, bucket, kept, selected)
@@ -91,33 +91,34 @@ def _refuse_descriptors(bucket: Bucket, wanted: Sequence[DataField]) -> None:
         raise Unsupported(f"reading column {name!r} through BLOB descriptors", hint="leave this column out")
 
 
-def _open_blob_columns(
+def _open_dedicated_columns(
     bucket: Bucket,
     group: Sequence[DataFileMeta],
-    main: DataFileMeta,
+    kept: Sequence[DataFileMeta],
     selected: DeletionVector | RowSlice | None,
     wanted: Sequence[DataField],
 ) -> dict[str, Iterator[pa.RecordBatch]]:
-    """Return the values of each column that blob files of the group have; `main` has the rows of the group."""
+    """Return the values of each column that dedicated files alone have; `kept` are the other files of the group."""
     files: dict[int, list[DataFileMeta]] = {}
     for file in group:
-        if file.is_blob_file:
+        if not file.is_main_file:
             for field in bucket.columns_of(file):
                 files.setdefault(field.id, []).append(file)
+    in_main = {field.id for file in kept for field in bucket.columns_of(file)} if files else set[int]()
     return {
-        column.name: _read_blob_column(bucket, place_blob_files(files[column.id], main), selected, column)
+        column.name: _read_dedicated_column(bucket, place_files(files[column.id], kept[0]), selected, column)
         for column in wanted
-        if column.id in files
+        if column.id in files and column.id not in in_main
     }
 
 
-def _read_blob_column(
+def _read_dedicated_column(
     bucket: Bucket,
     placed: Sequence[tuple[int, DataFileMeta]],
     selected: DeletionVector | RowSlice | None,
     column: DataField,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the values of a BLOB column from files that follow each other, each with the position of its first row."""
+    """Yield the values of a column from files that follow each other, each with the position of its first row."""
     for first, file in placed:
         part = selected if len(placed) == 1 or selected is None else selected.cut(first, file.row_count)
         yield from read_data_file(bucket, file, [column], deleted=part)

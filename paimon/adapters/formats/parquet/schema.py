@@ -23,6 +23,7 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import UNIT_NANOS, arrow_type
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.field_ids import element_id, key_id, value_id
+from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.time_range import far_time_error
 
 # Remove the hidden nulls of nested columns.
@@ -105,7 +106,22 @@ def to_stored(array: pa.Array, data_type: DataType) -> pa.Array:
         array = drop_hidden_nulls(array, data_type.with_nullable(True))
     if isinstance(data_type, dt.DecimalType):
         return wrap_to_32_bits(array)
-    return rebuild_leaves(array, data_type, _to_stored_leaf) if _has_other_form(data_type) else array
+    if not _has_other_form(data_type):
+        return array
+    rebuilt = rebuild_leaves(array, data_type, _to_stored_leaf)
+    has_vector = any(isinstance(part, dt.VectorType) for part in all_types(data_type))
+    return rebuilt.cast(_with_plain_lists(rebuilt.type)) if has_vector else rebuilt
+
+
+def _with_plain_lists(kind: pa.DataType) -> pa.DataType:
+    """Return a type with lists of any length in place of vectors, as Java 2.x stores them."""
+    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_plain_lists(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_with_plain_lists(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, kind.item_field.with_type(_with_plain_lists(kind.item_type)))
+    return kind
 
 
 def int96_leaves(fields: Iterable[DataField]) -> frozenset[int]:

@@ -21,6 +21,7 @@ from paimon.domain.types.type_text import format_type
 
 LATEST_DELTA = "latest-delta"
 """The scan mode that reads what the latest snapshot appended (Java's Paimon 2.x)."""
+VECTOR_FORMAT = "vector.file.format"
 _FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "mosaic", "row", "blob")
 _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "from-timestamp": ("scan.timestamp", "scan.timestamp-millis"),
@@ -42,7 +43,7 @@ def check_files(schema: TableSchema, options: TableOptions) -> None:
 
 
 def _formats(options: TableOptions) -> list[tuple[str, str]]:
-    named = [(key, options.get(key) or "") for key in ("file.format", "changelog-file.format")]
+    named = [(key, options.get(key) or "") for key in ("file.format", "changelog-file.format", VECTOR_FORMAT)]
     levels = parse_levels(options.get("file.format.per.level") or "")
     named += [("file.format.per.level", name) for name in levels.values()]
     return [(key, name.lower()) for key, name in named if name]
@@ -53,16 +54,21 @@ def _check_format(schema: TableSchema, option: str, name: str) -> None:
         raise Unsupported(f"file format {name!r} of option {option!r}", hint=f"use one of {', '.join(FILE_FORMATS)}")
     if name not in FILE_FORMATS:
         raise option_error(option, f"is {name!r}, which is not a file format", did_you_mean(name, FILE_FORMATS))
-    for column in schema.fields:
+    for column in _list_stored_columns(schema, option):
         for part in all_types(column.type):
-            if isinstance(part, dt.VectorType):
-                raise Unsupported(f"type {format_type(part)} of column {column.name!r}", hint="use ARRAY<FLOAT>")
             if not _holds(name, part):
                 raise InvalidRequest(
                     f"Column {column.name!r} contains {format_type(part)}, which {name} files cannot store",
                     subject=column.name,
                     hint="use another type, or another 'file.format'",
                 )
+
+
+def _list_stored_columns(schema: TableSchema, option: str) -> list[dt.DataField]:
+    """Return the columns in files of the format that an option names."""
+    if not schema.options.get(VECTOR_FORMAT):
+        return list(schema.fields)
+    return [column for column in schema.fields if isinstance(column.type, dt.VectorType) == (option == VECTOR_FORMAT)]
 
 
 def can_store_columns(schema: TableSchema, format_name: str) -> bool:
@@ -73,7 +79,7 @@ def can_store_columns(schema: TableSchema, format_name: str) -> bool:
 def _holds(name: str, data_type: DataType) -> bool:
     match data_type:
         case dt.VectorType():
-            return False
+            return name != "orc"
         case dt.VariantType():
             return name == "parquet"
         case dt.TimestampType(precision=p) | dt.LocalZonedTimestampType(precision=p):

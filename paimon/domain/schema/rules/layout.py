@@ -114,6 +114,8 @@ def _check_numbers(options: TableOptions) -> None:
 def _check_row_tracking(schema: TableSchema, options: TableOptions) -> None:
     if options.row_tracking_enabled and (schema.primary_keys or options.bucket != UNAWARE):
         raise option_error("row-tracking.enabled", "needs an append table without buckets")
+    if options.vector_file_format is not None and not options.data_evolution_enabled:
+        raise option_error("vector.file.format", "needs data evolution", "set 'data-evolution.enabled' too")
     if options.data_evolution_enabled and not options.row_tracking_enabled:
         raise option_error("data-evolution.enabled", "needs row tracking", "set 'row-tracking.enabled' too")
 
