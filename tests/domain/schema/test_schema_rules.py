@@ -35,7 +35,7 @@ STRICTER = {
 }  # fmt: skip
 """What Java makes, though writing to it fails; defaults on reads, of which 1.4.2 no longer knows; floating primary
 keys, which it merges wrongly (see `docs/decisions/floating-keys.md`); and `blob-field` of a text column."""
-WIDER = {"bkey_spaces", "bucket_blank", "fn_nested-update", "de_dv"}
+WIDER = {"bkey_spaces", "bucket_blank", "fn_nested-update", "de_dv", "vector"}
 """Blanks and names of functions that are stored as Java knows them, and tables of newer versions."""
 
 NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "sn_order", "pk_clu_dv"}
