@@ -281,3 +281,15 @@ def test_columns_of_all_types_are_described_as_they_are_returned(tmp_path: Path)
     result = session.sql(f"SELECT {values}, 1.5::DECIMAL(5, 2) AS d, TIMESTAMPTZ '2026-01-01' AS t, id AS id FROM t")
     assert result.arrow_schema == result.to_arrow().schema
     assert result.arrow_schema.names == ["id", "n", "r", "m", "i", "e", "d", "t", "id"]
+
+
+def test_scans_of_a_query_leave_half_of_the_memory_to_the_query_engine(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path, memory_budget="64 mb")
+    catalog.create_database("d")
+    catalog.create_table("d.t", "id INT").write([{"id": 1}])
+    session = catalog.sql_session()
+    engine = query_engine(session.state)
+    for name in ("d.t", "d.t /*+ OPTIONS('incremental-between'='0,1') */"):
+        (source,) = plan(session, f"SELECT id FROM {name} ORDER BY id").sources.values()
+        assert source.origin.scan.context.engine.memory.bytes == engine.memory_bytes == 32 << 20
+        assert source.origin.table.engine.memory.bytes == 64 << 20

@@ -288,10 +288,18 @@ class _Resolver:
         _check_names(name.text, first.arrow_schema.names)
 
         # An incremental read finds its range itself.
-        scan = partial(_scan_pinned, opened, pin) if plain else partial(_scan_changes, opened)
+        shared = self._share_memory(opened)
+        scan = partial(_scan_pinned, shared, pin) if plain else partial(_scan_changes, shared)
         table = opened if plain else None
         reads = tuple(evolve(read, state=ReadState.of(pin.snapshot)) for read in find_reads(first).reads)
         return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened, reads=reads)
+
+    def _share_memory(self, table: Table) -> Table:
+        """Return a table whose scans leave half of the memory budget to a query engine in this process."""
+        if not query_engine(self.session).reads_files:
+            return table
+        memory = table.engine.memory
+        return table.with_engine(evolve(table.engine, memory=evolve(memory, bytes=memory.bytes // 2)))
 
     def _resolve_system_table(self, name: TableName, opened: SystemTable) -> _Relation:
         scan = opened.scan()
