@@ -60,7 +60,9 @@ class ArrayColumns:
         return found
 
     def take(self, rows: Integers) -> pa.StructArray:
-        """Return whole records at ascending positions."""
+        """Return whole records at ascending positions; all of them without a copy of the many small arrays."""
+        if len(rows) == len(self.records) and np.array_equal(rows, np.arange(len(rows))):
+            return self.records
         return self.records.take(from_numpy(rows))
 
 
@@ -111,8 +113,9 @@ class JoinedColumns:
         """Return whole records at ascending positions."""
         edges = np.cumsum([0, *map(len, self.parts)])
         cuts = np.searchsorted(rows, edges)
-        pieces = zip(self.parts, edges.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=False)
-        return pa.concat_arrays([part.take(rows[low:high] - edge) for part, edge, low, high in pieces])
+        pieces = list(zip(self.parts, edges.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=False))
+        filled = [piece for piece in pieces if piece[3] > piece[2]] or pieces[:1]
+        return pa.concat_arrays([part.take(rows[low:high] - edge) for part, edge, low, high in filled])
 
 
 def _count_arrays(kind: pa.DataType) -> int:
