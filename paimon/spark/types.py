@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -22,6 +23,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
     VariantType,
     YearMonthIntervalType,
 )
@@ -91,7 +93,9 @@ def _to_batch_type(kind: DataType) -> pa.DataType:
             return make_map_type(_to_batch_type(kind.keyType), value)
         case StructType():
             return pa.struct([_to_batch_field(f.name, f.dataType, f.nullable) for f in kind])
-    return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
+        case TimestampType():  # the parameter with the time zone differs between versions of PySpark
+            return pa.timestamp("us", tz="UTC")
+    return to_arrow_schema(StructType([StructField("value", kind)])).field(0).type
 
 
 def make_map_type(key: pa.DataType, value: pa.Field) -> pa.DataType:
@@ -245,10 +249,17 @@ def to_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if not schema.names:
         return batch
     columns = [
-        column if column.type == field.type else column.cast(field.type, safe=False)
+        column if column.type == field.type else _cut_digits(column).cast(field.type, safe=False)
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cut_digits(column: pa.Array) -> pa.Array:
+    """Cut nanoseconds downwards, as Java does also before 1970; a cast of Arrow would cut them towards 1970."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        return pc.floor_temporal(column, unit="microsecond")
+    return column
 
 
 def to_spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:

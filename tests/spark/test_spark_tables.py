@@ -27,7 +27,7 @@ from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
 from paimon.spark.tasks.routing import check_one_writer_per_bucket, gather_rows
-from paimon.spark.types import to_spark_schema
+from paimon.spark.types import to_spark_batch, to_spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 
 pytestmark = pytest.mark.spark
@@ -127,6 +127,13 @@ def test_every_type_survives(spark: SparkSession, catalog: paimon.Catalog) -> No
     copy = catalog.create_table("db.copy", ddl)
     paimon.spark.write(back, copy)
     assert copy.scan().to_arrow().sort_by("id").to_pylist() == table.scan().to_arrow().sort_by("id").to_pylist()
+
+
+def test_nanoseconds_are_cut_downwards_also_before_1970() -> None:
+    for zone in (None, "UTC"):
+        rows = pa.record_batch({"at": pa.array([-1_001, -1_000, -1, 0, 999, 1_001, None], pa.timestamp("ns", zone))})
+        found = to_spark_batch(rows, pa.schema([("at", pa.timestamp("us", zone))]))
+        assert found["at"].cast(pa.int64()).to_pylist() == [-2, -1, -1, 0, 0, 1, None]
 
 
 def test_empty_tables_and_empty_frames(spark: SparkSession, catalog: paimon.Catalog) -> None:
