@@ -76,7 +76,6 @@ def pytest_collection() -> Iterator[None]:
     gc.disable()
     result = yield
     gc.enable()
-    gc.collect()
     gc.freeze()
     return result
 

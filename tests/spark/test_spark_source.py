@@ -287,9 +287,7 @@ def test_system_tables_are_read_by_name(spark: SparkSession, catalog: paimon.Cat
 
 
 @pytest.mark.slow("several commits, each read by Spark and embedded")
-@pytest.mark.parametrize(
-    "producer", mark_nightly(["none", "input", "lookup", "full-compaction"], always=["none", "lookup"])
-)
+@pytest.mark.parametrize("producer", mark_nightly(["none", "input", "lookup", "full-compaction"], always=["lookup"]))
 def test_changes_with_row_kinds_are_those_of_embedded_reads(
     spark: SparkSession, catalog: paimon.Catalog, producer: str
 ) -> None:
@@ -360,7 +358,7 @@ def test_a_layout_given_to_the_batch_writer_is_refused(
     assert table.snapshots() == []
 
 
-@pytest.mark.parametrize("name", ["partitionBy", "clusterBy"])
+@pytest.mark.parametrize("name", mark_nightly(["partitionBy", "clusterBy"], always=["partitionBy"]))
 def test_spark_does_not_show_the_layout_of_a_stream_writer(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, name: str
 ) -> None:

@@ -25,9 +25,9 @@ class Ended(NamedTuple):
 
 
 def start_code(
-    code: str, arguments: Sequence[str], streams: Sequence[str], environment: Mapping[str, str] | None = None
+    code: str, arguments: Sequence[str], streams: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BaseProcess:
-    """Start code as `python -c` does; `streams` are the paths of its input, output and errors.
+    """Start code as `python -c` does; `streams` are the paths of its input, output and errors; else it shares ours.
 
     A terminal as the input becomes the terminal of the process.
     """
@@ -49,9 +49,7 @@ def run_code(code: str, *arguments: str, environment: Mapping[str, str] | None =
         return Ended(process.exitcode, output.read_bytes(), errors.read_bytes())
 
 
-def _run_code(
-    code: str, arguments: tuple[str, ...], streams: tuple[str, str, str], environment: dict[str, str]
-) -> None:
+def _run_code(code: str, arguments: tuple[str, ...], streams: tuple[str, ...], environment: dict[str, str]) -> None:
     os.setsid()
     for number, path in enumerate(streams):
         os.dup2(os.open(path, os.O_RDWR), number)

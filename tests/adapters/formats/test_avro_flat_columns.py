@@ -166,6 +166,7 @@ def test_damage_means_the_same_both_ways(planned: tuple[DecodePlan, Block], rand
     assert outcome(plan, damaged) == outcome(evolve(plan, flat=None), damaged)
 
 
+@pytest.mark.fewer_examples
 @settings(max_examples=100, deadline=None)
 @given(planned=blocks(), window=st.sampled_from([1, 7, 50, 1000, 1 << 18]))
 def test_records_are_found_with_any_window_size(planned: tuple[DecodePlan, Block], window: int) -> None:

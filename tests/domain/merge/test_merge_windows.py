@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paimon.domain.lsm.keys import to_comparable_values
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.newest_rows import mask_newest_rows
-from paimon.domain.merge.windows import Piece, cut_into_windows
+from paimon.domain.merge.windows import Piece, count_below, count_through, cut_into_windows
 from paimon.domain.types.data_types import BigIntType, DataField, VarCharType
 
 KEYS = (DataField(0, "a", VarCharType()), DataField(1, "b", BigIntType()))
@@ -41,6 +42,13 @@ def run_tables(draw: st.DrawFn) -> list[pa.Table]:
             )
         )
     return tables
+
+
+def test_keys_are_counted_below_a_bound_and_through_it() -> None:
+    batch = pa.record_batch({"b": pa.array([1, 3, 5, 7], pa.int64())})
+    bounds = [to_comparable_values([bound]) for bound in (0, 1, 3, 4, 7, 8)]
+    assert [count_below(batch, bound, KEYS[1:]) for bound in bounds] == [0, 0, 1, 2, 3, 4]
+    assert [count_through(batch, bound, KEYS[1:]) for bound in bounds] == [0, 1, 2, 2, 4, 4]
 
 
 @settings(max_examples=100)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +18,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tables import create_table
+from support.warm_processes import run_code, start_code
 
 import paimon
 from paimon.domain.errors import CommitConflict, InvalidRequest, StorageError
@@ -419,11 +418,10 @@ def test_a_compactor_loses_no_concurrent_writes(tmp_path: Path) -> None:
         "for i in range(5): t.write([{'k': int(sys.argv[2]) * 100 + i, 'p': 'a', 's': i, 'v': 'x'},"
         " {'k': -1, 'p': 'a', 's': i, 'v': 'shared'}])"
     )
-    command = [sys.executable, "-c", script, table.location]
-    writers = [subprocess.Popen([*command, str(n)]) for n in range(2)]
+    writers = [start_code(script, [table.location, str(n)]) for n in range(2)]
     passes = 0
     try:
-        while any(writer.poll() is None for writer in writers):
+        while any(writer.is_alive() for writer in writers):
             table.compact(full=passes % 2 == 0)
             passes += 1
             assert passes < 6_000, "the writers starve"
@@ -431,7 +429,7 @@ def test_a_compactor_loses_no_concurrent_writes(tmp_path: Path) -> None:
     finally:
         for writer in writers:
             writer.kill()
-    assert [writer.wait() for writer in writers] == [0, 0]
+    assert [writer.exitcode for writer in writers] == [0, 0]
     table.compact(full=True)
     kinds = [s.commit_kind for s in table.snapshots()]
     assert kinds.count(CommitKind.APPEND) == 10 and kinds.count(CommitKind.COMPACT) > 1
@@ -453,7 +451,8 @@ def test_memory_stays_bounded_however_large_the_files_are(tmp_path: Path) -> Non
         "assert done.rows == 900_000, done\n"
         "print(pa.default_memory_pool().max_memory())"
     )
-    out = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = run_code(script, str(tmp_path))
+    assert done.code == 0, done.errors
     whole = table.scan().to_arrow().nbytes
     assert whole > 50_000_000
-    assert int(out.stdout) < whole / 2, f"{int(out.stdout):,} of {whole:,} bytes"
+    assert int(done.output) < whole / 2, f"{int(done.output):,} of {whole:,} bytes"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from pathlib import Path
@@ -15,6 +13,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.case_lists import mark_products
+from support.warm_processes import start_code
 
 import paimon
 from paimon.domain.errors import CommitConflict, StorageError
@@ -305,8 +304,10 @@ for step in range(3):
 @pytest.mark.parametrize("keyed", [False, True])
 def test_processes_that_change_and_compact_one_table_lose_no_rows(tmp_path: Path, keyed: bool) -> None:
     table = tree(tmp_path, **{"changelog-producer": "lookup"}) if keyed else append_table(tmp_path)
-    changers = [subprocess.Popen([sys.executable, "-c", CHANGER, table.location, str(n)]) for n in range(2)]
-    assert [changer.wait() for changer in changers] == [0, 0]
+    changers = [start_code(CHANGER, [table.location, str(n)]) for n in range(2)]
+    for changer in changers:
+        changer.join()
+    assert [changer.exitcode for changer in changers] == [0, 0]
     table.compact(full=True)
     left = {n * 100 + k for n in range(2) for k in range(30) if k % 10 not in (0, 7)}
     ones = {n * 100 + k for n in range(2) for k in (11, 21)}

@@ -10,6 +10,7 @@ from itertools import count
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_products
 from support.expiry_table import ROOT, ExpiryTable, has_succeeded
 
 from paimon.domain.errors import AlreadyExists, CorruptTable, NotFound, StorageError
@@ -112,8 +113,7 @@ def crashes(start: ExpiryTable, operation: Operation, fault: Fault) -> Iterator[
         yield ExpiryTable(left.context.with_engine(left.copy_storage().engine))
 
 
-@pytest.mark.parametrize("fault", [Fault.DIE_BEFORE, Fault.DIE_AFTER])
-@pytest.mark.parametrize("name", sorted(OPERATIONS))
+@pytest.mark.parametrize(("name", "fault"), mark_products(sorted(OPERATIONS), [Fault.DIE_BEFORE, Fault.DIE_AFTER]))
 def test_a_crash_leaves_a_table_that_can_be_read(name: str, fault: Fault) -> None:
     start, operation = create_history(with_changelogs=name == "expire changelogs"), OPERATIONS[name]
     done = start.copy_storage()
@@ -137,8 +137,13 @@ def test_a_crash_leaves_a_table_that_can_be_read(name: str, fault: Fault) -> Non
             assert left.list_shared_files() == left.reachable()
 
 
-@pytest.mark.parametrize("fault", [Fault.FAIL_BEFORE, Fault.FAIL_AFTER])
-@pytest.mark.parametrize("name", ["expire", "expire looking everywhere", "clean", "delete tag", "expire branch"])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    mark_products(
+        ["expire", "expire looking everywhere", "clean", "delete tag", "expire branch"],
+        [Fault.FAIL_BEFORE, Fault.FAIL_AFTER],
+    ),
+)
 def test_a_storage_failure_is_reported_and_loses_no_files(name: str, fault: Fault) -> None:
     start, operation = create_history(), OPERATIONS[name]
     before = start.reads()

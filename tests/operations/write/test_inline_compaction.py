@@ -4,10 +4,9 @@ refused writes leave no files."""
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from attrs import evolve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.tables import create_table
+from support.warm_processes import run_code
 
 import paimon
 from paimon.builders.table_write import TableWrite
@@ -297,10 +297,10 @@ def test_processes_that_write_and_compact_one_table_count_right(tmp_path: Path) 
     table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "2", "merge-engine": "aggregation",
                                "fields.s.aggregate-function": "sum", "commit.max-retries": "100"})  # fmt: skip
     jobs = [("me", "streaming"), ("you", "batch")]
-    command = [sys.executable, "-c", _COUNTING, table.location]
-    started = [subprocess.Popen([*command, *job], stdout=subprocess.PIPE, text=True) for job in jobs]
-    lost = [int(process.communicate()[0]) for process in started]
-    assert [process.returncode for process in started] == [0, 0]
+    with ThreadPoolExecutor() as pool:  # each waits for its process
+        ended = list(pool.map(lambda job: run_code(_COUNTING, table.location, *job), jobs))
+    assert [process.code for process in ended] == [0, 0]
+    lost = [int(process.output) for process in ended]
     counted = {row["k"]: row["s"] for row in table.scan().to_arrow().to_pylist()}
     assert counted == {0: 18 + 6, 1: 6, 2: 6, 12: 9, 13: 9}
     made = kinds(table)
