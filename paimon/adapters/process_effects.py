@@ -10,11 +10,12 @@ own choice, a collector that is disabled. Source: docs/decisions/arrow-memory.md
 from __future__ import annotations
 
 import gc
+import glob
 import os
 import sys
 from _thread import allocate_lock  # `threading` loads slowly, and each program imports this module
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
@@ -99,6 +100,7 @@ def choose_memory_pool() -> None:
     if not is_enabled() or _POOL_CHOICE in os.environ or arrows_own.backend_name != _ARROWS_OWN_POOL:
         return
     _withhold_huge_pages(arrows_own)
+    _find_collector()
     if _PREFERRED_POOL not in pa.supported_memory_backends():
         pa.set_memory_pool(pa.system_memory_pool())
         return
@@ -125,6 +127,25 @@ def _withhold_huge_pages(pool: pa.MemoryPool) -> None:
     for begin, end in _list_mappings():
         if begin <= inside.address < end:
             advise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)
+
+
+class _Collector:
+    """`mi_collect` of the mimalloc in Arrow's library, if Arrow's Parquet files use that pool."""
+
+    function: Callable[[bool], None] | None = None
+
+
+def _find_collector() -> None:
+    """Find the function that returns the free memory of a thread; pyarrow has no call for it."""
+    import ctypes
+
+    import pyarrow as pa
+
+    with suppress(OSError, AttributeError, StopIteration):
+        path = next(path for folder in pa.get_library_dirs() for path in glob.glob(f"{folder}/libarrow.so*"))
+        found = ctypes.CDLL(path).arrow_mi_collect
+        found.argtypes, found.restype = [ctypes.c_bool], None
+        _Collector.function = found
 
 
 def _list_mappings() -> list[tuple[int, int]]:
@@ -258,6 +279,11 @@ class SystemProcessEffects:
         Pauses are counted, so nested and concurrent blocks do not end each other's pause.
         """
         return _pause_gc()
+
+    def release_thread_memory(self) -> None:
+        """Return the free memory of this thread in mimalloc, which Arrow uses if it was loaded before the library."""
+        if _Collector.function is not None and is_enabled():
+            _Collector.function(True)
 
 
 @contextmanager

@@ -60,6 +60,11 @@ class TableContext:
         """Return the context for each of several tasks of the executor, which share the memory budget."""
         return evolve(self, engine=evolve(self.engine, memory=self.engine.memory.share(tasks)))
 
+    def with_half_memory(self) -> TableContext:
+        """Return the context for reads whose rows a writer with the other half of the memory budget takes."""
+        memory = self.engine.memory
+        return evolve(self, engine=evolve(self.engine, memory=evolve(memory, bytes=memory.bytes // 2)))
+
     def with_table(self, table: TableDefinition) -> TableContext:
         """Return a context of the same engine for another definition, for instance of a branch."""
         return evolve(self, table=table)

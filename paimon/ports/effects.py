@@ -89,6 +89,13 @@ class ProcessEffects(Protocol):
             Usable once. It never raises and does not suppress errors of the block.
         """
 
+    def release_thread_memory(self) -> None:
+        """Return free memory that the allocator of file formats keeps for the calling thread.
+
+        A thread calls it after it read or wrote a large file. It is an optimization that never raises, so an adapter
+        may do nothing.
+        """
+
 
 @frozen
 class NoProcessEffects:
@@ -103,3 +110,6 @@ class NoProcessEffects:
             Usable once.
         """
         return nullcontext()
+
+    def release_thread_memory(self) -> None:
+        """Do nothing."""

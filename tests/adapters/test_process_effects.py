@@ -119,8 +119,9 @@ def test_one_variable_turns_the_effects_off(collector: None, monkeypatch: pytest
 
 _ARROW_FIRST = """
 import pyarrow as pa, sys
-from paimon.adapters.process_effects import choose_memory_pool
+from paimon.adapters.process_effects import SystemProcessEffects, _Collector, choose_memory_pool
 choose_memory_pool()
+SystemProcessEffects().release_thread_memory()
 inside, found = pa.allocate_buffer(1, memory_pool=pa.mimalloc_memory_pool()), False
 for line in open("/proc/self/smaps"):
     words = line.split()
@@ -128,9 +129,10 @@ for line in open("/proc/self/smaps"):
         begin, end = (int(part, 16) for part in words[0].split("-"))
         found = begin <= inside.address < end
     elif found and words[0] == "VmFlags:":
-        print(pa.default_memory_pool().backend_name, "nh" in words)
+        print(pa.default_memory_pool().backend_name, "nh" in words, _Collector.function is not None)
 """
-"""Prints the pool that is chosen after Arrow was loaded, and whether mimalloc's memory is without huge pages."""
+"""Prints the pool that is chosen after Arrow was loaded, and whether mimalloc's memory is without huge pages and can be
+returned."""
 
 
 @pytest.mark.skipif(
@@ -141,9 +143,9 @@ for line in open("/proc/self/smaps"):
 @pytest.mark.parametrize(
     ("variable", "expected"),
     [
-        ({}, "jemalloc True"),
-        ({SWITCH: "off"}, "mimalloc False"),
-        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc False"),
+        ({}, "jemalloc True True"),
+        ({SWITCH: "off"}, "mimalloc False False"),
+        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc False False"),
     ],
     ids=["on", "off", "chosen by the user"],
 )

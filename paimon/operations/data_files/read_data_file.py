@@ -50,6 +50,8 @@ _TOLERANCE = 4
 _BATCH_SHARE = 16
 """The part of the memory budget (1/n) for a batch: the next one is decoded before it is released."""
 _MAX_TRUSTED_ROWS = 100_000_000
+RELEASED_BYTES = 8 << 20
+"""When so much was decoded or encoded, the thread returns the free memory of its decoder or encoder."""
 _SELECTIVE_SHARE = 0.75
 """A selection with a larger part of the rows is not used: statistics of row groups may skip more."""
 _CODEC_EXTENSIONS = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "lzo"})
@@ -283,14 +285,18 @@ def _read_batches(
     threads = engine.memory.leaves_threads
     ranges = None if part is None else part.ranges
     request = ReadRequest(path, sources, skip, named, limit.rows, ranges, ascending, limit.bytes, threads)
-    rows = 0
+    rows = decoded_bytes = 0
     with open_data_file(engine, path, file.file_size) as source:
         try:
             for batch in engine.format(file_format(file.file_name)).read(source, request):
                 rows += batch.num_rows
+                decoded_bytes += batch.nbytes
                 if rows > expected:
                     break
                 yield batch.num_rows, batch
+                if decoded_bytes > RELEASED_BYTES:
+                    engine.process.release_thread_memory()
+                    decoded_bytes = 0
         except Unsupported as error:
             raise error.within(path) from None
     _check_row_count(path, expected, rows, is_whole=skip is None)

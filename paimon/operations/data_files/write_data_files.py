@@ -37,6 +37,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, to_key_field
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.file_indexes import INDEX_SUFFIX
+from paimon.operations.data_files.read_data_file import RELEASED_BYTES
 from paimon.ports.engine import Engine
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, WriteRequest, WrittenFile
@@ -372,6 +373,7 @@ class _OpenFile:
         self._path = path
         self._indexes = IndexBuilder(layout.indexes, layout.value_fields) if layout.indexes else None
         self._rows = 0
+        self._unreleased_bytes = 0
         self._deletes = 0
         self._keys: tuple[bytes, bytes] = (EMPTY_ROW, EMPTY_ROW)
         self._sequences: tuple[int, int] = (sequence, sequence - 1)
@@ -405,11 +407,19 @@ class _OpenFile:
             self._writer.write(piece)
             if self._indexes is not None:
                 self._indexes.add(piece)
+        self._release_memory(piece.nbytes)
         if self._layout.key_fields:
             self._update_key_range(piece)
         else:
             self._sequences = (self._sequences[0], self._sequences[1] + piece.num_rows)
         self._rows += piece.num_rows
+
+    def _release_memory(self, new_bytes: int) -> None:
+        """Return the free memory of the encoder when `RELEASED_BYTES` were encoded."""
+        self._unreleased_bytes += new_bytes
+        if self._unreleased_bytes - self._writer.held_bytes() > RELEASED_BYTES:
+            self._engine.process.release_thread_memory()
+            self._unreleased_bytes = self._writer.held_bytes()
 
     def _update_key_range(self, piece: pa.Table) -> None:
         """Update the key range, the sequence numbers and the number of deletes."""
@@ -428,6 +438,7 @@ class _OpenFile:
     def close(self) -> DataFileMeta:
         """Finish the file, and return its metadata."""
         written = self._writer.close()
+        self._release_memory(0)
         if not self._sink.closed:
             self._sink.close()
         meta = self._build_metadata(written)

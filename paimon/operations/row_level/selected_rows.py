@@ -295,7 +295,7 @@ def write_keyed_changes(context: TableContext, change: SelectedChange) -> Writte
     count = 0
     with undo_on_failure(writer.abort):
         for split in plan_scan(context.with_hidden_rows(), ScanRequest(change.snapshot, change.predicate)).splits:
-            for rows, kinds in read_keyed_changes(context, split, change):
+            for rows, kinds in read_keyed_changes(context.with_half_memory(), split, change):
                 writer.write(rows, kinds)
                 count += rows.num_rows
         return WrittenChanges(writer.prepare_commit(), count)

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 
 import paimon
 from paimon.domain.merge.merge_engines import MERGE_ENGINES
 from paimon.operations.write import row_writers
 from paimon.operations.write.row_writers import WriteBuffer, take_rows
+from paimon.ports.effects import NoProcessEffects
 
 
 def test_rows_leave_the_buffer_in_one_piece_and_in_order() -> None:
@@ -113,3 +115,24 @@ def test_files_are_the_same_however_small_the_parts_that_were_spilled(
         written.append([pq.read_table(file) for file in files])
     assert len(written[0]) == 3
     assert written[0] == written[1]
+
+
+def test_memory_of_decoders_and_encoders_is_returned_while_large_files_are_read_and_written(tmp_path: Path) -> None:
+    released: list[int] = []
+
+    class Recording(NoProcessEffects):
+        def release_thread_memory(self) -> None:
+            released.append(1)
+
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k BIGINT", options={"bucket": "-1"})
+    own = table.with_engine(evolve(table.engine, process=Recording()))
+    rows = pa.table({"k": pa.array(range(3_000_000), pa.int64())})
+    own.write(rows)
+    written = len(released)
+    assert written >= 1
+    assert own.scan().to_arrow().num_rows == rows.num_rows
+    assert len(released) >= written + 2
+    own.write(rows.slice(0, 10))
+    assert own.scan(where="k < 3").count() == 6
