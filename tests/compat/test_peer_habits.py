@@ -407,8 +407,9 @@ def test_rows_of_data_evolution_tables_are_merged_and_deleted(catalog: Any) -> N
         batch.merge_into(twice, on=["a"], when_matched=[WhenMatched.update("*")])
     with pytest.raises(ValueError, match="unknown target column"):
         batch.merge_into(twice, on=["a"], when_matched=[WhenMatched.update({"b.c": lit(1)})])
-    with pytest.raises(NotImplementedError, match="merge_into on _ROW_ID"):
-        batch.merge_into(table, on=["_ROW_ID"], when_matched=[WhenMatched.update({"b": lit("q")})])
+    messages = batch.merge_into(table, on=["_ROW_ID"], when_matched=[WhenMatched.update({"b": lit("q")})])
+    builder.new_commit().commit(messages)
+    assert read.new_read().to_arrow(read.new_scan().plan().splits()).to_pylist() == [{"a": 3, "b": "q"}]
 
 
 def test_maps_are_given_as_pairs_and_as_dicts() -> None:

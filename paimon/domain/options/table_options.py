@@ -256,9 +256,11 @@ class TableOptions:
 
     @property
     def names_compression(self) -> bool:
-        """Whether the user chose a codec for any data files."""
-        keys = ("file.compression", "file.compression.per.level", "changelog-file.compression")
-        return any(key in self.values for key in keys)
+        """Whether the user chose a codec, or its level, for any data files."""
+        keys = ("", ".per.level", ".zstd-level")
+        return (
+            any(f"file.compression{key}" in self.values for key in keys) or self.changelog_file_compression is not None
+        )
 
     @property
     def changelog_file_format(self) -> str | None:

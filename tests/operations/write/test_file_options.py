@@ -51,7 +51,7 @@ def test_a_higher_level_of_zstd_makes_smaller_files(tmp_path: Path, format_name:
     chance = np.random.default_rng(3)
     rows = pa.table({
         "k": pa.array(range(20_000), pa.int32()),
-        "v": [f"user-{n % 97}@example{n}.org" for n in chance.integers(0, 900, 20_000)],
+        "v": [f"user-{n % 97}@example{n}.org" for n in chance.integers(0, 9_000_000, 20_000)],
     })  # fmt: skip
     sizes = []
     for level in ("1", "19"):
