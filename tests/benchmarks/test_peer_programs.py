@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
+@pytest.mark.slow("starts an interpreter for each program, twice")
 def test_programs_print_the_same_under_the_alias_and_here() -> None:
     command = [sys.executable, str(BENCHMARKS / "peer_programs.py"), "--rows=2000", "--repeat=1"]
     done = subprocess.run([*command, "--only=paimon.compat,paimon"], capture_output=True, text=True, check=False)

@@ -168,6 +168,7 @@ CORRELATED = [
 
 
 @pytest.mark.parametrize("layout", mark_nightly([*UPDATED, "dynamic"], always=["dynamic", "append with vectors"]))
+@pytest.mark.slow("runs a merge of several Spark jobs")
 def test_subqueries_over_the_changed_row_run_in_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:

@@ -298,6 +298,7 @@ def test_the_specification(session: SqlEngine, tmp_path: Path) -> None:
     assert (tmp_path / "warehouse" / "default.db" / "part_t" / "dt=20240514" / "bucket-0").is_dir()
 
 
+@pytest.mark.slow("runs all statements of a document")
 def test_understand_files(session: SqlEngine, tmp_path: Path) -> None:
     run(session, UNDERSTAND_FILES, tmp_path / "warehouse")
     assert session.sql("SELECT * FROM T").num_rows == 10

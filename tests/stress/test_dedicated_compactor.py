@@ -12,6 +12,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import paimon
 from paimon.domain.snapshot.snapshot import CommitKind
 
@@ -51,6 +53,7 @@ def wait_for_process(process: subprocess.Popen[str]) -> str:
     return out
 
 
+@pytest.mark.slow("starts five processes that commit at the same time")
 def test_two_compactors_and_three_writers(tmp_path: Path) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
