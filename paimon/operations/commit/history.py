@@ -39,12 +39,15 @@ from paimon.domain.commit.publishing import is_overwritten
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.commit.stream_batches import StreamBatch, check_history_reaches, check_same_plan, is_batch_committed
 from paimon.domain.commit.stream_target import StreamTarget
-from paimon.domain.errors import CommitOverwritten, CorruptTable, InvalidRequest, NotFound, StorageError
+from paimon.domain.errors import CommitOverwritten, CorruptTable, InvalidRequest, NotFound, StorageError, TableReplaced
 from paimon.domain.json_text import LONG_MIN, SNAPSHOT_FILE
+from paimon.domain.manifest.entries import FileKind
 from paimon.domain.paths import TablePaths, join_path
+from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_from_json, snapshot_to_json
 from paimon.operations.commit.publish import is_descendant, is_detached
+from paimon.operations.metadata.manifests import read_delta_list, read_manifest
 from paimon.operations.metadata.schemas import check_same_table, load_first_schema
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
@@ -52,6 +55,8 @@ from paimon.operations.table_context import TableContext
 _LAST_COMMIT = "last commit"
 _FILE_BYTES = 2_000
 """Approximate size of the record of one file in the cache."""
+_CLOCK_MARGIN_MILLIS = 3_600_000
+"""Clocks differ, and a schema has the time at which its creation began."""
 _DIRECTORY, _PREFIX = "last-commit", "commit-"
 
 
@@ -71,21 +76,44 @@ def is_already_committed(
 ) -> bool:
     """Return whether a job that is about to commit has made this commit before.
 
-    Raises InvalidRequest if the user left out the identifier, or if it is that of a batch with another plan.
+    Raises InvalidRequest if the user left out the identifier, or if it is that of a batch with another plan. Raises
+    TableReplaced if the commit was refused, because its files were dropped with an earlier table of this name.
     """
     newest = _find_newest_from(context, commit_user, commit_identifier)
     if newest is None:
         return False
     check_same_table(context)
-    committed = [*find_snapshots_of_commit(context, commit_user, commit_identifier), newest][0]
+    existing = find_snapshots_of_commit(context, commit_user, commit_identifier)
+    committed = [*existing, newest][0]
     if committed.commit_identifier == commit_identifier:
         check_same_plan(context.table.table_name, committed, properties)
+        for snapshot in existing:
+            _check_files_of_this_table(context, snapshot)
         return True
     raise InvalidRequest(
         f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",
         subject="identifier",
         hint="use a larger one, or another commit user",
     )
+
+
+def _check_files_of_this_table(context: TableContext, snapshot: Snapshot) -> None:
+    """Raise TableReplaced if files that may be older than the table were dropped with an earlier table of this name.
+
+    Such a snapshot stays if other commits were built on it before its own commit saw that the table is another one.
+    Copied tables have older files, too, which are there.
+    """
+    created = load_first_schema(context.engine, context.paths).time_millis
+    created_local = created + context.engine.clock.local_offset_millis(created) + _CLOCK_MARGIN_MILLIS
+    directories = BucketPaths.of(context.table)
+    for manifest in read_delta_list(context, snapshot):
+        for entry in read_manifest(context, manifest.file_name):
+            file = entry.file
+            is_older = file.creation_time_millis is not None and file.creation_time_millis < created_local
+            if entry.kind is FileKind.ADD and is_older and file.external_path is None:
+                path = join_path(directories.directory(entry.partition, entry.bucket), file.file_name)
+                if context.files.status(path) is None:
+                    raise TableReplaced(context.table.location, snapshot.id)
 
 
 def find_snapshots_of_commit(context: TableContext, commit_user: str, commit_identifier: int) -> list[Snapshot]:
