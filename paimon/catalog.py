@@ -240,7 +240,7 @@ class Catalog(NotebookDisplay):
         if database is None:
             return list(self)
         if database == SYSTEM_DATABASE:
-            from paimon.catalog_tables import CATALOG_TABLES
+            from paimon.system_table import CATALOG_TABLES
 
             return sorted(CATALOG_TABLES)
         self._check_database_exists(database)
@@ -507,9 +507,9 @@ class Catalog(NotebookDisplay):
         SnapshotExpired
             The snapshot expired during the call; nothing was created.
         """
+        from paimon.builders.transfers import CloneRequest
         from paimon.operations.refs.clone_table import read_table_state
         from paimon.scan import condition_of
-        from paimon.transfers import CloneRequest
 
         context, other = self.table(source).context, self._open_target(warehouse)
         state = read_table_state(context, snapshot, tag, None if where is None else condition_of(where))
@@ -577,8 +577,8 @@ class Catalog(NotebookDisplay):
         Unsupported
             Java's Paimon cannot read a column as a file stores it; nothing was created.
         """
+        from paimon.builders.transfers import MigrationRequest
         from paimon.operations.write.migrate_files import MigrationSource
-        from paimon.transfers import MigrationRequest
 
         own = self.connect is None or has_same_store(source, self.warehouse)
         opened = self if own else self._open_target(source)
@@ -700,7 +700,7 @@ class Catalog(NotebookDisplay):
 
         identifier = self._parse_name(name)
         if identifier.database == SYSTEM_DATABASE:
-            from paimon.catalog_tables import open_catalog_table
+            from paimon.system_table import open_catalog_table
 
             return open_catalog_table(self, identifier.table)
         self._check_database_exists(identifier.database)

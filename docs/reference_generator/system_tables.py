@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 import paimon
-from paimon.catalog_tables import CATALOG_TABLES
+from paimon.system_table import CATALOG_TABLES
 from reference_generator.markdown import block, code, page, paragraph, sentence, table
 from reference_generator.sample import open_sample
 
