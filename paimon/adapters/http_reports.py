@@ -11,14 +11,14 @@ from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.secrets import remove_password
 
 _TIMEOUT_SECONDS = 30
-_MAX_ANSWER_BYTES = 64 * 1024
+_MAX_RESPONSE_BYTES = 64 * 1024
 
 
 class HttpReports:
     """See `paimon.ports.reports.ReportSender`."""
 
     def post(self, url: str, body: bytes) -> bytes:
-        """Send a document, and return the answer."""
+        """Send a document, and return the response."""
         from urllib import request  # loaded with the first report
 
         class Direct(request.HTTPRedirectHandler):
@@ -34,10 +34,10 @@ class HttpReports:
             )
         try:
             sent = request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
-            with request.build_opener(Direct).open(sent, timeout=_TIMEOUT_SECONDS) as answer:
-                found = bytes(answer.read(_MAX_ANSWER_BYTES + 1))
+            with request.build_opener(Direct).open(sent, timeout=_TIMEOUT_SECONDS) as response:
+                found = bytes(response.read(_MAX_RESPONSE_BYTES + 1))
         except (OSError, ValueError, HTTPException) as error:
             raise StorageError(remove_password(url), f"the report was not accepted: {error}") from error
-        if len(found) > _MAX_ANSWER_BYTES:
-            raise StorageError(remove_password(url), f"the answer has more than {_MAX_ANSWER_BYTES} bytes")
+        if len(found) > _MAX_RESPONSE_BYTES:
+            raise StorageError(remove_password(url), f"the response has more than {_MAX_RESPONSE_BYTES} bytes")
         return found

@@ -9,7 +9,7 @@ class ReportSender(Protocol):
     """A sender of reports. It is safe to use from several threads."""
 
     def post(self, url: str, body: bytes) -> bytes:
-        """Send one JSON document by POST, and return the answer.
+        """Send one JSON document by POST, and return the response.
 
         The call is not idempotent, and is not repeated. The order of calls is that of the caller.
 
@@ -23,12 +23,12 @@ class ReportSender(Protocol):
         Returns
         -------
         bytes
-            The body of the answer, at most 64 KiB.
+            The body of the response, at most 64 KiB.
 
         Raises
         ------
         InvalidRequest
             The URL has another scheme, or is not valid.
         StorageError
-            The server does not answer, or answers with an error or with too many bytes.
+            The server does not respond, or responds with an error or with too many bytes.
         """

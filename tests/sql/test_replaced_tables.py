@@ -137,7 +137,7 @@ def test_a_table_without_partitions_has_no_largest_one(catalog: paimon.Catalog) 
     catalog.sql("CREATE TABLE db.none (id INT, pt INT) PARTITIONED BY (pt)")
     for query, error, message in (
         ("SELECT sys.max_pt('db.plain')", InvalidRequest, "has no partitions"),
-        ("SELECT sys.max_pt('db.none')", NotFound, "Partition with rows"),
+        ("SELECT sys.max_pt('db.none')", InvalidRequest, "has no partition with rows"),
         ("SELECT sys.max_pt('db.missing')", NotFound, "missing"),
         ("SELECT sys.max_pt(id) FROM db.t", InvalidRequest, "single quotes"),
         ("SELECT sys.max_pt()", InvalidRequest, "single quotes"),

@@ -84,7 +84,7 @@ def decode_tail(tail: bytes, file_bytes: int, path: str) -> int:
         raise CorruptTable(path, "is shorter than a blob file")
     size, version = struct.unpack("<iB", tail)
     if version != _VERSION:
-        raise CorruptTable(path, f"has version {version}")
+        raise CorruptTable(path, f"has blob format version {version}, but only {_VERSION} is known")
     if not 0 <= size <= file_bytes - TAIL_BYTES:
         raise CorruptTable(path, f"names an index of {size} bytes")
     return int(size)
@@ -97,7 +97,9 @@ def decode_index(index: bytes, record_bytes: int, path: str) -> Lengths:
         raise Unsupported("placeholders in a BLOB file of Java 2.x", hint="read the other columns")
     records = lengths[lengths != NULL_LENGTH]
     if len(records) and (records.min() < _OVERHEAD or records.max() > record_bytes):
-        raise CorruptTable(path, f"names a record of {records.min()} to {records.max()} bytes")
+        raise CorruptTable(
+            path, f"has an index with impossible record lengths, from {records.min()} to {records.max()} bytes"
+        )
     if int(records.sum()) != record_bytes:
         raise CorruptTable(path, f"has {record_bytes} bytes of records, but its index names {records.sum()}")
     return lengths

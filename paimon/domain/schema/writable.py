@@ -35,7 +35,7 @@ def check_rows_writable(table: TableDefinition) -> None:
             raise Unsupported(
                 f"writing rows of table {table.table_name!r} with nested BLOB values or descriptors in column "
                 f"{column.name!r}",
-                hint="Write the rows with Java's Paimon, or use a BLOB column without 'blob-descriptor-field'.",
+                hint="write the rows with Java's Paimon, or use a BLOB column without 'blob-descriptor-field'",
             )
 
 

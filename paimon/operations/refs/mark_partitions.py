@@ -64,7 +64,7 @@ def _prepare(context: TableContext, name: str, files: list[str]) -> _Mark:
         case "custom":
             return _prepare_custom(context)
         case "mark-event" | "done-partition":
-            hint = "use success-file, http-report or custom; a callback is the event of a table without a metastore"
+            hint = "use success-file, http-report or custom"
             raise Unsupported(f"{_ACTION} = {name!r}, which needs a metastore", hint=hint)
         case _:
             raise Unsupported(f"{_ACTION} = {name!r}", hint="use success-file, http-report or custom")
@@ -73,7 +73,11 @@ def _prepare(context: TableContext, name: str, files: list[str]) -> _Mark:
 def _prepare_custom(context: TableContext) -> _Mark:
     name = context.options.get(_CLASS)
     if not name:
-        raise InvalidRequest(f"Option {_CLASS!r} is not set.", subject=_CLASS, hint="name a callback")
+        raise InvalidRequest(
+            f"Option {_CLASS!r} is not set.",
+            subject=_CLASS,
+            hint="set it to the name that table.with_callbacks gives the callable",
+        )
     callback = context.engine.callbacks.get(name)
     if callback is None:
         hint = f"register one with table.with_callbacks({{{name!r}: callable}})"
@@ -86,18 +90,19 @@ def _prepare_report(context: TableContext) -> _Mark:
     if not url:
         raise InvalidRequest(f"Option {_URL!r} is not set.", subject=_URL, hint="set it to the URL of the server")
     if sender is None:
-        raise Unsupported("http-report with an engine without reports", hint="set the field 'reports' of the engine")
+        hint = "set the field 'reports' of the engine"
+        raise Unsupported("action http-report, because the engine has no report sender", hint=hint)
 
     def report(directory: str, _: Mapping[str, object]) -> None:
-        """Send the report, as Java does, and check the answer."""
+        """Send the report, as Java does, and check the response."""
         body = {
             "params": context.options.get("partition.mark-done-action.http.params"),
             "table": context.table.table_name,
             "path": context.table.location,
             "partition": f"{directory}/",
         }
-        answer = load_object(sender.post(url, dump_json(body)), url)
-        if (answer.optional_text("result") or "").upper() != "SUCCESS":
+        response = load_object(sender.post(url, dump_json(body)), url)
+        if (response.optional_text("result") or "").upper() != "SUCCESS":
             raise StorageError(remove_password(url), f"the server refused the report of partition {directory!r}")
 
     return report

@@ -110,7 +110,7 @@ def _find_migration(
     found = list(_list_files(engine, directory, ()))
     if not found:
         hint = "check the path; names that begin with '_' or '.' are left out"
-        raise NotFound("files in the directory", directory, hint=hint)
+        raise NotFound("directory with data files", directory, hint=hint)
     name = _choose_format(found, format_name)
     described: list[DescribedFile] = []
     for description in engine.executor.map(partial(_describe_file, engine, name), found):

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.types.data_types import CHARACTER_TYPES, INTEGER_TYPES, BooleanType, DataType, DecimalType
@@ -67,7 +67,8 @@ def _find_largest(table: Table) -> tuple[Any, DataType]:
         rows = [live.partition_rows[i] for i in sorted(set(live.partitions.tolist()))]
     values = [value for row in rows if (value := deserialize(row, types)[0]) is not None]
     if not values:
-        raise NotFound("partition with rows", table.name, hint="write rows first")
+        message = f"Table {table.name!r} has no partition with rows."
+        raise InvalidRequest(message, subject=table.name, hint="write rows first")
     return max(values), types[0]
 
 

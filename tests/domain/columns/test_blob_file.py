@@ -68,7 +68,11 @@ def test_each_changed_byte_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("index", "message"),
-    [(b"\x80", "ends inside a number"), (b"\x80" * 10 + b"\x01", "more than 10 bytes"), (b"\x08", "a record of 4")],
+    [
+        (b"\x80", "ends inside a number"),
+        (b"\x80" * 10 + b"\x01", "more than 10 bytes"),
+        (b"\x08", "lengths, from 4 to 4 bytes"),
+    ],
 )
 def test_a_wrong_index_is_refused(index: bytes, message: str) -> None:
     with pytest.raises(CorruptTable, match=message):
