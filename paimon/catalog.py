@@ -281,7 +281,7 @@ class Catalog(NotebookDisplay):
         Returns
         -------
         Table
-            The table at its newest schema. A `PaimonWarning` says where keys are unique within a partition only.
+            The table at its newest schema. A `PaimonWarning` reports that keys are unique within a partition only.
 
         Raises
         ------

@@ -31,8 +31,8 @@ from paimon.operations.expire.retention_reasons import expire_and_explain, expir
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.maintenance.missing_files import (
-    EarliestRepaired,
-    ManifestsRemoved,
+    RemovedManifests,
+    RepairedEarliestSnapshot,
     remove_missing_files,
     remove_missing_manifests,
     repair_earliest,
@@ -468,7 +468,7 @@ class Maintain:
         """
         return remove_missing_files(self._context, commit_user_of(self._context, None), dry_run)
 
-    def remove_missing_manifests(self, *, dry_run: bool = True) -> ManifestsRemoved:
+    def remove_missing_manifests(self, *, dry_run: bool = True) -> RemovedManifests:
         """List the manifests of the newest state that do not exist, or drop them (``dry_run=False``).
 
         The rows of the files that they added are lost. Files that they deleted are live again: call
@@ -481,7 +481,7 @@ class Maintain:
 
         Returns
         -------
-        ManifestsRemoved
+        RemovedManifests
             The names, the number of lost rows by the counts of the snapshot, and the new snapshot.
 
         Raises
@@ -498,7 +498,7 @@ class Maintain:
         """
         return remove_missing_manifests(self._context, commit_user_of(self._context, None), dry_run)
 
-    def repair_earliest_snapshot(self, snapshot_id: int) -> EarliestRepaired:
+    def repair_earliest_snapshot(self, snapshot_id: int) -> RepairedEarliestSnapshot:
         """Let the history begin at a snapshot that follows a gap, so that readers and expiry do not meet the gap.
 
         Parameters
@@ -508,7 +508,7 @@ class Maintain:
 
         Returns
         -------
-        EarliestRepaired
+        RepairedEarliestSnapshot
             The earliest snapshot before and after the call.
 
         Raises

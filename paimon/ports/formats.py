@@ -317,7 +317,7 @@ class FileSharing(Protocol):
 
 @frozen(eq=False)
 class FileContent:
-    """What a data file that another system wrote says about itself.
+    """The columns and the row count of a data file that another system wrote.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ Invariant: the snapshot and the schema are pinned when the data frame is created
 #     files without merge  `load_parquet_part`: Spark's own Parquet reader
 #     other files          the data source `paimon`, whose tasks run `read_split`; a union joins both
 #
-# The data source opens the table again in other processes, so options (`state`) tell it what to read. They pin the
+# The data source opens the table again in other processes, so options (`state`) define what it reads. They pin the
 # snapshot and the schema as JSON (PINNED), to which `_add_selection` adds the condition, the limit, and the files that
 # Spark reads (`without`). Only a scan that can be pinned uses the first two ways. It cannot be pinned if table options
 # select a range of changes, or if its snapshot expired and exists only through a tag. Then the options name what the

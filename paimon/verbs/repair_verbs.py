@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from paimon.domain.markup import format_count
-from paimon.operations.maintenance.missing_files import EarliestRepaired, ManifestsRemoved
+from paimon.operations.maintenance.missing_files import RemovedManifests, RepairedEarliestSnapshot
 from paimon.verbs.verb import Column, Command, Confirmation, Flag, Parameter, Rows, Type, Verb, VerbTable, keep_rows
 
 
@@ -17,12 +17,12 @@ def remove_missing_files(table: VerbTable, dry_run: bool) -> pa.Table:
     return table.maintain.remove_missing_files(dry_run=dry_run)
 
 
-def remove_missing_manifests(table: VerbTable, dry_run: bool) -> ManifestsRemoved:
+def remove_missing_manifests(table: VerbTable, dry_run: bool) -> RemovedManifests:
     """Drop the manifests that do not exist from the newest state."""
     return table.maintain.remove_missing_manifests(dry_run=dry_run)
 
 
-def repair_earliest(table: VerbTable, snapshot_id: int) -> EarliestRepaired:
+def repair_earliest(table: VerbTable, snapshot_id: int) -> RepairedEarliestSnapshot:
     """Let the history begin at a snapshot that follows a gap."""
     return table.maintain.repair_earliest_snapshot(snapshot_id)
 
@@ -43,11 +43,11 @@ def _ask_manifests(table: VerbTable, given: Mapping[str, Any]) -> str | None:
     return f"Drop {manifests} of {table.name} with {rows}?" if lost.names else None
 
 
-def _to_manifest_rows(done: ManifestsRemoved) -> Rows:
+def _to_manifest_rows(done: RemovedManifests) -> Rows:
     return [{"manifest": name, "lost_rows": done.lost_rows, "snapshot": done.snapshot_id} for name in done.names]
 
 
-def _to_earliest_rows(done: EarliestRepaired) -> Rows:
+def _to_earliest_rows(done: RepairedEarliestSnapshot) -> Rows:
     return [{"previous_earliest_snapshot_id": done.previous, "current_earliest_snapshot_id": done.current}]
 
 

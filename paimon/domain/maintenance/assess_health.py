@@ -13,7 +13,7 @@ never automatic.
 #     day=1/1         3       3         0      1      none: fewer than `compaction.min.file-num` are small
 #     day=2/0         9       0         0      9      sorted_runs: above `num-sorted-run.compaction-trigger` (5)
 #
-# One finding stands for all buckets of its kind, and names the worst one: the repair plans each bucket anyway, and a
+# One finding covers all buckets of its kind, and names the worst one: the repair plans each bucket anyway, and a
 # report stays short, however many buckets a table has.
 #
 # The order of `FindingKind` is the order of repairs. Compaction comes first, because it makes the files that indexes

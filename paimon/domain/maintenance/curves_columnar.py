@@ -8,7 +8,7 @@ Source: `ZIndexer`, `ZOrderByteUtils`, `HilbertIndexer`, `ConvertBinaryUtil`, `H
 # A file with a part of the curve then covers a small range of every column, and a condition on any of them skips files.
 #
 # Z-order. A column becomes 8 bytes that compare as its values do (text: its first `text_bytes` bytes). The position
-# takes a bit of each column in turn, the most significant first; a column whose bits are used up is skipped:
+# takes bits of the columns alternately, the most significant first; a column whose bits are used up is skipped:
 #
 #     x = 5 = 101      bits of x   1   0   1
 #     y = 3 = 011      bits of y     0   1   1        position = 100111
@@ -59,8 +59,8 @@ def compute_zorder_positions(columns: Sequence[pa.Array], types: Sequence[DataTy
     images = [_to_ordered_bytes(column, kind, text_bytes) for column, kind in zip(columns, types, strict=True)]
     widths = [image.shape[1] * 8 for image in images]
     starts = np.cumsum([0, *widths])
-    turns = sorted((bit, column) for column, width in enumerate(widths) for bit in range(width))
-    taken = np.array([starts[column] + bit for bit, column in turns])
+    bit_order = sorted((bit, column) for column, width in enumerate(widths) for bit in range(width))
+    taken = np.array([starts[column] + bit for bit, column in bit_order])
     rows = len(columns[0])
     positions = np.empty((rows, int(starts[-1]) // 8), np.uint8)
     for start in range(0, rows, _BLOCK_ROWS):

@@ -11,7 +11,7 @@ Source: `RangeShuffle`, which samples at random.
 #     bound                   5, the first key at which 40 are reached
 #     ranges                  below 5                 5 and more
 #
-# The weight of a sample is what it stands for: the rows up to the next sample, or their bytes
+# The weight of a sample is what it represents: the rows up to the next sample, or their bytes
 # (`sort-compaction.range-strategy`). Rows with equal keys are in one range, so there may be fewer ranges.
 
 from __future__ import annotations

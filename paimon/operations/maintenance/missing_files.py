@@ -127,7 +127,7 @@ def _build_messages(context: TableContext, snapshot: Snapshot, lost: Sequence[Ma
 
 
 @frozen
-class ManifestsRemoved:
+class RemovedManifests:
     """The manifests that do not exist, the rows that are lost with them, and the snapshot without them."""
 
     names: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class ManifestsRemoved:
 
 
 @on_same_table
-def remove_missing_manifests(context: TableContext, commit_user: str, dry_run: bool) -> ManifestsRemoved:
+def remove_missing_manifests(context: TableContext, commit_user: str, dry_run: bool) -> RemovedManifests:
     """Publish a snapshot whose manifest list names only manifests that exist.
 
     Raises `CorruptTable` if a manifest list does not exist, and `CommitConflict` if another commit is first.
@@ -145,21 +145,21 @@ def remove_missing_manifests(context: TableContext, commit_user: str, dry_run: b
     with context.engine.snapshots.lock(context.paths):
         snapshot = latest_snapshot(context)
         if snapshot is None:
-            return ManifestsRemoved()
+            return RemovedManifests()
         with check_unexpired(context, snapshot, _AGAIN):
             manifests = read_data_manifests(context, snapshot)
         lost = [m for m in manifests if context.files.status(context.paths.manifest(m.file_name)) is None]
         present = [m for m in manifests if m not in lost]
         if not lost:
-            return ManifestsRemoved()
+            return RemovedManifests()
         rows = int(read_live_columns(context, present).number("_ROW_COUNT").sum()) if present else 0
         names, lost_rows = tuple(m.file_name for m in lost), (snapshot.total_record_count or 0) - rows
         if dry_run:
-            return ManifestsRemoved(names, lost_rows)
+            return RemovedManifests(names, lost_rows)
         _warn_of_loss(context, lost_rows, format_count(len(lost), "manifest"))
         published = _publish_manifests(context, commit_user, snapshot, present, lost_rows)
     write_hint(context, context.paths.latest_hint, published.id)
-    return ManifestsRemoved(names, lost_rows, published.id)
+    return RemovedManifests(names, lost_rows, published.id)
 
 
 def _publish_manifests(
@@ -190,7 +190,7 @@ def _publish_manifests(
 
 
 @frozen
-class EarliestRepaired:
+class RepairedEarliestSnapshot:
     """The earliest snapshot before and after the repair."""
 
     previous: int
@@ -198,7 +198,7 @@ class EarliestRepaired:
 
 
 @on_same_table
-def repair_earliest(context: TableContext, snapshot_id: int) -> EarliestRepaired:
+def repair_earliest(context: TableContext, snapshot_id: int) -> RepairedEarliestSnapshot:
     """Let the history begin at a snapshot that follows a gap; earlier snapshots are no longer used.
 
     All snapshots from this one to the latest must exist.
@@ -211,7 +211,7 @@ def repair_earliest(context: TableContext, snapshot_id: int) -> EarliestRepaired
         raise InvalidRequest(
             f"Snapshot {snapshot_id} is not between the earliest one, {previous}, and the latest one, {latest}.",
             subject="snapshot_id",
-            hint="SELECT snapshot_id FROM `table$snapshots` lists them",
+            hint="list them with table.snapshots()",
         )
     missing = sorted(set(range(snapshot_id, latest + 1)) - set(ids))
     if missing:
@@ -227,4 +227,4 @@ def repair_earliest(context: TableContext, snapshot_id: int) -> EarliestRepaired
             hint="to delete snapshots, expire them",
         )
     write_hint(context, context.paths.earliest_hint, snapshot_id)
-    return EarliestRepaired(previous, snapshot_id)
+    return RepairedEarliestSnapshot(previous, snapshot_id)

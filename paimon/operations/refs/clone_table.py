@@ -95,7 +95,7 @@ def read_table_state(
     is_past = snapshot is not None and (snapshot_id is not None or tag is not None)
     ids = schema_ids(context.engine, context.paths)
     last = snapshot.schema_id if snapshot is not None and is_past else ids[-1]
-    schemas = tuple(_without_places(load_schema(context.engine, context.paths, i)) for i in ids if i <= last)
+    schemas = tuple(_remove_path_options(load_schema(context.engine, context.paths, i)) for i in ids if i <= last)
     if snapshot is None:
         return TableState(schemas, None)
     with check_unexpired(context, snapshot, "clone the table again"):
@@ -105,7 +105,7 @@ def read_table_state(
     return state if where is None else _select_partitions(context, state, where)
 
 
-def _without_places(schema: TableSchema) -> TableSchema:
+def _remove_path_options(schema: TableSchema) -> TableSchema:
     return evolve(schema, options={k: v for k, v in schema.options.items() if not k.startswith(_PLACES)})
 
 

@@ -1,7 +1,7 @@
 """Put the larger table of a join first, for an engine that does not know the sizes of its sources.
 
-Invariant: only inner joins of two tables change, whose result does not depend on the order. DuckDB takes a stream of
-Arrow batches for one row. Then it keeps the written order, and builds the hash table from the second table.
+Invariant: only inner joins of two tables change, whose result does not depend on the order. DuckDB estimates one
+row for a stream of Arrow batches. Then it keeps the written order, and builds the hash table from the second table.
 """
 
 from __future__ import annotations

@@ -110,9 +110,6 @@ def _struct(members: dict[int, tuple[int, object]]) -> ThriftStruct:
 #
 # A repetition level of 0 begins a row. This check runs only for chunks whose lists together exceed
 # the limit of pages plus 100 times the stored bytes.
-#
-# Invariant: the time is in proportion to the number of runs, not of values, and more than `_MOST_RUNS` runs are
-# refused. Source: Parquet format, "Data Pages" (repetition levels) and "Run Length Encoding / Bit-Packing Hybrid".
 
 
 _CODEC_NAMES = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}

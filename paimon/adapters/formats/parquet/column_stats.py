@@ -34,7 +34,7 @@ def read_chunk_stats(chunk: pq.ColumnChunkMetaData, data_type: DataType) -> Colu
     unbounded = isinstance(data_type, _UNBOUNDED) or is_int96(data_type) or _has_unknown_unit(found, data_type)
     if not found.has_min_max or unbounded:
         return ColumnStats(None, None, nulls)
-    value = _reader_of(data_type, str(found.logical_type))
+    value = _choose_reader(data_type, str(found.logical_type))
     try:
         return ColumnStats(value(found.min_raw), value(found.max_raw), nulls)
     except UnicodeDecodeError:  # other writers truncate long bounds inside of a character
@@ -53,12 +53,12 @@ def combine_stats(parts: Iterable[ColumnStats], counts: Iterable[int]) -> Column
     bounded = [p for p, rows in known if p.null_count != rows]
     if not bounded or any(p.minimum is None for p in bounded):
         return ColumnStats(None, None, nulls)
-    lowest = min((p.minimum for p in bounded), key=_nan_last)
-    highest = max((p.maximum for p in bounded), key=_nan_last)
+    lowest = min((p.minimum for p in bounded), key=_order_nan_last)
+    highest = max((p.maximum for p in bounded), key=_order_nan_last)
     return ColumnStats(lowest, highest, nulls)
 
 
-def _nan_last(value: Any) -> tuple[bool, Any]:
+def _order_nan_last(value: Any) -> tuple[bool, Any]:
     return (True, 0) if value != value else (False, value)
 
 
@@ -70,22 +70,22 @@ def _has_unknown_unit(found: pq.Statistics, data_type: DataType) -> bool:
     return isinstance(data_type, dt.TimeType) and "milliseconds" not in logical_type
 
 
-def _reader_of(data_type: DataType, logical: str) -> Callable[[Any], Any]:
+def _choose_reader(data_type: DataType, logical: str) -> Callable[[Any], Any]:
     match data_type:
         case dt.CharType() | dt.VarCharType():
-            return _text
+            return _read_text
         case dt.DecimalType(scale=scale):
-            return lambda raw: _decimal(raw, scale)
+            return lambda raw: _read_decimal(raw, scale)
         case dt.TimestampType() | dt.LocalZonedTimestampType():
             nanos = next(n for unit, n in _LOGICAL_UNIT_NANOS.items() if unit in logical)
             return lambda raw: raw * nanos
     return lambda raw: raw
 
 
-def _text(raw: Any) -> str:
+def _read_text(raw: Any) -> str:
     return raw if isinstance(raw, str) else bytes(raw).decode()
 
 
-def _decimal(raw: Any, scale: int) -> Decimal:
+def _read_decimal(raw: Any, scale: int) -> Decimal:
     unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
     return Decimal(unscaled).scaleb(-scale, _EXACT)

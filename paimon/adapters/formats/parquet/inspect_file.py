@@ -1,7 +1,7 @@
 """Describe Parquet files that other systems wrote, from their footers.
 
 Invariant: a column that Java's Paimon cannot read as it is stored is refused: nanoseconds in 64 bits, times of day that
-are not milliseconds, unsigned numbers, and numbers of 16 bits.
+are not milliseconds, unsigned numbers, and 16-bit floats.
 """
 
 from __future__ import annotations
