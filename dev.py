@@ -14,6 +14,7 @@ pip's own settings. They install again only after a change of pyproject.toml.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -36,6 +37,7 @@ FLIGHTS = ROOT / "examples" / "flights"
 WIPE = "\r\x1b[K"
 LAST_LINES = 20
 MEMORY = Path("/dev/shm")
+MEMORY_PREFIX = "paimon-test-files-"
 MEMORY_BYTES = 4 << 30
 """So much room the temporary files of the tests have in memory, or they are on disk."""
 
@@ -84,9 +86,38 @@ def choose_temporary_files() -> Iterator[dict[str, str]]:
     if not usable or shutil.disk_usage(MEMORY).free < MEMORY_BYTES or os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
         yield {}
         return
-    with tempfile.TemporaryDirectory(prefix="paimon-tests-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
+    remove_left_files()
+    with tempfile.TemporaryDirectory(prefix=MEMORY_PREFIX, dir=MEMORY, ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # PostgreSQL does not run as root, and enters the folder as another user
-        yield {"TMPDIR": folder}
+        lock = lock_folder(Path(folder))
+        try:
+            yield {"TMPDIR": folder}
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
+def remove_left_files() -> None:
+    """Delete the temporary files of runs that were killed: no process has the lock of their folder."""
+    for folder in MEMORY.glob(f"{MEMORY_PREFIX}*"):
+        lock = lock_folder(folder)
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
+def lock_folder(folder: Path) -> int | None:
+    """Lock a folder until this process ends, and return the open file; None if it belongs to another process."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        return None
+    return opened
 
 
 def run_pytest(python: str, arguments: list[str], variables: Mapping[str, str] | None = None) -> int:

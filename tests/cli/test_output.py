@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather
-from support.terminal_commands import COMMAND, HOME, all_on_terminal, in_pipe, on_terminal
+from support.terminal_commands import COMMAND, HOME, all_on_terminal, into_file, on_terminal
 
 import paimon
 from paimon.cli.row_files import ROW_FORMATS, write_row_file
@@ -202,7 +202,7 @@ def test_a_query_shows_its_first_rows_and_the_total(screen: tuple[int, Screens],
         "number", "------", *(f"{number:6}" for number in range(40)), "… 999,960 more rows, 1,000,000 in total"
     ]  # fmt: skip
     assert found["forty"][-1] == "40 rows"
-    assert len(in_pipe(["sql", str(lake), "-e", "SELECT range FROM range(1000)"]).splitlines()) > 1000
+    assert len(into_file(["sql", str(lake), "-e", "SELECT range FROM range(1000)"]).splitlines()) > 1000
 
 
 @pytest.mark.parametrize("columns", [80, 200])
@@ -242,13 +242,13 @@ def test_blocks_have_every_value(rows: list[list[str]], screen: int) -> None:
         position = text.index(pair, position) + len(pair)
 
 
-def test_a_table_is_the_same_on_a_terminal_and_in_a_pipe(lake: Path) -> None:
+def test_a_table_is_the_same_on_a_terminal_and_in_a_file(lake: Path) -> None:
     drawn = ["id  name", "--  -----", " 0  row 0", " 1  row 1"]
     assert on_terminal(["cat", f"{lake}/db.db/t", "--limit", "2"]) == [*drawn, "2 rows"]
-    assert in_pipe(["cat", f"{lake}/db.db/t", "--limit", "2"]).splitlines() == [*drawn, "(2 rows)"]
+    assert into_file(["cat", f"{lake}/db.db/t", "--limit", "2"]).splitlines() == [*drawn, "(2 rows)"]
     listed = ["snapshots", f"{lake}/db.db/t"]
-    assert on_terminal(listed, 200) == in_pipe(listed).splitlines()
-    assert "\x1b" not in in_pipe(["show", f"{lake}/db.db/t"]) + in_pipe(["orphans", f"{lake}/db.db/t"])
+    assert on_terminal(listed, 200) == into_file(listed).splitlines()
+    assert "\x1b" not in into_file(["show", f"{lake}/db.db/t"]) + into_file(["orphans", f"{lake}/db.db/t"])
 
 
 # In other formats.
@@ -293,10 +293,10 @@ def test_binary_output_goes_to_a_pipe_and_not_to_a_terminal(lake: Path) -> None:
 
 
 def test_a_pipe_gets_every_row_on_a_line(lake: Path) -> None:
-    lines = in_pipe(["cat", f"{lake}/db.db/t"]).splitlines()
+    lines = into_file(["cat", f"{lake}/db.db/t"]).splitlines()
     assert [line.split(maxsplit=1) for line in lines[2:-1]] == [[str(i), f"row {i}"] for i in range(ROWS)]
     assert lines[-1] == "(1,000 rows)"
-    empty = in_pipe(["cat", f"{lake}/db.db/t", "--where", "id < 0"]).splitlines()
+    empty = into_file(["cat", f"{lake}/db.db/t", "--where", "id < 0"]).splitlines()
     assert [empty[0].split(), empty[-1]] == [["id", "name"], "(0 rows)"]
 
 

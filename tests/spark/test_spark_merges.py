@@ -112,7 +112,8 @@ CASES = [("append", 0), ("dynamic", 1), ("cross partition", 2), ("partial update
          ("fixed", 5), ("fixed with vectors", 6)]  # fmt: skip
 """Each merge once, on the layouts that are written in different ways."""
 MORE = [("append partitioned", 1), ("append in buckets", 3), ("append in buckets with vectors", 4), ("partitioned", 0),
-        ("append", 2), ("append with vectors", 1), ("fixed", 3), ("dynamic", 0), ("cross partition", 1)]  # fmt: skip
+        ("append", 2), ("append with vectors", 1), ("append with vectors", 2), ("fixed", 3), ("dynamic", 0),
+        ("cross partition", 1)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("layout", "number"), [*CASES, *(pytest.param(*c, marks=pytest.mark.nightly) for c in MORE)])
@@ -168,7 +169,7 @@ CORRELATED = [
 
 
 @pytest.mark.parametrize("layout", mark_nightly([*UPDATED, "dynamic"], always=["dynamic", "append with vectors"]))
-@pytest.mark.slow("runs a merge of several Spark jobs")
+@pytest.mark.slow("updates and deletes, each in several Spark jobs")
 def test_subqueries_over_the_changed_row_run_in_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:

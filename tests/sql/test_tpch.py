@@ -88,6 +88,14 @@ def test_spark_returns_the_same_rows(
     assert compare(use(open_on_spark(catalog, spark)), plain, QUICK_ON_SPARK) > 5
 
 
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_spark_returns_the_same_rows_of_large_groups(
+    spark: SparkSession, catalog: paimon.Catalog, plain: duckdb.DuckDBPyConnection
+) -> None:
+    assert compare(use(open_on_spark(catalog, spark)), plain, (1, 18)) > 2
+
+
 def test_queries_return_the_same_rows_after_refreshes(
     catalog: paimon.Catalog, plain: duckdb.DuckDBPyConnection
 ) -> None:

@@ -85,7 +85,7 @@ def all_on_terminal(commands: Mapping[str, Sequence[str]], columns: int) -> dict
     return {name: part.strip("\n").split("\n") for name, part in zip(commands, text.split(_END), strict=False)}
 
 
-def in_pipe(words: Sequence[str]) -> str:
+def into_file(words: Sequence[str]) -> str:
     """The output of a command where no terminal is. The command must succeed."""
     done = run_code(RUN, *words)
     assert done.code == 0, done.errors

@@ -46,6 +46,8 @@ def run_code(code: str, *arguments: str, environment: Mapping[str, str] | None =
             path.touch()
         process = start_code(code, arguments, (os.devnull, str(output), str(errors)), environment)
         process.join(300)
+        process.kill()  # no effect if it ended
+        process.join()
         return Ended(process.exitcode, output.read_bytes(), errors.read_bytes())
 
 

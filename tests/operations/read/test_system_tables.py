@@ -44,7 +44,7 @@ def test_views_show_the_rows_that_java_shows(case: str, name: str) -> None:
 
 def test_every_system_table_is_compared() -> None:
     later = {"file_indexes"}  # Java 1.4.2, which wrote what is compared, lacks it
-    views = DATA_VIEWS.keys() - {"row_tracking"}  # none of these tables tracks rows; tests/public compares one
+    views = DATA_VIEWS.keys() - {"row_tracking"}  # not compared with Java; tests/public checks its rows
     assert {name for _, name in EXPECTED} >= SYSTEM_TABLES.keys() - later | views
 
 
