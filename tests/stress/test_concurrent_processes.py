@@ -65,7 +65,7 @@ def test_some_processes_write_one_table(places: dict[str, RunRound], place: str,
 
 
 @pytest.mark.slow("writers, readers and a compactor are processes")
-@pytest.mark.parametrize("place", mark_nightly(["disk", "racing", "store"], always=["disk"]))
+@pytest.mark.parametrize("place", mark_nightly(["disk", "racing", "store"], always=["store"]))
 def test_readers_see_acknowledged_rows_in_tables_that_hide_level_0(places: dict[str, RunRound], place: str) -> None:
     """With deletion vectors each row must be compacted before it is acknowledged. Compactions run concurrently."""
     outcome = places[place](StressTest(4, 4, has_primary_key=True, readers=1, has_deletion_vectors=True))

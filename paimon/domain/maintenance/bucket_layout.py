@@ -101,13 +101,6 @@ class BucketColumns:
         columns = (self.levels, self.level_files, self.level_bytes)
         return tuple(LevelShape(*row) for row in zip(*(c[places].tolist() for c in columns), strict=True))
 
-    def find(self, partition: bytes, bucket: int) -> int | None:
-        """Return the position of a bucket; None if it has no files."""
-        if partition not in self.partition_rows:
-            return None
-        same = (self.partitions == self.partition_rows.index(partition)) & (self.buckets == bucket)
-        return int(np.argmax(same)) if same.any() else None
-
 
 def measure_buckets(live: EntryColumns, rules: LayoutRules) -> BucketColumns:
     """Measure the buckets of live files."""

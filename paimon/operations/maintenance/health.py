@@ -36,6 +36,7 @@ from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.scan_plan import ScanKind, ScanRequest
 from paimon.domain.schema.declared_indexes import declare_indexes, supports_type
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.stats.table_statistics import TableStatistics
 from paimon.operations.commit.manifest_writer import build_merge_limits
 from paimon.operations.compact.plan_bucket import check_compactable
 from paimon.operations.data_files.file_indexes import INDEX_SUFFIX
@@ -133,7 +134,7 @@ def _gather_layout(
         hides_level_0=ReadRules.of(context.table, ScanKind.ALL).hides_level_0,
         refusal=_find_refusal(context, snapshot),
         snapshot_rows=rows,
-        analyzed_rows=None if statistics is None else _find_analyzed_rows(context, statistics.snapshot_id, rows),
+        analyzed_rows=None if statistics is None else _find_analyzed_rows(context, statistics, rows),
         vectors=_measure_vectors(context, snapshot, live),
     )
 
@@ -147,13 +148,12 @@ def _find_refusal(context: TableContext, snapshot: Snapshot) -> str | None:
     return None
 
 
-def _find_analyzed_rows(context: TableContext, snapshot_id: int, rows: int) -> int:
+def _find_analyzed_rows(context: TableContext, statistics: TableStatistics, rows: int) -> int:
     """Return the stored rows when the table was analyzed; once that snapshot expired, what its statistics show."""
-    snapshot = find_snapshot(context, snapshot_id)
+    snapshot = find_snapshot(context, statistics.snapshot_id)
     if snapshot is not None:
         return snapshot.total_record_count or 0
-    statistics = read_statistics(context, latest_snapshot(context))
-    merged = rows if statistics is None or statistics.row_count is None else statistics.row_count
+    merged = rows if statistics.row_count is None else statistics.row_count
     if context.schema.primary_keys and merged <= rows <= 2 * merged:
         return rows  # stored rows include older versions, which statistics do not count: up to as many are no change
     return merged
@@ -206,20 +206,21 @@ def _find_filters(
 
 
 def _choose_index(context: TableContext, live: EntryColumns, column: str, is_range: bool) -> FilterFacts | None:
-    """Return which index could decide conditions on a column; None if there is none, or all files have it."""
+    """Return which index could decide conditions on a column; None if no kind can, or no file lacks an index."""
     field = context.schema.fields_by_name.get(column)
     if field is None or column in context.schema.partition_keys:
         return None
     kinds = [kind for kind in _INDEX_KINDS[is_range] if supports_type(kind, field.type)]
     declared = {(i.kind, i.name) for i in declare_indexes(context.schema.fields, context.schema.options)}
     held = next((kind for kind in kinds if (kind, column) in declared), None)
+    # any index of a file counts, because manifests do not show the columns of an index
     if not kinds or (held is not None and _mark_indexed(live).all()):
         return None
     return FilterFacts(column, held or kinds[0], 0, 0, held is not None)
 
 
 def _mark_indexed(live: EntryColumns) -> Mask:
-    """Mark the files that have an index, in the manifest or in a file."""
+    """Mark the files that have an index of any kind and column, in the manifest or in a file."""
     embedded: Mask = live.files.field("_EMBEDDED_FILE_INDEX").is_valid().to_numpy(zero_copy_only=False).copy()
     extra = live.files.field("_EXTRA_FILES")
     names = pc.list_flatten(extra)
