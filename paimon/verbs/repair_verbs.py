@@ -39,8 +39,12 @@ def _ask_manifests(table: VerbTable, given: Mapping[str, Any]) -> str | None:
     if given["dry_run"]:
         return None
     lost = table.maintain.remove_missing_manifests()
-    manifests, rows = format_count(len(lost.names), "manifest"), format_count(lost.lost_rows, "row")
-    return f"Drop {manifests} of {table.name} with {rows}?" if lost.names else None
+    if not lost.names:
+        return None
+    manifests, rows = format_count(len(lost.names), "manifest"), lost.lost_rows
+    if rows < 0:
+        return f"Drop {manifests} of {table.name}, so that {format_count(-rows, 'deleted row')} can be read again?"
+    return f"Drop {manifests} of {table.name} with {format_count(rows, 'row')}?"
 
 
 def _to_manifest_rows(done: RemovedManifests) -> Rows:

@@ -73,7 +73,9 @@ def remove_missing_files(context: TableContext, commit_user: str, dry_run: bool)
 
 def _warn_of_loss(context: TableContext, rows: int, of: str) -> None:
     are = "is" if rows == 1 else "are"
-    text = f"Table {context.table.table_name!r}: {format_count(rows, 'row')} of {of} {are} lost"
+    lost = f"{format_count(rows, 'row')} of {of} {are} lost"
+    restored = f"without {of}, {format_count(-rows, 'deleted row')} can be read again"
+    text = f"Table {context.table.table_name!r}: {lost if rows >= 0 else restored}"
     warnings.warn(text, PaimonWarning, stacklevel=4)
 
 

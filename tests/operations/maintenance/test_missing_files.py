@@ -8,6 +8,7 @@ import pytest
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonWarning
+from paimon.verbs.repair_verbs import REMOVE_UNEXISTING_MANIFESTS
 
 
 def make_table(path: Path, **options: str) -> paimon.Table:
@@ -78,6 +79,20 @@ def test_missing_manifests_are_listed_then_removed(tmp_path: Path) -> None:
     assert again.snapshots()[-1].total_record_count == 2
     again.write([{"id": 4, "day": "a"}])
     assert again.maintain.remove_missing_manifests(dry_run=False).names == ()
+
+
+def test_a_lost_manifest_of_deleted_files_lets_their_rows_be_read_again(tmp_path: Path) -> None:
+    table = make_table(tmp_path)
+    table.drop_partitions({"day": "a"})
+    (dropped,) = {str(r["file_name"]) for r in open_system(table, "manifests") if r["num_deleted_files"]}
+    (Path(table.location) / "manifest" / dropped).unlink()
+    again, command = paimon.open_table(table.location), REMOVE_UNEXISTING_MANIFESTS.command
+    assert command is not None and command.question is not None
+    question = command.question(again, {"dry_run": False})
+    assert question == f"Drop 1 manifest of {table.name}, so that 2 deleted rows can be read again?"
+    with pytest.warns(PaimonWarning, match="without 1 manifest, 2 deleted rows can be read again"):
+        assert again.maintain.remove_missing_manifests(dry_run=False).lost_rows == -2
+    assert sorted(again.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
 def test_the_earliest_snapshot_is_set_after_a_gap(tmp_path: Path) -> None:
