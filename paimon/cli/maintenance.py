@@ -1,7 +1,7 @@
 """The commands that maintain tables, built from the table of verbs (`paimon.verbs`).
 
-Invariant: a command asks as its verb says, and prints what was done. The exit code of `fsck` and `maintain` is 1 if
-they report a fault.
+Invariant: a command asks as its verb says, and prints what was done. The exit code is 1 if `fsck` reports a fault, and
+if an action of `maintain`, a repair of `doctor` or a copy of `clone` fails.
 """
 
 from __future__ import annotations
@@ -118,11 +118,17 @@ def _run_verb(verb: Verb[Any], command: Command, arguments: argparse.Namespace) 
         running = target.with_engine(watched) if isinstance(target, Table) else evolve(target, engine=watched)
         result = verb.run(running, *complete_arguments(verb, given))
     if verb is MAINTAIN:
-        _print_due_work(arguments, result)
+        print_report(result, arguments.output)
+        _check_failures(
+            arguments.path or arguments.warehouse, result.num_rows - result["error"].null_count, "action", "error"
+        )
     elif isinstance(target, Table):
         _print_result(verb, command, target, given, result, arguments)
     else:
-        print_records(verb.to_records(result), arguments.output)
+        records = verb.to_records(result)
+        print_records(records, arguments.output)
+        failed = sum(record.get("error") is not None for record in records)
+        _check_failures(arguments.path or arguments.warehouse, failed, "table", "error")
 
 
 def _convert(parameter: Parameter, value: Any) -> object:
@@ -156,6 +162,7 @@ def _print_result(
     output = arguments.output
     if verb is HEALTH:
         _print_findings(result, arguments)
+        _check_failures(result.location, sum(f.has_failed for f in result.findings), "repair", "outcome")
     elif verb is FSCK:
         _print_health(table, result, output)
     elif verb is REMOVE_ORPHAN_FILES:
@@ -213,15 +220,11 @@ def _print_findings(found: TableHealth, arguments: argparse.Namespace) -> None:
         draw_records(to_picture_columns(found), title)
 
 
-def _print_due_work(arguments: argparse.Namespace, report: pa.Table) -> None:
-    """Print the actions, and raise an error if one failed."""
-    print_report(report, arguments.output)
-    failed = report.num_rows - report["error"].null_count
+def _check_failures(location: str, failed: int, what: str, column: str) -> None:
+    """Raise an error if a part of the printed work failed; a column of the report says why."""
     if failed:
-        warehouse = arguments.path or arguments.warehouse
-        raise StorageError(
-            warehouse, f"{format_count(failed, 'action')} failed", hint="the column 'error' of the report says why"
-        )
+        problem = f"{format_count(failed, what)} failed"
+        raise StorageError(location, problem, hint=f"the column {column!r} of the report says why")
 
 
 def _print_orphans(files: pa.Table, is_listed: bool, output: str) -> None:

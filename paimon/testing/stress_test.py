@@ -327,7 +327,7 @@ def repair_table(table: paimon.Table, number: int) -> None:
         A repair failed.
     """
     for finding in table.maintain.health(fix=True).findings:
-        if finding.outcome is not None and finding.outcome.startswith("failed"):
+        if finding.has_failed:
             raise RuntimeError(f"Repair {number} of {finding.kind.value} {finding.outcome}")
 
 

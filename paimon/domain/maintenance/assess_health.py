@@ -132,27 +132,34 @@ def _find_deletion_vectors(facts: TableFacts) -> Iterator[Finding]:
 
 def _find_file_indexes(facts: TableFacts) -> Iterator[Finding]:
     total = int(facts.layout.files.sum())
-    for filtered in facts.filters:
-        if filtered.size_bytes > facts.rules.target_bytes and (filtered.is_observed or _reads_many(filtered, total)):
-            detail = f"the condition reads {filtered.files:,} of {format_count(total, 'file')}"
-            if filtered.is_observed:
-                detail = "scans of this process with conditions on the column read so much"
-            repair = Repair("rewrite_file_index", table_options=_declare_index(facts, filtered))
-            name = f"column {filtered.column}"
-            yield Finding(FindingKind.FILE_INDEX, name, filtered.size_bytes, "bytes read", detail, repair)
+    large = [filtered for filtered in facts.filters if filtered.size_bytes > facts.rules.target_bytes]
+    costly = [filtered for filtered in large if filtered.is_observed or _reads_many(filtered, total)]
+    # one repair for all columns, because each call rewrites the files, and columns can share an option
+    repair = Repair("rewrite_file_index", table_options=_declare_indexes(facts, costly))
+    for filtered in costly:
+        detail = f"the condition reads {filtered.files:,} of {format_count(total, 'file')}"
+        if filtered.is_observed:
+            detail = "scans of this process with conditions on the column read so much"
+        name = f"column {filtered.column}"
+        yield Finding(FindingKind.FILE_INDEX, name, filtered.size_bytes, "bytes read", detail, repair)
 
 
 def _reads_many(filtered: FilterFacts, total: int) -> bool:
     return filtered.files > 1 and filtered.files > READ_SHARE * total
 
 
-def _declare_index(facts: TableFacts, filtered: FilterFacts) -> Mapping[str, str]:
-    """Return the option that declares an index, with the columns that it has already."""
-    if filtered.is_declared:
-        return {}
-    key = f"file-index.{filtered.index_kind}.columns"
-    before = facts.options.get(key)
-    return {key: filtered.column if not before else f"{before},{filtered.column}"}
+def _declare_indexes(facts: TableFacts, filters: Sequence[FilterFacts]) -> Mapping[str, str]:
+    """Return the options that declare indexes, each with the columns that it has already."""
+    columns: dict[str, list[str]] = {}
+    for filtered in filters:
+        if filtered.is_declared:
+            continue
+        key = f"file-index.{filtered.index_kind}.columns"
+        before = facts.options.get(key)
+        declared = columns.setdefault(key, [before] if before else [])
+        if filtered.column not in declared:
+            declared.append(filtered.column)
+    return {key: ",".join(declared) for key, declared in columns.items()}
 
 
 def _find_manifests(facts: TableFacts) -> Iterator[Finding]:
@@ -186,7 +193,7 @@ def _find_snapshots(facts: TableFacts) -> Iterator[Finding]:
         if count:
             detail = f"{reason}; delete it if its reader is gone"
             repair = Repair("clear_consumers", {"including_consumers": re.escape(reason.name)}, is_automatic=False)
-            yield Finding(FindingKind.CONSUMERS, f"consumer {reason.name}", count, "snapshots held", detail, repair)
+            yield Finding(FindingKind.CONSUMERS, f"consumer {reason.name}", count, "snapshots retained", detail, repair)
 
 
 def _find_changelogs(facts: TableFacts) -> Iterator[Finding]:

@@ -90,6 +90,8 @@ class Finding:
     cost_after: int | None = None
     # what was done, or why nothing was; None if no repair was asked for
     outcome: str | None = None
+    # whether a repair was begun and failed; `outcome` says why
+    has_failed: bool = False
 
 
 def _to_findings(values: Sequence[Finding]) -> tuple[Finding, ...]:

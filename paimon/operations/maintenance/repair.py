@@ -131,6 +131,11 @@ def _repair_table(
             _record(repaired, finding)
         latest, shapes = examine(context, conditions, names)
     findings = [evolve(f, cost_after=_find_cost(latest, f)) for f in repaired]
+    findings += [
+        evolve(f, cost_after=f.cost, outcome=_explain_omission(visit, f) or "left: run the repair again")
+        for f in latest.findings
+        if not any(_is_same(f, r) for r in repaired)
+    ]
     return evolve(health, findings=findings, shapes_after=shapes)
 
 
@@ -138,21 +143,23 @@ def _record(repaired: list[Finding], finding: Finding) -> None:
     """Add a finding with its outcome, or its outcome to the same finding of an earlier round."""
     for place, earlier in enumerate(repaired):
         if _is_same(finding, earlier):
-            repaired[place] = evolve(earlier, outcome=f"{earlier.outcome}; {finding.outcome}")
+            has_failed = earlier.has_failed or finding.has_failed
+            repaired[place] = evolve(earlier, outcome=f"{earlier.outcome}; {finding.outcome}", has_failed=has_failed)
             return
     repaired.append(finding)
 
 
 def _repair_findings(visit: _Visit, findings: Sequence[Finding]) -> Iterator[Finding]:
     """Run the repairs of findings, and yield them with their outcomes; equal repairs run once."""
-    done: list[tuple[Repair, str]] = []
+    done: list[Finding] = []
     for number, finding in enumerate(findings, 1):
-        same = next((outcome for repair, outcome in done if repair == finding.repair), None)
-        outcome = _repair(visit, finding) if same is None else same
-        if finding.repair is not None:
-            done.append((finding.repair, outcome))
+        same = next((f for f in done if f.repair is not None and f.repair == finding.repair), None)
+        if same is None:
+            done.append(_repair(visit, finding))
+        else:
+            done.append(evolve(finding, outcome=same.outcome, has_failed=same.has_failed))
         visit.context.engine.observer.progress("repairing findings", number, len(findings))
-        yield evolve(finding, outcome=outcome)
+        yield done[-1]
 
 
 def _is_same(finding: Finding, other: Finding) -> bool:
@@ -166,18 +173,25 @@ def _find_cost(health: TableHealth, finding: Finding) -> int:
     return next((f.cost for f in health.findings if _is_same(f, finding)), 0)
 
 
-def _repair(visit: _Visit, finding: Finding) -> str:
-    """Run the repair of a finding, and return what changed, or why nothing did."""
+def _repair(visit: _Visit, finding: Finding) -> Finding:
+    """Run the repair of a finding, and return the finding with what changed, or why nothing did."""
+    omitted = _explain_omission(visit, finding)
+    if omitted is not None or finding.repair is None:
+        return evolve(finding, outcome=omitted)
+    try:
+        visit.context = load_at_newest_schema(visit.context)
+        return evolve(finding, outcome=_REPAIRS[finding.repair.procedure](visit, finding, finding.repair))
+    except PaimonError as error:
+        return evolve(finding, outcome=f"failed: {error.message}", has_failed=True)
+
+
+def _explain_omission(visit: _Visit, finding: Finding) -> str | None:
+    """Return why the repair of a finding does not run; None if it does."""
     if finding.repair is None:
         return "no repair for this table"
     if not finding.repair.is_automatic:
         return "not automatic"
-    if not visit.has_time:
-        return "left: no time remains"
-    try:
-        return _REPAIRS[finding.repair.procedure](visit, finding, finding.repair)
-    except PaimonError as error:
-        return f"failed: {error.message}"
+    return None if visit.has_time else "left: no time remains"
 
 
 def _compact(visit: _Visit, finding: Finding, repair: Repair) -> str:
@@ -215,7 +229,7 @@ class _Chooser:
     budget: Budget
     rules: LayoutRules
     kind: FindingKind
-    # each bucket is compacted once, because a full compaction may rewrite files that are right
+    # whether the compaction is full: it may rewrite files that are right, so each bucket is compacted once
     is_full: bool
     read_bytes: int = 0
     # whether work exceeds the budget
@@ -243,10 +257,11 @@ class _Chooser:
         self.done |= frozenset(self.batch_buckets)
 
     def _is_wanted(self, work: BucketWork) -> bool:
+        # the files that writers of a merge tree add meanwhile are no work of this repair, which would never end
+        if (self.is_full or work.unit is not None) and (work.partition, work.bucket) in self.done:
+            return False
         if not self.is_full:
             return True
-        if (work.partition, work.bucket) in self.done:
-            return False
         if self.kind is FindingKind.DELETION_VECTORS:
             marked = marked_files(work.vectors.current) if work.vectors is not None else {}
             return any(file.file_name in marked for file in work.replaced)
@@ -288,9 +303,10 @@ def _build_indexes(visit: _Visit, _: Finding, repair: Repair) -> str:
     if not visit.budget.allows(visit.health.size_bytes):
         return _describe_excess(visit)
     if repair.table_options:
-        alter_table(visit.context, [SetOption(key, value) for key, value in repair.table_options.items()])
+        changes = [SetOption(key, value) for key, value in repair.table_options.items()]
+        visit.context = visit.context.at_schema(alter_table(visit.context, changes))
     visit.budget.spend(visit.health.size_bytes)
-    done = rewrite_file_indexes(load_at_newest_schema(visit.context), visit.commit_user)
+    done = rewrite_file_indexes(visit.context, visit.commit_user)
     return f"indexes of {format_count(done.files, 'file')} built"
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from paimon.display.health_picture import draw_svg, to_picture_columns
 from paimon.domain.maintenance import assess_health
 from paimon.domain.maintenance.health import FindingKind, TableHealth
 from paimon.operations.maintenance import repair
+from paimon.operations.table_context import TableContext
 from paimon.verbs.health_verbs import to_command, to_health_rows
 
 TINY = {"target-file-size": "1 kb"}
@@ -195,7 +197,8 @@ def test_the_repair_of_a_finding_runs_and_repairs_it(
         fixed = next(f for f in table.maintain.health(where, fix=True).findings if f.kind is kind)
         expected = (finding.cost, "not automatic") if not finding.repair.is_automatic else (0, fixed.outcome)
         assert (fixed.cost_after, fixed.outcome) == expected, fixed
-        assert str(fixed.outcome).startswith(("not", "left", "failed")) != finding.repair.is_automatic
+        assert str(fixed.outcome).startswith(("not", "left")) != finding.repair.is_automatic
+        assert not fixed.has_failed
     again = paimon.open_table(table.location)
     if finding.repair.is_automatic or (door != "fix" and kind is not FindingKind.BUCKET_SKEW):
         assert find_cost(table, kind) < finding.cost
@@ -289,14 +292,112 @@ def test_batches_of_a_compaction_are_commits_of_their_own(tmp_path: Path, monkey
     assert found.is_healthy
 
 
-def test_a_repair_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lose(*_: object, **__: object) -> None:
-        raise paimon.CommitConflict("lost", files=("f",))
+def lose(*_: object, **__: object) -> None:
+    raise paimon.CommitConflict("lost", files=("f",))
 
+
+def test_a_repair_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repair, "compact", lose)
     found = {f.kind.value: f for f in make_ill_table(tmp_path).maintain.health(fix=True).findings}
     assert str(found["small_files"].outcome).startswith("failed: lost")
+    assert [kind for kind, finding in found.items() if finding.has_failed] == ["small_files"]
     assert found["orphans"].cost_after == 0
+
+
+@pytest.mark.parametrize("output", ["table", "json", "svg"])
+def test_the_command_fails_after_it_printed_a_failed_repair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    monkeypatch.setattr(repair, "compact", lose)
+    table = make_runs(tmp_path)
+    assert main(["doctor", table.location, "--fix", "--output", output]) == 1
+    printed = capsys.readouterr()
+    assert printed.out and "1 repair failed" in printed.err and "'outcome'" in printed.err
+
+
+def test_a_failure_of_a_repeated_repair_is_not_hidden_by_an_earlier_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assess_health, "DEAD_ENTRIES", 10)
+    calls = count(1)
+    expire = repair.expire_snapshots
+    monkeypatch.setattr(repair, "expire_snapshots", lambda *a, **k: expire(*a, **k) if next(calls) == 1 else lose())
+    table = create(tmp_path, FEW, partition_keys=["day"])
+    write(table, 12)
+    expired = next(f for f in table.maintain.health(fix=True).findings if f.kind is FindingKind.SNAPSHOTS)
+    assert "; failed" in str(expired.outcome) and expired.has_failed
+
+
+@pytest.mark.parametrize(("limit", "why"), [(None, "left: run the repair again"), (5, "left: no time remains")])
+def test_what_the_last_examination_finds_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, why: str
+) -> None:
+    monkeypatch.setattr(assess_health, "DEAD_ENTRIES", 10)
+    monkeypatch.setattr(repair, "_ROUNDS", 1)
+    table = create(tmp_path, FEW, partition_keys=["day"])
+    write(table, 12)
+    if limit is not None:
+        clock = table.engine.clock
+
+        def compact_slowly(*given: Any, **named: Any) -> Any:
+            monkeypatch.setattr(type(clock), "now_millis", lambda _: 1 << 50)
+            return compact(*given, **named)
+
+        compact = repair.compact
+        monkeypatch.setattr(repair, "compact", compact_slowly)
+    found = table.maintain.health(fix=True, max_seconds=limit)
+    assert [(f.kind.value, f.outcome) for f in found.findings][-1] == ("manifests", why)
+    assert found.findings[-1].cost_after == found.findings[-1].cost and not found.is_healthy
+
+
+def test_a_compaction_ends_while_writers_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_hidden_rows(tmp_path)
+    compact, calls = repair.compact, count(1)
+
+    def compact_while_written(*given: Any, **named: Any) -> Any:
+        number = next(calls)
+        assert number < 4, "each new file is new work"
+        done = compact(*given, **named)
+        write(table, 1)
+        return done
+
+    monkeypatch.setattr(repair, "compact", compact_while_written)
+    (found, *_) = table.maintain.health(fix=True).findings
+    assert found.kind is FindingKind.UNREAD_ROWS and found.cost_after == 2 and not found.has_failed
+
+
+def test_repairs_use_the_newest_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, analyze, used = make_unsorted_values(tmp_path), repair.analyze, list[str | None]()
+
+    def analyze_with_recorded_option(context: TableContext, *given: Any) -> Any:
+        used.append(context.options.get("file-index.bloom-filter.columns"))
+        return analyze(context, *given)
+
+    monkeypatch.setattr(repair, "analyze", analyze_with_recorded_option)
+    table.maintain.health(WHERE, fix=True)
+    assert used == ["v"]
+
+
+@pytest.mark.parametrize("door", ["command", "fix"])
+def test_columns_with_the_same_kind_of_index_are_declared_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], door: str
+) -> None:
+    table = make_unsorted_values(tmp_path).alter(paimon.SetOption("file-index.bloom-filter.columns", "k"))
+    where, rewrite, calls = "v = 'v7' AND day = 'd0'", repair.rewrite_file_indexes, list[object]()
+    monkeypatch.setattr(repair, "rewrite_file_indexes", lambda *given: calls.append(given) or rewrite(*given))
+    found = [f for f in table.maintain.health(where).findings if f.kind is FindingKind.FILE_INDEX]
+    assert [f.object_name for f in found] == ["column v", "column day"]
+    if door == "fix":
+        table.maintain.health(where, fix=True)
+        assert len(calls) == 1
+    else:
+        for finding in found:
+            assert finding.repair is not None
+            for command in to_command(finding.repair, [table.location]).split(" && "):
+                assert main(shlex.split(command)[1:]) == 0
+    again = paimon.open_table(table.location)
+    assert again.options["file-index.bloom-filter.columns"] == "k,v,day"
+    assert FindingKind.FILE_INDEX not in {f.kind for f in again.maintain.health(where).findings}
 
 
 def test_limits_without_repairs_and_unknown_columns_are_refused(tmp_path: Path) -> None:
