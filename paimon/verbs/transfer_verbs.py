@@ -57,10 +57,10 @@ def clone(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
         names = target_database or database, target_table or table
         return _to_rows(catalog.clone_table(f"{database}.{table}", ".".join(map(str, names)), **given))
     rows: list[Mapping[str, object]] = []
-    for name in list(catalog):
+    listed = catalog.tables(database)
+    for name in listed if database is None else [f"{database}.{bare}" for bare in listed]:
         own, _, bare = name.partition(".")
-        if database in (None, own):
-            rows += _clone_or_report(catalog, name, f"{target_database or own}.{bare}", given)
+        rows += _clone_or_report(catalog, name, f"{target_database or own}.{bare}", given)
     return rows
 
 
@@ -74,7 +74,7 @@ def _clone_or_report(catalog: VerbCatalog, source: str, target: str, given: Mapp
 
 def _read_warehouse(conf: str | None) -> str | None:
     """Return the warehouse in Java's ``warehouse=…``, or a plain path."""
-    if conf is None or "=" not in conf:
+    if conf is None or "=" not in conf or "/" in conf.partition("=")[0]:
         return conf
     options = parse_assignments(conf, "target_catalog_conf")
     others = sorted(options.keys() - {"warehouse"})

@@ -90,6 +90,9 @@ class VerbCatalog(Protocol):
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of all tables."""
 
+    def tables(self, database: str | None = None) -> list[str]:
+        """Return the names of the tables of a database; without one, ``database.table`` for all tables."""
+
     def table(self, name: str) -> VerbTable:
         """Open a table."""
 

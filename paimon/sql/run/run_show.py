@@ -228,6 +228,10 @@ class _SessionTables:
         for database in catalog.databases():
             yield from (f"{database}.{table}" for table in catalog.tables(database))
 
+    def tables(self, database: str | None = None) -> list[str]:
+        """Return the names of the tables of a database; without one, of all, with their databases."""
+        return list(self) if database is None else list(self._session.catalog().tables(database))
+
     def table(self, name: str) -> Table:
         """Open a table."""
         return self._session.distribute(self._session.catalog().table(name))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import paimon
+from paimon.cli.main import main
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 
 
@@ -76,6 +77,21 @@ def test_a_database_is_cloned_table_by_table(catalog: paimon.Catalog, tmp_path: 
     assert paimon.connect(tmp_path / "w").tables("db") == catalog.tables("db")
     again = catalog.sql(called).to_arrow().to_pylist()
     assert all("already exists" in row["error"] for row in again)
+
+
+def test_the_command_fails_after_a_failed_copy_and_for_a_missing_database(
+    catalog: paimon.Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = f"{tmp_path}/env=test"
+    words = ["clone", str(Path(catalog.table("db.t").location).parents[1]), "--to", target, "--database"]
+    assert main([*words, "db"]) == 0
+    assert "t" in paimon.connect(target).tables("db")
+    capsys.readouterr()
+    assert main([*words, "db", "--output", "json"]) == 1
+    printed = capsys.readouterr()
+    assert "already exists" in printed.out and "tables failed" in printed.err and "'error'" in printed.err
+    assert main([*words, "typo"]) == 1
+    assert "typo" in capsys.readouterr().err
 
 
 def test_a_failed_copy_leaves_nothing(catalog: paimon.Catalog) -> None:
