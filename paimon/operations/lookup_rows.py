@@ -208,8 +208,10 @@ def _make_tasks(
     tasks: list[_KeyTask] = []
     with report_expired(context, request.snapshot.id):
         files, filters = _index_files(context, request, asked, fields), _KeyFilters(context)
+        last_rows: Rows | None = None
         for rows, splits in _group_keys(context, files, asked):
-            keys = _SortedKeys.of(asked, rows, context.schema.key_fields)
+            if rows is not last_rows:  # partitions share the rows if the primary key lacks a partition column
+                keys, last_rows = _SortedKeys.of(asked, rows, context.schema.key_fields), rows
             for keyed in splits:
                 is_own = keyed.split.branch is None and context.options.file_index_read_enabled
                 key_filter = partial(filters.mark, keys) if is_own else _mark_all

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from support.tables import create_table
 
 import paimon
 from paimon.adapters.cache import LruCache
-from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, StorageError
 from paimon.operations import lookup_rows
 from paimon.operations.data_files import cached_blocks
 from paimon.operations.data_files.cached_blocks import CachedBlockFiles
@@ -87,7 +88,7 @@ def test_lookups_return_the_rows_of_a_scan(
     keys = ["name", "day", "id"] if partitioned else ["id", "name"]
     table = make_table(options, primary_keys=keys, partition_keys=["day"] if partitioned else [])
     for written in writes:
-        allowed = [(n, v, "+I" if engine in {"aggregation", "sequence field"} else kind) for n, v, kind in written]
+        allowed = [(n, v, "+I" if engine == "aggregation" else kind) for n, v, kind in written]
         if allowed:
             table.write([row(*one) for one in allowed], kind_column="k")
     if compacts:
@@ -191,11 +192,14 @@ def test_keys_of_floats_are_equal_as_the_format_orders_them() -> None:
     assert table.lookup([nan, -0.0, 0.0], ["v"])["v"].to_pylist() == [3, 2, 1]
 
 
-def test_a_key_can_be_in_any_partition_if_it_lacks_the_partition_column() -> None:
+def test_a_key_can_be_in_any_partition_if_it_lacks_the_partition_column(monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table({"bucket": "-1"}, primary_keys=["id"], partition_keys=["day"])
     table.write([{"id": i, "day": f"d{i % 3}", "name": "n", "v": i} for i in range(9)])
     table.write([{"id": 4, "day": "d2", "name": "n", "v": 40}])
+    sorted_keys = Mock(side_effect=lookup_rows.to_comparable_values)
+    monkeypatch.setattr(lookup_rows, "to_comparable_values", sorted_keys)
     assert table.lookup([8, 4, 77], ["day", "v"]).to_pylist() == [{"day": "d2", "v": 8}, {"day": "d2", "v": 40}]
+    assert sorted_keys.call_count == 3, "once for all partitions"
 
 
 def test_partitions_with_other_numbers_of_buckets_are_found() -> None:
@@ -338,6 +342,34 @@ def test_blocks_of_remote_files_are_requested_once(file_format: str) -> None:
     table.engine.cache.drop(files.opened)
     assert table.lookup([4], ["v"])["v"].to_pylist() == [4]
     assert len(files.opened) == 2
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_remote_file_that_was_deleted_after_a_lookup_is_lost(
+    file_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cached_blocks, "_MOST_CACHED_BYTES", 0)
+    table = make_table({"bucket": "1", "file.format": file_format}, primary_keys=["id"])
+    table.write([{"id": 1, "day": "d", "name": "n", "v": 1}])
+    files = RemoteFiles(table.engine.files)
+    table = table.with_engine(evolve(table.engine, files=files))
+    assert table.lookup([1], ["v"])["v"].to_pylist() == [1]
+    files.delete(files.opened)
+    with pytest.raises(CorruptTable, match="does not exist, but a manifest references it") as found:
+        table.lookup([1])
+    assert isinstance(found.value.__cause__, NotFound)
+    with pytest.warns(RuntimeWarning, match=r"'scan\.ignore-lost-files'"):
+        assert table.with_options({"scan.ignore-lost-files": "true"}).lookup([1]).num_rows == 0
+
+
+def test_a_reply_that_is_too_short_is_a_storage_error() -> None:
+    files = create_table(f"memory://{uuid.uuid4().hex}", "id INT").engine.files
+    cached = CachedBlockFiles(RemoteFiles(files), LruCache())
+    files.replace("memory://blocks/short", b"abc")
+    cached.open("memory://blocks/short").close()
+    files.replace("memory://blocks/short", b"ab")
+    with cached.open("memory://blocks/short") as source, pytest.raises(StorageError, match="2 of 3 bytes at offset 0"):
+        source.read()
 
 
 @settings(max_examples=30)

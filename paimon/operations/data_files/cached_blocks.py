@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from paimon.domain.errors import StorageError
 from paimon.ports.cache import ObjectCache
 from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
 
@@ -107,7 +108,10 @@ class _BlockInput:
     def _request(self, start: int, length: int) -> bytes:
         if self._source is None:
             self._source = self._files.open(self._path)
-        return bytes(self._source.read_at(length, start))
+        data = bytes(self._source.read_at(length, start))
+        if len(data) != length:
+            raise StorageError(self._path, f"{len(data)} of {length} bytes at offset {start} were read")
+        return data
 
     def close(self) -> None:
         """Close the file if it was opened."""

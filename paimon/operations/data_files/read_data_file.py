@@ -299,6 +299,11 @@ def _read_batches(
                     decoded_bytes = 0
         except Unsupported as error:
             raise error.within(path) from None
+        except (NotFound, CorruptTable):
+            # A remote file is opened late if the cache has its size (`cached_blocks.py`).
+            if engine.files.status(path) is None:
+                raise _missing_file_error(path) from NotFound("file", path)
+            raise
     _check_row_count(path, expected, rows, is_whole=skip is None)
 
 
@@ -320,12 +325,16 @@ def open_data_file(engine: Engine, path: str, size: int) -> pa.NativeFile:
     try:
         source = engine.files.open(path)
     except NotFound as error:
-        hint = "its snapshot may have expired during the read: plan the scan again"
-        raise CorruptTable(path, "does not exist, but a manifest references it", hint=hint) from error
+        raise _missing_file_error(path) from error
     if source.size() != size:
         with source:
             raise CorruptTable(path, f"has {source.size()} bytes, but its manifest records {size}")
     return source
+
+
+def _missing_file_error(path: str) -> CorruptTable:
+    hint = "its snapshot may have expired during the read: plan the scan again"
+    return CorruptTable(path, "does not exist, but a manifest references it", hint=hint)
 
 
 def _assemble_batch(
