@@ -258,9 +258,7 @@ class TableOptions:
     def names_compression(self) -> bool:
         """Whether the user chose a codec, or its level, for any data files."""
         keys = ("", ".per.level", ".zstd-level")
-        return (
-            any(f"file.compression{key}" in self.values for key in keys) or self.changelog_file_compression is not None
-        )
+        return any(f"file.compression{key}" in self.values for key in keys)
 
     @property
     def changelog_file_format(self) -> str | None:

@@ -115,10 +115,11 @@ class FileLayout:
         """Return the layout of the changelog files of a writer, or of a compaction to a level."""
         options = table.options
         name = options.changelog_file_format or options.file_format_at(level)
-        compression = options.changelog_file_compression or options.compression_at(level)
-        data = cls._of(table, level, FileSource.APPEND, name, compression)
+        compression = options.changelog_file_compression
+        data = cls._of(table, level, FileSource.APPEND, name, compression or options.compression_at(level))
         stats = StatsRules.of(options, level, name, changelog=True)
-        return evolve(data, prefix=options.changelog_file_prefix, stats=stats, indexes=())
+        saving = data.least_saving if compression is None else 0.0
+        return evolve(data, prefix=options.changelog_file_prefix, stats=stats, indexes=(), least_saving=saving)
 
     def with_columns(self, columns: tuple[DataField, ...]) -> FileLayout:
         """Return the layout of files of an append table that contain only some of its columns."""
@@ -283,16 +284,18 @@ class RollingFiles:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of rows that are in memory and not yet in the open file."""
-        return self._open.held_bytes if self._open is not None else 0
+        """Bytes of rows that are in memory and not yet in the open file and its dedicated files."""
+        own = self._open.held_bytes if self._open is not None else 0
+        return own + sum(files.held_bytes for files in self._dedicated)
 
     def release_memory(self) -> None:
         """Write the rows in memory to storage: end the row group, or the file if its format cannot end a row group."""
-        if self._open is None:
-            return
-        self._open.flush()
-        if self._open.held_bytes:
-            self._finish_open()
+        if self._open is not None:
+            self._open.flush()
+            if self._open.held_bytes:
+                self._finish_open()
+        for files in self._dedicated:
+            files.release_memory()
 
     def abort(self) -> None:
         """Delete all files that `close` has not returned."""

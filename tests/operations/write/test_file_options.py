@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.orc as orc
+import pyarrow.parquet as pq
 import pyorc
 import pytest
 from support.tables import create_table
@@ -74,6 +75,27 @@ def test_orc_files_have_two_levels_of_zstd(tmp_path: Path) -> None:
         (name,) = file_names(table, "bucket-0/data-*")
         sizes.append(Path(table.location, name).stat().st_size)
     assert sizes[0] != sizes[1] == sizes[2]
+
+
+def test_the_codec_of_changelog_files_leaves_data_files_the_choice(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "k": pa.array(range(20_000), pa.int32()),
+            "v": np.random.default_rng(3).bytes(16 * 20_000).hex(" ", 16).split(),
+        }
+    )
+    codecs = {}
+    for codec in (None, "zstd"):
+        options = {"bucket": "1", "changelog-producer": "input", "file.format": "parquet"}
+        options |= {} if codec is None else {"changelog-file.compression": codec}
+        table = create_table_with_options(tmp_path / str(codec), options, primary_keys=["k"])
+        table.write(rows)
+        for kind in ("data", "changelog"):
+            (name,) = file_names(table, f"bucket-0/{kind}-*")
+            group = pq.read_metadata(Path(table.location, name)).row_group(0)
+            codecs[codec, kind] = {group.column(i).compression for i in range(group.num_columns)}
+    assert codecs[None, "data"] == codecs[None, "changelog"] == codecs["zstd", "data"] == {"ZSTD", "UNCOMPRESSED"}
+    assert codecs["zstd", "changelog"] == {"ZSTD"}
 
 
 @pytest.mark.parametrize(

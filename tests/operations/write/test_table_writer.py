@@ -330,6 +330,21 @@ def test_the_memory_of_open_files_stays_within_the_budget(form):
     assert [[f.row_count for f in m.data.new_files] for m in messages] == [[1000]] * 20
 
 
+def test_the_memory_of_open_dedicated_files_stays_within_the_budget() -> None:
+    budget = 64 * 1024
+    on = evolve(engine(), memory=MemoryBudget(budget))
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "vector.file.format": "parquet"}
+    table = definition("p INT, v VECTOR<FLOAT, 32>", partitions=["p"], options=options)
+    writer = TableWriter(TableContext(on, table), "me")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * (500 * 32), pa.float32()), 32)
+    for _ in range(4):
+        writer.write(pa.table({"p": pa.array([i % 20 for i in range(500)], pa.int32()), "v": vectors}))
+        files = [d for s in writer._buckets.states if s.rolling is not None for d in s.rolling._dedicated]
+        assert len(files) == 20 and sum(d.held_bytes for d in files) <= budget // 4
+    messages = writer.prepare_commit()
+    assert [[f.row_count for f in m.data.new_files] for m in messages] == [[100, 100]] * 20
+
+
 def test_the_rows_of_an_open_file_stay_within_a_part_of_the_budget() -> None:
     budget = 4 << 20
     on = evolve(engine(), memory=MemoryBudget(budget))
