@@ -7,7 +7,7 @@ Invariant: a callback runs after the snapshot is visible, and its failure never 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import frozen
 
@@ -84,7 +84,7 @@ class CommitCallback(Protocol):
     Any callable with one positional parameter is a callback.
     """
 
-    def __call__(self, event: Any, /) -> None:
+    def __call__(self, event: CommitEvent, /) -> None:
         """Handle one published commit.
 
         The process that committed calls its callbacks one after the other, in the order of registration. It calls them
@@ -94,12 +94,36 @@ class CommitCallback(Protocol):
 
         Parameters
         ----------
-        event : CommitEvent or PartitionDoneEvent
-            The published commit. A callback that the option `partition.mark-done-action.custom.class` names is also
-            called for each partition that is marked as done; what it raises then ends the call.
+        event : CommitEvent
+            The published commit.
 
         Raises
         ------
         Exception
             Any error is reported as a RuntimeWarning. The commit stays published, and the other callbacks run.
+        """
+
+
+class PartitionDoneCallback(Protocol):
+    """A function that is called for each partition that the action ``custom`` marks as done.
+
+    It is registered like a `CommitCallback`, and the option `partition.mark-done-action.custom.class` names it. Commits
+    of the table that it is registered with call it, too, with a `CommitEvent`.
+    """
+
+    def __call__(self, event: PartitionDoneEvent, /) -> None:
+        """Handle one partition that is marked as done.
+
+        The process that marks the partitions calls one after the other, in its own thread. A partition that is marked
+        again is handled again.
+
+        Parameters
+        ----------
+        event : PartitionDoneEvent
+            The partition.
+
+        Raises
+        ------
+        Exception
+            Any error ends the call that marks the partition.
         """

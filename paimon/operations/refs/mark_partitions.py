@@ -8,6 +8,7 @@ Source: `PartitionMarkDoneAction`, `SuccessFileMarkDoneAction`, `HttpReportMarkD
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from paimon.domain.errors import InvalidRequest, StorageError, Unsupported
 from paimon.domain.json_text import dump_json, load_object
@@ -18,7 +19,7 @@ from paimon.domain.secrets import remove_password
 from paimon.operations.expire.expire_partitions import find_partitions
 from paimon.operations.refs.tags import write_success_file
 from paimon.operations.table_context import TableContext
-from paimon.ports.callbacks import PartitionDoneEvent
+from paimon.ports.callbacks import PartitionDoneCallback, PartitionDoneEvent
 
 _ACTION = "partition.mark-done-action"
 _CLASS, _URL = "partition.mark-done-action.custom.class", "partition.mark-done-action.http.url"
@@ -82,7 +83,8 @@ def _prepare_custom(context: TableContext) -> _Mark:
     if callback is None:
         hint = f"register one with table.with_callbacks({{{name!r}: callable}})"
         raise Unsupported(f"{_ACTION} = 'custom' without a callable for {name!r}", hint=hint)
-    return lambda directory, values: callback(PartitionDoneEvent(context.table, directory, values))
+    call = cast(PartitionDoneCallback, callback)  # the option names it for this event
+    return lambda directory, values: call(PartitionDoneEvent(context.table, directory, values))
 
 
 def _prepare_report(context: TableContext) -> _Mark:
