@@ -142,7 +142,8 @@ def _find_collector() -> None:
     import pyarrow as pa
 
     with suppress(OSError, AttributeError, StopIteration):
-        path = next(path for folder in pa.get_library_dirs() for path in glob.glob(f"{folder}/libarrow.so*"))
+        # Not `pa.get_library_dirs()`, which starts pkg-config.
+        path = next(glob.iglob(f"{os.path.dirname(pa.lib.__file__)}/libarrow.so*"))
         found = ctypes.CDLL(path).arrow_mi_collect
         found.argtypes, found.restype = [ctypes.c_bool], None
         _Collector.function = found

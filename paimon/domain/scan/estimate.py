@@ -1,6 +1,7 @@
 """Estimate how many rows and bytes a scan returns, from its files and from the statistics that ANALYZE stored.
 
-Invariant: an estimate decides how a query runs, never what it returns. Without statistics, it is an upper bound.
+Invariant: an estimate decides how a query runs, never what it returns. Without statistics, the rows are an upper bound,
+and the bytes are those of the files, which are compressed.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from paimon.domain.predicate.transform import split_conjuncts
 from paimon.domain.scan.scan_plan import Plan
 from paimon.domain.stats.table_statistics import TableStatistics
 
-_LENGTHS_OF_ROW = 8
+_ROW_OVERHEAD_BYTES = 8
 """Bytes of a row besides its values."""
 
 
 @frozen
 class ScanEstimate:
-    """The rows that a scan returns, and their bytes in memory."""
+    """The rows of a scan, and their bytes: in memory with statistics of all columns, otherwise in the files."""
 
     rows: int
     bytes: int
@@ -50,7 +51,7 @@ def estimate_plan(
         lengths = [statistics.columns[c].average_length for c in columns if c in statistics.columns]
         known = [length for length in lengths if length is not None]
         if len(known) == len(columns):
-            width = _LENGTHS_OF_ROW + sum(known)
+            width = _ROW_OVERHEAD_BYTES + sum(known)
     return ScanEstimate(round(rows), round(rows * width))
 
 

@@ -51,7 +51,7 @@ Rows = npt.NDArray[np.int64]
 KeyFilter = Callable[[str, DataFileMeta, slice], Mask | None]
 """Marks the keys, in a slice of the ascending keys, that a file with its path can contain; None: all."""
 _MOST_MORE_READS = 512
-"""Files are read as many times more, at most, so that each read is for few keys."""
+"""The most additional reads of files that a split may cost, so that each read is for few keys."""
 _MOST_CELLS = 1 << 24
 """So many pairs of a file and a key, a byte each, are marked at a time."""
 

@@ -1,4 +1,4 @@
-"""Write one Parquet file, and choose which of its columns get a dictionary.
+"""Write one Parquet file, and choose a dictionary, an encoding and a codec for each of its columns.
 
 A row group is closed when its rows reach the requested bytes in memory, or the requested number of rows. `close`
 returns the statistics of the footer, and those that footers leave out: NaN, and bounds of long texts.
@@ -43,7 +43,8 @@ from paimon.ports.formats import WriteRequest, WrittenFile
 # the differences to their neighbours with as few bits as the largest needs. Sorted keys, sequence numbers, dates and
 # times become small, and decode faster than zstd.
 #
-# Files of few rows have no differences and one codec, because a trial would cost as much as the file.
+# If the first row group has fewer than 8,000 rows, the file has no differences and one codec: the trial would cost as
+# much as the row group.
 #
 # Codec: if the caller allows it (`WriteRequest.least_saving`), a column is stored without the codec that saves too
 # little: each reader decompresses the whole column for it.
@@ -86,7 +87,9 @@ def _choose_delta_columns(sample: pa.Table, options: Mapping[str, Any]) -> list[
     plain = [f.name for f in sample.schema if _is_stored_as_integer(f.type) and coded is not True]
     integers = sample.select([name for name in plain if name not in (coded or ())])
     names = integers.column_names
-    chunks = _encode_sample(integers, {"use_dictionary": False, "column_encoding": dict.fromkeys(names, _DELTA)})
+    encodings = dict.fromkeys(names, _DELTA)
+    trial = {"use_dictionary": False, "column_encoding": encodings, "compression": _NO_CODEC}
+    chunks = _encode_sample(integers, trial)
     widths = {"INT32": 4, "INT64": 8}
     rows = [sample.num_rows - integers.column(name).null_count for name in names]
     return [
