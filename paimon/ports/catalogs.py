@@ -278,7 +278,8 @@ class TableStore(Protocol):
         AlreadyExists
             A table with the new name exists, or the name is reserved; both tables are unchanged.
         StorageError
-            The storage failed, or another process dropped the new name. One of the names is a whole table.
+            The storage failed, or another process dropped the new name. One of the names is a whole table, unless this
+            drop ended after the new name was visible.
         """
 
 

@@ -1,7 +1,7 @@
 """Move and delete the directory of a table on a storage without directories.
 
 Invariant: of all calls that create a table or rename one to a name, exactly one puts the first schema file of the name.
-A table is deleted only after its copy was listed whole, and is published.
+A table is deleted only after its copy was published, and then listed whole.
 """
 
 # A rename by copies takes long, and other processes work meanwhile: they create a table under the new name, rename
@@ -13,12 +13,16 @@ A table is deleted only after its copy was listed whole, and is published.
 #     2 copy            the same                    data-1 manifest-1
 #     3 references      the same                    snapshot-1 LATEST
 #     4 publish         the same                    schema-0: that of t and a line break
-#     5 delete schemas  snapshot-1 data-1           the table
-#     6 delete the rest                             the table
+#     5 list u again    the same                    the table
+#     6 delete schemas  snapshot-1 data-1           the table
+#     7 delete the rest                             the table
 #
 # A reserved name cannot be opened, here or in Java, so no other process commits into it. If the process dies in steps 1
-# to 3, t is the table, and u stays reserved until it is dropped. From step 4 on, u is the table. Step 5 is early,
+# to 3, t is the table, and u stays reserved until it is dropped. From step 4 on, u is the table. Step 6 is early,
 # because a commit into t that is acknowledged after step 3 is in no table.
+#
+# A drop of u just before step 4 deletes the copies, and step 4 then publishes a table without files. Step 5 finds that
+# they are missing and withdraws the schema, so t stays the table.
 #
 # References are snapshots, tags and changelogs. They are read before the other files are listed, because files are
 # written before what references them. They are written after the other files, so that a reservation that is lost
@@ -69,6 +73,7 @@ def copy_table(files: FileIO, source: str, target: str) -> None:
             copy.copy_file(path)
         copy.check_whole()
         copy.publish(schema + b"\n")
+        copy.confirm(schema + b"\n")
 
 
 def delete_copied_table(files: FileIO, path: str) -> None:
@@ -175,6 +180,16 @@ class _Copy:
         except StorageError:
             if _read_if_found(self.files, self.first_schema) != schema:
                 raise
+
+    def confirm(self, schema: bytes) -> None:
+        """Check that no drop deleted copies before the publication; otherwise withdraw the schema."""
+        is_whole = self.written.keys() <= set(_list_files(self.files, self.target))
+        is_published = _read_if_found(self.files, self.first_schema) == schema
+        if is_whole and is_published:
+            return
+        if is_published:
+            self.files.delete([self.first_schema])
+        raise StorageError(self.target, _DISTURBED, hint="rename it again")
 
     def delete(self) -> None:
         """Delete a failed copy, its reservation last, unless the name is that of another table by now."""

@@ -162,24 +162,28 @@ def test_after_a_fault_one_of_the_tables_is_whole_and_a_repeated_rename_ends(
 
 
 def test_a_reserved_name_cannot_be_opened_and_can_be_dropped(contents: dict[str, bytes]) -> None:
+    """A drop before the publication refuses the rename. A later one does, too, or drops the renamed table."""
     last = count_operations(contents, rename(T, U))
     is_reserved = 0
     for number in range(last):
-        files, dropped = copy_of(contents), list[bool]()
+        files, dropped = copy_of(contents), list[bytes]()
 
-        def act(files: MemoryFiles = files, dropped: list[bool] = dropped) -> None:
+        def act(files: MemoryFiles = files, dropped: list[bytes] = dropped) -> None:
             nonlocal is_reserved
-            if files.contents.get(TablePaths(U).schema(0), b"").startswith(b"reserved"):
+            if (found := files.contents.get(TablePaths(U).schema(0), b"")).startswith(b"reserved"):
                 is_reserved += 1
                 with pytest.raises(NotFound, match="db/t' reserved this name"):
                     open_table(files, U)
+            if found:
+                dropped.append(found)
                 drop(U)(files)
-                dropped.append(True)
 
         slow_files, _ = run_at(files, number, act)
         is_refused = fails(rename(T, U), slow_files, StorageError)
         if is_refused or not dropped:
-            assert rows_of(files, T if is_refused else U) == [1, 2]
+            assert rows_of(files, T if is_refused else U) == [1, 2], number
+        else:
+            assert dropped[0].startswith(b"{"), number
         if is_refused:
             assert not files.list(U)
             assert rows_of(files, S) == [7]
