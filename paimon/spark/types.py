@@ -28,6 +28,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from paimon.domain.columns import nested
 from paimon.domain.columns.accept import complete_type
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
@@ -257,9 +258,27 @@ def to_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _cut_digits(column: pa.Array) -> pa.Array:
     """Cut nanoseconds downwards, as Java does also before 1970; a cast of Arrow would cut them towards 1970."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        return pc.floor_temporal(column, unit="microsecond")
-    return column
+    kind = column.type
+    if not _has_nanoseconds(kind):
+        return column
+    if pa.types.is_list(kind):
+        return nested.rebuild_list(column, _cut_digits(nested.list_values(column)), kind)
+    if pa.types.is_map(kind):
+        keys, items = (_cut_digits(part) for part in nested.map_entries(column))
+        return nested.rebuild_map(column, keys, items, kind)
+    if pa.types.is_struct(kind):
+        return nested.rebuild_struct(column, [_cut_digits(c) for c in nested.struct_children(column)], kind)
+    return pc.floor_temporal(column, unit="microsecond")
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "ns")
+    if pa.types.is_map(kind):
+        return _has_nanoseconds(kind.key_type) or _has_nanoseconds(kind.item_type)
+    if pa.types.is_list(kind):
+        return _has_nanoseconds(kind.value_type)
+    return pa.types.is_struct(kind) and any(_has_nanoseconds(field.type) for field in kind)
 
 
 def to_spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:

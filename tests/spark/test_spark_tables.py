@@ -135,6 +135,17 @@ def test_nanoseconds_are_cut_downwards_also_before_1970() -> None:
         found = to_spark_batch(rows, pa.schema([("at", pa.timestamp("us", zone))]))
         assert found["at"].cast(pa.int64()).to_pylist() == [-2, -1, -1, 0, 0, 1, None]
 
+        def in_each_type(at: pa.DataType, *values: int) -> pa.RecordBatch:
+            times = [*values, None]
+            kinds = {"a": pa.list_(at), "m": pa.map_(at, at), "r": pa.struct([("x", pa.list_(at)), ("id", pa.int32())])}
+            nested = {"a": times, "m": list(zip(values, values, strict=True)), "r": {"x": times, "id": 1}}
+            columns = [pa.array([None, nested[name], None], kind) for name, kind in kinds.items()]
+            return pa.record_batch(columns, list(kinds))
+
+        expected = in_each_type(pa.timestamp("us", zone), -1, -2, 0, 1)
+        found = to_spark_batch(in_each_type(pa.timestamp("ns", zone), -1, -1_001, 0, 1_001).slice(1), expected.schema)
+        assert found.equals(expected.slice(1))
+
 
 def test_empty_tables_and_empty_frames(spark: SparkSession, catalog: paimon.Catalog) -> None:
     table = orders(catalog)
