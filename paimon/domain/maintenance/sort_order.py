@@ -13,18 +13,18 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.columns.buffers import combine_column
-from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.maintenance.curves_columnar import compute_hilbert_positions, compute_zorder_positions
 from paimon.domain.merge.ordering.merge_order import argsort_keys
 from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import option_error
+from paimon.domain.schema.rules.sort_columns import check_sort_columns
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX
-from paimon.domain.types.type_text import format_type
 
 STRATEGIES = ("order", "zorder", "hilbert")
 NO_STRATEGY = "none"
@@ -32,7 +32,6 @@ _FIRST_HILBERT_COLUMNS = 5
 """From so many columns on, `auto` takes a Hilbert curve, as in Java."""
 _LEAST_SAMPLES = 20
 """With fewer samples a task, ranges would differ much in size; Java refuses them, too."""
-_UNSORTED = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
 _SORT_KEY = f"{KEY_PREFIX}#sort"
 """The prefix of the columns that a sort adds; no column of a table has such a name."""
 _POSITION = dt.VarBinaryType(dt.MAX_LENGTH)
@@ -61,7 +60,7 @@ def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str
     A text has the names of columns separated by commas.
     """
     given = columns.split(",") if isinstance(columns, str) else columns or ()
-    names = tuple(name.strip() for name in given)
+    names = tuple(stripped for name in given if (stripped := name.strip()))
     if strategy == NO_STRATEGY:
         if names:
             raise InvalidRequest(
@@ -87,7 +86,7 @@ def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str
             hint="leave out order_strategy and order_by, or change the option 'clustering.columns'",
         )
     _check_table(table)
-    return _bind(table, strategy, names)
+    return _bind(table, strategy, names, "order_by")
 
 
 def bind_clustering_order(table: TableDefinition) -> SortOrder:
@@ -96,19 +95,18 @@ def bind_clustering_order(table: TableDefinition) -> SortOrder:
     if strategy == "auto":
         few = "order" if len(names) == 1 else "zorder"
         strategy = few if len(names) < _FIRST_HILBERT_COLUMNS else "hilbert"
-    return _bind(table, strategy, names)
+    return _bind(table, strategy, names, "clustering.columns")
 
 
-def _bind(table: TableDefinition, strategy: str, names: Sequence[str]) -> SortOrder:
-    if strategy == "hilbert" and len(names) < 2:
-        raise InvalidRequest("A Hilbert curve needs two columns.", subject="order_by", hint="name more, or use 'order'")
-    _check_options(table.options)
-    return SortOrder(strategy, tuple(_find_field(table, name) for name in names), table.options.zorder_text_bytes)
+def _bind(table: TableDefinition, strategy: str, names: Sequence[str], given_in: str) -> SortOrder:
+    check_sort_columns(table.schema, strategy, names, given_in)
+    _check_options(table.options, strategy)
+    return SortOrder(strategy, tuple(table.schema.field_of(name) for name in names), table.options.zorder_text_bytes)
 
 
-def _check_options(options: TableOptions) -> None:
+def _check_options(options: TableOptions, strategy: str) -> None:
     text_bytes, samples = options.zorder_text_bytes, options.sort_sample_magnification
-    if text_bytes < 1:
+    if strategy == "zorder" and text_bytes < 1:
         raise option_error("zorder.var-length-contribution", f"is {text_bytes}, and a text needs a byte", "set it to 8")
     if samples < _LEAST_SAMPLES:
         raise option_error(
@@ -123,29 +121,6 @@ def _check_table(table: TableDefinition) -> None:
             f"a sorted compaction of a primary-key table with bucket mode {table.bucket_mode.value}",
             hint="sort append tables, or tables with dynamic buckets",
         )
-
-
-def _find_field(table: TableDefinition, name: str) -> DataField:
-    field = table.schema.fields_by_name.get(name)
-    if field is None:
-        raise InvalidRequest(
-            f"Column {name!r} of order_by does not exist in table {table.table_name!r}.",
-            subject=name,
-            hint=did_you_mean(name, table.schema.names),
-        )
-    if name in table.schema.partition_keys:
-        raise InvalidRequest(
-            f"Column {name!r} of order_by is a partition column, and all rows of a partition have the same value.",
-            subject=name,
-            hint="leave it out",
-        )
-    if isinstance(field.type, _UNSORTED):
-        raise InvalidRequest(
-            f"Column {name!r} of order_by has type {format_type(field.type)}, which has no order.",
-            subject=name,
-            hint="name a column of numbers, text, bytes, dates or times",
-        )
-    return field
 
 
 def add_sort_keys(rows: pa.Table, order: SortOrder, arrived: int) -> pa.Table:

@@ -233,11 +233,12 @@ def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
 
 
 def _list_table_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
+    mode = options.get("clustering.incremental.mode") or ""
     return (
         ("row-tracking.enabled", options.row_tracking_enabled),
         ("data-evolution.enabled", options.data_evolution_enabled),
         ("blob-field", bool(options.blob_fields)),
-        ("clustering.incremental.mode", (options.get("clustering.incremental.mode") or "").strip() == "local-sort"),
+        ("clustering.incremental.mode", options.clustering_incremental and mode.strip().lower() == "local-sort"),
     )
 
 

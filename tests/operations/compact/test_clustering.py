@@ -95,6 +95,28 @@ def test_the_strategy_follows_from_the_number_of_columns(
     assert (order.strategy, ",".join(f.name for f in order.fields)) == (strategy, columns)
 
 
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        ({"clustering.columns": "p"}, "'p' of clustering.columns is a partition column"),
+        ({"clustering.columns": "a,b"}, r"'b' of clustering.columns has type ARRAY<INT>"),
+        ({"clustering.strategy": "hilbert"}, "two columns in clustering.columns"),
+    ],
+)
+def test_columns_that_no_compaction_can_sort_by_are_refused_at_once(
+    tmp_path: Path, refused: dict[str, str], message: str
+) -> None:
+    columns = "a INT, b ARRAY<INT>, p STRING"
+    with pytest.raises(InvalidRequest, match=message):
+        create_table(tmp_path, columns, partition_keys=["p"], options={**CLUSTERED, **refused})
+    table = create_table(tmp_path, columns, partition_keys=["p"], options=refused, name="db.u")
+    names = refused.get("clustering.columns", "a")
+    with pytest.raises(InvalidRequest, match=message):
+        table.alter(f"SET ('clustering.incremental' = 'true', 'clustering.columns' = '{names}')")
+    with pytest.raises(InvalidRequest, match=message):
+        bind_clustering_order(table.with_options({**CLUSTERED, **refused}).definition)
+
+
 def test_contradicting_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"needs 'clustering\.columns'"):
         create_table(tmp_path, "a INT", options={"clustering.incremental": "true"})
@@ -103,6 +125,8 @@ def test_contradicting_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="clustered incrementally"):
         table.compact(order_strategy="order", order_by="b")
     schema = Path(table.location, "schema", "schema-0")
-    schema.write_text(schema.read_text().replace('"owner" : "x"', '"clustering.incremental.mode" : "local-sort"'))
+    schema.write_text(schema.read_text().replace('"owner" : "x"', '"clustering.incremental.mode" : "LOCAL-SORT"'))
     with pytest.raises(Unsupported, match=r"clustering\.incremental\.mode"):
         paimon.open_table(table.location).compact()
+    schema.write_text(schema.read_text().replace('"clustering.incremental" : "true"', '"owner" : "x"'))
+    assert paimon.open_table(table.location).compact(full=True).snapshot_ids == ()

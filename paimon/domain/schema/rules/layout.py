@@ -8,6 +8,7 @@ from __future__ import annotations
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_bool
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.sort_columns import check_sort_columns
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 
@@ -161,6 +162,7 @@ def _check_incremental_clustering(schema: TableSchema, options: TableOptions) ->
         raise option_error("clustering.incremental", "cannot be combined with deletion vectors where there are buckets")
     if options.data_evolution_enabled:
         raise option_error("clustering.incremental", "cannot be combined with 'data-evolution.enabled'")
+    check_sort_columns(schema, options.clustering_strategy, options.clustering_columns, "clustering.columns")
 
 
 def _check_override(options: TableOptions) -> None:
