@@ -778,7 +778,8 @@ class Table(NotebookDisplay):
             Over partition columns: only these partitions.
         order_strategy : str
             ``"order"``, ``"zorder"`` or ``"hilbert"``: rewrite all files of an append table, with the rows of each
-            bucket sorted by `order_by`, or along a curve through these columns.
+            bucket sorted by `order_by`, or along a curve through these columns. With a primary key and dynamic buckets,
+            rows go to buckets in this order, and the snapshot is an OVERWRITE.
         order_by : sequence of str or str, optional
             The columns to sort by; a text separates them by commas.
         dry_run : bool

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon.domain.errors import StorageError
+from paimon.domain.errors import StorageError, Unsupported
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.engines import spark_executor
 from paimon.ports.executor import Executor
@@ -190,6 +190,15 @@ def test_buckets_are_sorted_by_one_task_each(spark: SparkSession, catalog: paimo
         table.write({"a": numbers, "b": numbers})
     done = paimon.spark.compact(table, order_strategy="hilbert", order_by=["a", "b"], spark=spark)
     assert (done.buckets, done.files_after, done.rows) == (2, 2, 100)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_sort_of_dynamic_buckets_is_refused_also_by_a_dry_run(
+    spark: SparkSession, catalog: paimon.Catalog, dry_run: bool
+) -> None:
+    table = catalog.create_table("db.clicks", "a INT, b INT", primary_keys=["a"])
+    with pytest.raises(Unsupported, match="dynamic buckets on Spark"):
+        paimon.spark.compact(table, order_strategy="order", order_by="b", dry_run=dry_run, spark=spark)
 
 
 def test_tasks_cluster_new_files(spark: SparkSession, catalog: paimon.Catalog) -> None:

@@ -410,14 +410,15 @@ COMPACTION = (
         "clustering.columns",
         Kind.NAMES,
         None,
-        "columns to cluster by",
+        "columns that clustering.incremental sorts by; no effect without it",
         aliases=("sink.clustering.by-columns",),
     ),
     choice_option(
         "clustering.strategy",
         "auto order zorder hilbert",
         "auto",
-        "how rows are clustered; auto depends on the number of columns",
+        "order of the rows with clustering.incremental; auto: order for one column, zorder for two to four, hilbert "
+        "for more",
     ),
     Option(
         "clustering.incremental",
@@ -449,7 +450,7 @@ COMPACTION = (
         "sort-compaction.local-sample.magnification",
         Kind.INT,
         "1000",
-        "sampled rows for each task of a sorted compaction on Spark",
+        "sampled rows for each task of a sorted compaction on Spark; every sort requires at least 20",
     ),
     Option("row-tracking.enabled", Kind.BOOL, "false", "give each row an id", immutable=True),
     Option("row-tracking.partition-group-on-commit", Kind.BOOL, "true", "assign row ids partition by partition"),

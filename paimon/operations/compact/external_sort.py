@@ -18,7 +18,8 @@ Source: `BinaryExternalSortBuffer`.
 # would fill the memory.
 #
 # While runs are merged, each holds one batch. So at most `fan_in` runs are merged at once: as soon as there are so many
-# of one level, they become one run of the next level. The rows are then written once more for each level.
+# of one level, they become one run of the next level. The rows are then written once more for each level. At the end,
+# the lowest levels are merged until at most `fan_in` runs of all levels are left.
 
 from __future__ import annotations
 
@@ -86,6 +87,11 @@ class _Runs:
             return
         if self._buffer:
             self._spill()
+        level = 0
+        while sum(map(len, self._levels)) > self._fan_in:
+            if self._levels[level]:
+                self._merge_level(level)
+            level += 1
         yield from self._merge([handle for level in self._levels for handle in level])
 
     def drop(self) -> None:

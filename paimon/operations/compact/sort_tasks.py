@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.maintenance.sort_ranges import choose_bounds, find_ranges, sample_keys
-from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.scan.split_packing import pack
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.compact.compact_bucket import OutputFiles, open_bucket
@@ -49,18 +49,13 @@ class FileShare:
 
 
 def divide_into_shares(works: Sequence[BucketWork], tasks: int) -> list[FileShare]:
-    """Divide the files of all buckets into about as many shares as tasks read them, at least one for each bucket."""
+    """Divide the files of all buckets into about as many shares as tasks read them; no share has files of two."""
     most_bytes = -(-sum(f.file_size for work in works for f in work.rewritten) // tasks)
-    shares: list[FileShare] = []
-    for number, work in enumerate(works):
-        pack: list[DataFileMeta] = []
-        for file in work.rewritten:
-            if pack and sum(f.file_size for f in pack) + file.file_size > most_bytes:
-                shares.append(FileShare(number, evolve(work, packs=(tuple(pack),))))
-                pack = []
-            pack.append(file)
-        shares.append(FileShare(number, evolve(work, packs=(tuple(pack),))))
-    return shares
+    return [
+        FileShare(number, evolve(work, packs=(tuple(files),)))
+        for number, work in enumerate(works)
+        for files in pack(work.rewritten, lambda f: f.file_size, most_bytes)
+    ]
 
 
 def choose_step(context: TableContext, works: Sequence[BucketWork], tasks: int) -> int:
@@ -75,6 +70,7 @@ def sample_share(context: TableContext, step: int, share: FileShare) -> pa.Table
     row_weight = 1.0 if context.options.sort_range_strategy == "quantity" else share.bytes / max(1, share.rows)
     bucket, vectors = open_bucket(context, share.work)
     skipped = 0
+    # gives the schema if all rows of the share are deleted
     found = [sample_keys(arrow_schema(order.fields).empty_table(), order, skipped, step, row_weight)]
     for rows in read_in_order(bucket, share.work.rewritten, vectors, order.fields):
         found.append(sample_keys(rows, order, skipped, step, row_weight))

@@ -138,7 +138,7 @@ def plan_rewrite(
         snapshot = latest_snapshot(context)
         if snapshot is None:
             return None, ()
-        with check_unexpired(context, snapshot, _HINT):
+        with check_unexpired(context, snapshot, "try again"):
             partitions = select_sources(context, snapshot, predicate, buckets)
         if not _has_unreported_changes(context, partitions):
             return snapshot, partitions

@@ -77,11 +77,11 @@ def compact(  # noqa: PLR0913  (what a caller may set)
     """
     running = get_session(spark)
     opened = open_target(table, options, running)
-    if dry_run:
-        return opened.compact(full, where, order_strategy=order_strategy, order_by=order_by, dry_run=True)
     order = bind_sort_order(opened.definition, order_strategy, order_by)
     if order is not None and opened.definition.bucket_mode is BucketMode.DYNAMIC:
         raise Unsupported("a sorted compaction of dynamic buckets on Spark", hint="call Table.compact in one process")
+    if dry_run:
+        return opened.compact(full, where, order_strategy=order_strategy, order_by=order_by, dry_run=True)
     done = compact_in_tasks(opened, full, where, running, order)
     # Expiry of a write-only table runs where it is compacted.
     run_after_commit(opened.with_options({"write-only": False}).context, done.snapshot_ids)

@@ -18,13 +18,15 @@ from support.tables import create_table
 
 import paimon
 from paimon.domain.columns.java_float_order import to_float_sort_key
-from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
+from paimon.domain.errors import CommitConflict, InvalidRequest, SnapshotExpired, StorageError, Unsupported
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.engines import engine_for
+from paimon.operations.compact import external_sort
 from paimon.operations.compact.external_sort import sort_rows
+from paimon.operations.rescale import rescale
 from paimon.ports.engine import MemoryBudget
 
 COLUMNS = "a INT, b STRING, c DOUBLE, d ARRAY<INT>, p STRING"
@@ -111,6 +113,20 @@ def test_dynamic_buckets_get_ranges(tmp_path: Path, options: dict[str, str]) -> 
     table.write([{"id": i, "a": -1, "p": "x"} for i in range(10, 160, 7)])
     assert table.scan().count() == 143, "150 and 157 are new"
     assert table.maintain.check(deep=True).faults == ()
+
+
+def test_an_expired_snapshot_advises_to_try_the_sort_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table(tmp_path, primary_keys=["a"])
+    write_files(table, 1)
+
+    def fail(*given: object) -> None:
+        table.write([{"a": 1, "b": "", "c": 0.0, "d": None, "p": "x"}])
+        Path(table.location, "snapshot", "snapshot-1").unlink()
+        raise StorageError("manifest", "not found")
+
+    monkeypatch.setattr(rescale, "select_sources", fail)
+    with pytest.raises(SnapshotExpired, match="Try again; raise"):
+        table.compact(order_strategy="order", order_by="b")
 
 
 def test_a_concurrent_write_refuses_the_sort_of_dynamic_buckets(tmp_path: Path) -> None:
@@ -214,6 +230,7 @@ def test_rows_that_others_append_during_the_sort_stay(tmp_path: Path) -> None:
     [
         ({"order_by": ["a"]}, "no order strategy"),
         ({"order_strategy": "order"}, "needs columns"),
+        ({"order_strategy": "order", "order_by": " , "}, "needs columns"),
         ({"order_strategy": "sort", "order_by": ["a"]}, "'sort' is not known"),
         ({"order_strategy": "order", "order_by": ["aa"]}, "'aa' of order_by does not exist"),
         ({"order_strategy": "order", "order_by": ["d"]}, "has type ARRAY<INT>, which has no order"),
@@ -227,6 +244,20 @@ def test_impossible_requests_are_refused(tmp_path: Path, given: dict[str, Any], 
     table = make_table(tmp_path, partition_keys=["p"])
     with pytest.raises(InvalidRequest, match=message):
         table.compact(**given, dry_run=dry_run)
+
+
+def test_an_empty_order_by_asks_for_no_order(tmp_path: Path) -> None:
+    table = make_table(tmp_path)
+    write_files(table, 1)
+    assert table.compact(full=True, order_by="", dry_run=True) == table.compact(full=True, dry_run=True)
+
+
+def test_the_bytes_of_texts_are_checked_only_for_a_z_order(tmp_path: Path) -> None:
+    table = make_table(tmp_path, options={"zorder.var-length-contribution": "0"})
+    write_files(table, 1)
+    assert table.compact(order_strategy="order", order_by="b").snapshot_ids
+    with pytest.raises(InvalidRequest, match="a text needs a byte"):
+        table.compact(order_strategy="zorder", order_by="a,b")
 
 
 @pytest.mark.parametrize(
@@ -281,3 +312,18 @@ def test_the_external_sort_equals_a_sort_in_memory(rows: list[tuple[Any, ...]], 
     expected = sorted(table.to_pylist(), key=to_key)
     assert [row["n"] for row in found] == [row["n"] for row in expected]
     assert list(map(str, found)) == list(map(str, expected))
+
+
+def test_no_more_runs_are_merged_at_once_than_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest fan-in is two. Seven runs are one on each of three levels before the last merge."""
+    merged: list[int] = []
+    cut = external_sort.cut_into_windows
+    monkeypatch.setattr(
+        external_sort, "cut_into_windows", lambda runs, *rest: merged.append(len(runs)) or cut(runs, *rest)
+    )
+    engine = evolve(engine_for("", {}, {}), memory=MemoryBudget(1))
+    order = SortOrder("order", (DataField(0, "x", dt.IntType()),))
+    pieces = [pa.table({"x": pa.array([number], pa.int32())}) for number in (3, 1, 6, 0, 2, 5, 4)]
+    found = pa.concat_tables(sort_rows(engine, pieces, order))
+    assert found["x"].to_pylist() == list(range(7))
+    assert max(merged) == 2
