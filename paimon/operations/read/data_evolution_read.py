@@ -98,17 +98,19 @@ def _open_dedicated_columns(
     selected: DeletionVector | RowSlice | None,
     wanted: Sequence[DataField],
 ) -> dict[str, Iterator[pa.RecordBatch]]:
-    """Return the values of each column that dedicated files alone have; `kept` are the other files of the group."""
+    """Return the values of each column whose newest file is dedicated; `kept` are the other files of the group."""
     files: dict[int, list[DataFileMeta]] = {}
     for file in group:
         if not file.is_main_file:
             for field in bucket.columns_of(file):
                 files.setdefault(field.id, []).append(file)
-    in_main = {field.id for file in kept for field in bucket.columns_of(file)} if files else set[int]()
+    in_main: dict[int, int] = {}  # the largest sequence number by column
+    for file in reversed(kept) if files else ():
+        in_main |= {field.id: file.max_sequence_number for field in bucket.columns_of(file)}
     return {
         column.name: _read_dedicated_column(bucket, place_files(files[column.id], kept[0]), selected, column)
         for column in wanted
-        if column.id in files and column.id not in in_main
+        if column.id in files and files[column.id][0].max_sequence_number > in_main.get(column.id, -1)
     }
 
 

@@ -76,6 +76,21 @@ def test_vectors_in_files_of_their_own(catalog: paimon.Catalog, format_name: str
     assert table.scan().to_arrow().to_pylist() == expected
 
 
+def test_the_newest_file_of_a_vector_is_read(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.t", "id INT, v VECTOR<FLOAT, 2>", options=EVOLVING)
+    table.write([{"id": 1, "v": [1, 1]}, {"id": 2, "v": [2, 2]}])
+    for value, change in enumerate(["SET ('vector.file.format' = 'avro')", "RESET ('vector.file.format')"], 5):
+        table = table.alter(change)
+        builder = table.new_batch_write_builder()
+        messages = builder.new_update().update_by_row_id({"_ROW_ID": [0], "v": [[value, value]]})
+        builder.new_commit().commit(messages)
+        rows = [{"id": 1, "v": [value, value]}, {"id": 2, "v": [2, 2]}]
+        assert table.scan().to_arrow().to_pylist() == rows
+        assert table.scan(columns=["v"]).to_arrow().to_pylist() == [{"v": row["v"]} for row in rows]
+    kinds = [("parquet", None), ("vector.avro", ["v"]), ("parquet", ["v"])]
+    assert [(kind, columns) for kind, _, _, columns in list_files(table)] == kinds
+
+
 def test_vector_files_end_by_their_size(catalog: paimon.Catalog) -> None:
     options = {**EVOLVING, "vector.file.format": "avro", "vector.target-file-size": "1 kb"}
     table = catalog.create_table("d.t", "id INT, v VECTOR<FLOAT, 2> NOT NULL", options=options)
