@@ -13,7 +13,8 @@ Source: `CloneAction`, `CopyFilesProcedure`.
 #     clone    schema-0, schema-1, snapshot-1 -> (empty),   delta list -> the same files in one new manifest
 #
 # The manifests are new, because those of the source name deleted files, and files of other partitions if only some are
-# cloned. Files keep their names, so a call that was killed leaves copies that the next call finds complete.
+# cloned. Files keep their names, so a call that failed leaves copies that the next call finds complete. It does not
+# delete them, because a concurrent call for the same target may use them, too.
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from functools import partial
 from attrs import evolve, frozen
 
 from paimon.domain.commit.next_snapshot import delta_rows
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry, ManifestEntry
 from paimon.domain.paths import TablePaths, check_stored_segment, check_within, join_path
 from paimon.domain.predicate.expression import Predicate
@@ -44,7 +45,7 @@ from paimon.operations.metadata.manifests import (
     read_live_entries,
 )
 from paimon.operations.metadata.schemas import load_schema, schema_ids
-from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot, load_live_or_tagged, load_tag
+from paimon.operations.metadata.snapshots import latest_snapshot, load_live_or_tagged, load_tag, report_expired
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
@@ -98,7 +99,7 @@ def read_table_state(
     schemas = tuple(_remove_path_options(load_schema(context.engine, context.paths, i)) for i in ids if i <= last)
     if snapshot is None:
         return TableState(schemas, None)
-    with check_unexpired(context, snapshot, "clone the table again"):
+    with report_expired(context, snapshot.id):
         entries = read_live_entries(context, read_data_manifests(context, snapshot))
         index = read_index_manifest(context, snapshot.index_manifest) if snapshot.index_manifest else ()
     state = TableState(schemas, snapshot, tuple(entries), tuple(e for e in index if e.kind is FileKind.ADD))
@@ -128,17 +129,16 @@ def put_schemas(engine: Engine, branch: TablePaths, schemas: Sequence[TableSchem
 
 
 def fill_clone(context: TableContext, source: TableContext, state: TableState) -> None:
-    """Copy the files of a state into a new table, and give it its snapshot; nothing remains of a copy that fails."""
+    """Copy the files of a state into a new table, and give it its snapshot; of a failure only the copies remain."""
     if state.snapshot is None:
         return
     tasks = list(dict.fromkeys(_list_copies(context, source, state)))
-    copied: list[str] = []
+    with report_expired(source, state.snapshot.id):
+        copies = context.engine.executor.map(partial(_copy_file, source, context), tasks)
+        for done, _ in enumerate(copies, 1):
+            context.engine.observer.progress("copy files", done, len(tasks))
     writer = ManifestWriter(context)
-    with undo_on_failure(lambda: delete_files(context.engine, [*copied, *writer.written])):
-        with check_unexpired(source, state.snapshot, "clone the table again"):
-            for path in context.engine.executor.map(partial(_copy_file, source, context), tasks):
-                copied += [path] if path else []
-                context.engine.observer.progress("copy files", len(copied), len(tasks))
+    with undo_on_failure(lambda: delete_files(context.engine, writer.written)):
         snapshot = _write_manifests(context, writer, state)
         context.files.put_if_absent(context.paths.snapshot(snapshot.id), snapshot_to_json(snapshot))
         for hint in (context.paths.earliest_hint, context.paths.latest_hint):
@@ -169,16 +169,17 @@ def _list_copies(context: TableContext, source: TableContext, state: TableState)
         yield source.paths.statistics(name, where), context.paths.statistics(name, where)
 
 
-def _copy_file(source: TableContext, target: TableContext, task: tuple[str, str]) -> str | None:
-    """Copy a file, and return its new path; None if a killed call copied it before."""
+def _copy_file(source: TableContext, target: TableContext, task: tuple[str, str]) -> None:
+    """Copy a file, unless an earlier or a concurrent call copied it."""
     path, copy = task
     there = target.files.status(copy)
-    if there is not None:
-        found = source.files.status(path)
-        if found is not None and found.size == there.size:
-            return None
-    copy_stream(source.files, path, target.files, copy)
-    return copy
+    found = None if there is None else source.files.status(path)
+    if there is not None and found is not None and found.size == there.size:
+        return
+    try:
+        copy_stream(source.files, path, target.files, copy)
+    except NotFound as error:
+        raise CorruptTable(path, "does not exist") from error
 
 
 def _write_manifests(context: TableContext, writer: ManifestWriter, state: TableState) -> Snapshot:

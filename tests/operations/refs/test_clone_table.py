@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import paimon
 from paimon.cli.main import main
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
+from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, SnapshotExpired
+from paimon.operations.data_files.copy_files import copy_stream
+from paimon.operations.refs import clone_table
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +110,32 @@ def test_a_failed_copy_leaves_nothing(catalog: paimon.Catalog) -> None:
 
 
 def test_a_missing_file_of_the_source_creates_no_table(catalog: paimon.Catalog) -> None:
-    catalog.clone_table("db.ids", "db.broken")
-    root = Path(catalog.table("db.broken").location)
-    next(root.glob("bucket-0/*.parquet")).unlink()
-    with pytest.raises(NotFound):
+    source = catalog.create_table("db.broken", "id INT", options={"bucket": "-1"})
+    source.write([{"id": 1}])
+    source.write([{"id": 2}])
+    root = Path(source.location)
+    lost = max(root.glob("bucket-0/*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    lost.rename(root / "aside")
+    with pytest.raises(CorruptTable, match="does not exist"):
         catalog.clone_table("db.broken", "db.y")
-    assert "db.y" not in catalog
-    assert not list(root.parent.glob("y/**/*.parquet")) and not list(root.parent.glob("y/manifest/*"))
+    assert "db.y" not in catalog and not list(root.parent.glob("y/manifest/*"))
+    (copy,) = root.parent.glob("y/**/*.parquet")  # a concurrent call may use it, and the next call does
+    before = copy.stat()
+    (root / "aside").rename(lost)
+    catalog.clone_table("db.broken", "db.y")
+    assert copy.stat() == before and catalog.table("db.y").scan().count() == 2
+
+
+def test_a_source_that_expires_is_reported(catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = catalog.create_table("db.old", "id INT")
+    source.write([{"id": 1}])
+    source.overwrite([{"id": 2}])
+
+    def expire_and_copy(*given: Any) -> int:
+        source.maintain.expire_snapshots(retain_max=1, retain_min=1)
+        return copy_stream(*given)
+
+    monkeypatch.setattr(clone_table, "copy_stream", expire_and_copy)
+    with pytest.raises(SnapshotExpired):
+        catalog.clone_table("db.old", "db.late", snapshot=1)
+    assert "db.late" not in catalog
