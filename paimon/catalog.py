@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -274,7 +275,7 @@ class Catalog(NotebookDisplay):
         comment : str, optional
             What the table contains.
         exist_ok, replace : bool
-            Return an existing table of this name, or replace it with all its rows and history.
+            Return an existing table of this name, or replace it with all its rows and history. At most one is given.
         allow_unknown_options : bool
             Accept options that this library does not know.
 
@@ -300,6 +301,9 @@ class Catalog(NotebookDisplay):
         >>> catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT").schema.names
         ['id', 'amount']
         """
+        if exist_ok and replace:
+            wrong = "Both 'exist_ok' and 'replace' are given."
+            raise InvalidRequest(wrong, subject="replace", hint="give one of them")
         is_replaced = replace and name in self
         if is_replaced or self._can_create(name, exist_ok):
             declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
@@ -374,7 +378,9 @@ class Catalog(NotebookDisplay):
         with undo_on_failure(lambda: directories.delete_directory(new.root)):
             schema = create_table(self.engine, new, declaration, allow_unknown_options)
             filled = fill(cast("Table", open_at(self.engine, new.root, identifier, {})))
-            swap_tables(self.engine, new, paths)
+            old = swap_tables(self.engine, new, paths)
+        with suppress(PaimonError):  # the table is replaced; what remains is not referenced
+            directories.delete_directory(old.root)
         self.store.update_table(identifier.database, identifier.table, build_catalog_properties(schema))
         _warn_of_key_scope(identifier, schema)
         return filled
@@ -510,8 +516,12 @@ class Catalog(NotebookDisplay):
         from paimon.builders.transfers import CloneRequest
         from paimon.operations.refs.clone_table import read_table_state
         from paimon.scan import condition_of
+        from paimon.system_table import SystemTable
 
-        context, other = self.table(source).context, self._open_target(warehouse)
+        if isinstance(opened := self._open_any(source, None), SystemTable):
+            hint = "name the table without the $ part"
+            raise InvalidRequest(f"{source!r} is a system table.", subject=source, hint=hint)
+        context, other = opened.context, self._open_target(warehouse)
         state = read_table_state(context, snapshot, tag, None if where is None else condition_of(where))
         request = CloneRequest(context, state, target)
         if dry_run:
@@ -702,6 +712,9 @@ class Catalog(NotebookDisplay):
         if identifier.database == SYSTEM_DATABASE:
             from paimon.system_table import open_catalog_table
 
+            if options or "$" in name:
+                wrong = f"System table {identifier.full_name!r} of the catalog has no options and no part after $."
+                raise InvalidRequest(wrong, subject=name, hint=f"open {identifier.full_name!r}")
             return open_catalog_table(self, identifier.table)
         self._check_database_exists(identifier.database)
         if not self._has_table(identifier):

@@ -72,6 +72,10 @@ def test_the_database_is_read_only_and_listed_on_request(catalog: paimon.Catalog
     assert "sys" not in catalog.databases()
     with pytest.raises(NotFound, match="tables"):
         catalog.table("sys.tabels")
+    with pytest.raises(InvalidRequest, match=r"no part after \$"):
+        catalog.table("sys.tables$files")
+    with pytest.raises(InvalidRequest, match="no options"):
+        catalog.table("sys.tables", {"scan.snapshot-id": 1})
     with pytest.raises(InvalidRequest, match="reserved"):
         catalog.create_table("sys.mine", "id INT")
     with pytest.raises(InvalidRequest):

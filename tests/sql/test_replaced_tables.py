@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import paimon
-from paimon.domain.errors import InvalidRequest, NotFound, TableReplaced, Unsupported
+from paimon.domain.errors import InvalidRequest, NotFound, StorageError, TableReplaced, Unsupported
 
 
 @pytest.fixture
@@ -76,6 +76,35 @@ def test_a_second_move_that_fails_restores_the_table(catalog: paimon.Catalog, mo
     with pytest.raises(OSError, match="planted"):
         catalog.sql("CREATE OR REPLACE TABLE db.t (k INT)")
     assert catalog.table("db.t").scan().count() == 2 and names(catalog) == ["t"]
+
+
+def test_a_failed_restoration_names_the_place_of_the_table(
+    catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = type(catalog.engine.files)
+    move = files.move_directory
+
+    def fail_after_first(self: object, source: str, target: str) -> None:
+        if not target.endswith(".replaced"):
+            raise StorageError(source, "planted")
+        move(self, source, target)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "move_directory", fail_after_first)
+    with pytest.raises(StorageError, match=r"\.replaced.*has the replaced table; move it back"):
+        catalog.sql("CREATE OR REPLACE TABLE db.t (k INT)")
+
+
+def test_an_old_table_that_cannot_be_deleted_is_no_failure(
+    catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, path: str) -> None:
+        raise StorageError(path, "planted")
+
+    monkeypatch.setattr(type(catalog.engine.files), "delete_directory", refuse)
+    assert catalog.create_table("db.t", "k INT", replace=True).columns == ["k"]
+    assert catalog.tables("db") == ["t"]
+    with pytest.raises(InvalidRequest, match="'exist_ok' and 'replace'"):
+        catalog.create_table("db.t", "k INT", replace=True, exist_ok=True)
 
 
 def test_a_storage_without_directories_refuses() -> None:

@@ -1,12 +1,13 @@
 """Put a new table in the place of another one, in two moves of directories.
 
 Invariant: readers see the old table or the new one. Between the two moves, which follow each other at once, a reader
-may see no table. If the second move fails, the old table returns.
+may see no table. If the second move fails, the old table returns. If the process dies between them, there is no table:
+the old one is in the hidden directory `.NAME.UUID.replaced` next to its place, and can be moved back.
 """
 
 from __future__ import annotations
 
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import PaimonError, StorageError, Unsupported
 from paimon.domain.paths import TablePaths
 from paimon.domain.undo import undo_on_failure
 from paimon.ports.engine import Engine
@@ -27,11 +28,18 @@ def name_hidden_place(engine: Engine, paths: TablePaths, why: str) -> TablePaths
     return TablePaths(f"{parent}/.{name}.{engine.ids.uuid()}.{why}")
 
 
-def swap_tables(engine: Engine, new: TablePaths, paths: TablePaths) -> None:
-    """Move the table at `new` to the place of another one, and delete that one."""
+def swap_tables(engine: Engine, new: TablePaths, paths: TablePaths) -> TablePaths:
+    """Move the table at `new` to the place of another one, and return the hidden place of that one, to delete."""
     directories = require_directories(engine)
     old = name_hidden_place(engine, paths, "replaced")
     directories.move_directory(paths.root, old.root)
-    with undo_on_failure(lambda: directories.move_directory(old.root, paths.root)):
+    with undo_on_failure(lambda: _move_back(directories, old, paths)):
         directories.move_directory(new.root, paths.root)
-    directories.delete_directory(old.root)
+    return old
+
+
+def _move_back(directories: Directories, old: TablePaths, paths: TablePaths) -> None:
+    try:
+        directories.move_directory(old.root, paths.root)
+    except PaimonError as error:
+        raise StorageError(old.root, "has the replaced table; move it back") from error

@@ -106,6 +106,9 @@ def test_a_failed_copy_leaves_nothing(catalog: paimon.Catalog) -> None:
         catalog.clone_table("db.t", "db.x", tag="first", snapshot=1)
     with pytest.raises(AlreadyExists):
         catalog.clone_table("db.t", "db.empty")
+    for system_table in ("sys.tables", "db.t$files"):
+        with pytest.raises(InvalidRequest, match="is a system table"):
+            catalog.clone_table(system_table, "db.x")
     assert "db.x" not in catalog and catalog.table("db.empty").scan().count() == 0
 
 
