@@ -509,7 +509,8 @@ class Catalog(NotebookDisplay):
         NotFound
             There is no such table, snapshot or tag.
         AlreadyExists
-            There is a table of the target's name; it is unchanged.
+            There is a table of the target's name; it is unchanged. Or an interrupted call, which copied another state,
+            was completed.
         SnapshotExpired
             The snapshot expired during the call; nothing was created.
         """
@@ -527,7 +528,7 @@ class Catalog(NotebookDisplay):
         if dry_run:
             return request.describe()
         other.create_database(parse_table_name(target).database, exist_ok=True)
-        return request.run(other.engine, other._create_filled)
+        return request.run(other.engine, other._create_filled, other.table)
 
     def _open_target(self, warehouse: str | Catalog | None) -> Catalog:
         """Return this catalog, or the one of a warehouse."""
@@ -581,7 +582,7 @@ class Catalog(NotebookDisplay):
         NotFound
             There are no files in the directory, or no such database.
         AlreadyExists
-            There is a table of the target's name.
+            There is a table of the target's name, or an interrupted call was completed.
         InvalidRequest
             The files have different columns, or an option is not possible; nothing was created.
         Unsupported

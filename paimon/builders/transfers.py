@@ -8,11 +8,12 @@ from typing import Any
 from attrs import frozen
 
 from paimon.builders.direct_writes import commit_messages
+from paimon.domain.errors import AlreadyExists
 from paimon.domain.identifier import parse_table_name
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.ddl import to_fields
-from paimon.operations.refs.clone_table import ClonedTable, TableState, fill_clone, put_schemas
+from paimon.operations.refs.clone_table import ClonedTable, TableState, fill_clone, put_schemas, read_table_state
 from paimon.operations.refs.filled_tables import name_creation_branch
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.migrate_files import MigratedTable, MigrationSource
@@ -20,6 +21,7 @@ from paimon.ports.engine import Engine
 
 CreateFilled = Callable[..., Any]
 """`Catalog.create_filled_table`, or its steps after the declaration."""
+_COMPLETED = "an earlier call was completed; drop the table and call again"
 
 
 @frozen
@@ -34,8 +36,11 @@ class CloneRequest:
         """Return what would be copied."""
         return ClonedTable.of(self.state, self.source.table.table_name, parse_table_name(self.target).full_name)
 
-    def run(self, engine: Engine, create: CreateFilled) -> ClonedTable:
-        """Copy the state. `create` takes the name, a function that declares a branch, and one that fills its table."""
+    def run(self, engine: Engine, create: CreateFilled, open_table: Callable[[str], Any]) -> ClonedTable:
+        """Copy the state. `create` takes the name, a function that declares a branch, and one that fills its table.
+
+        It may complete an earlier call, which is an error if that copied another state.
+        """
 
         def begin(paths: TablePaths) -> tuple[TablePaths, TableSchema]:
             """Write the schemas to a branch."""
@@ -43,7 +48,17 @@ class CloneRequest:
             put_schemas(engine, branch, self.state.schemas)
             return branch, self.state.schemas[-1]
 
-        create(self.target, begin, lambda table: fill_clone(table.context, self.source, self.state))
+        def fill(table: Any) -> ClonedTable:
+            """Copy the files."""
+            fill_clone(table.context, self.source, self.state)
+            return self.describe()
+
+        done = create(self.target, begin, fill)
+        if isinstance(done, ClonedTable):
+            return done
+        made = read_table_state(open_table(self.target).context, None if done is None else done.id, None, None)
+        if made.file_names != self.state.file_names:
+            raise AlreadyExists("table", self.target, hint=_COMPLETED)
         return self.describe()
 
 
@@ -73,8 +88,8 @@ class MigrationRequest:
 
         keys, all_options = migration.partition_keys, migration.add_default_options(options or {})
         done = create(self.target, migration.fields, fill, partition_keys=keys, options=all_options)
-        if not isinstance(done, MigratedTable):
-            return MigratedTable(None if done is None else done.id)  # an earlier call was completed
+        if not isinstance(done, MigratedTable):  # the names of its files do not show where they come from
+            raise AlreadyExists("table", self.target, hint=_COMPLETED)
         if delete_origin:
             self.source.delete([file.source for file in done.files])
         return done

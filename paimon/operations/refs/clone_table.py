@@ -63,6 +63,11 @@ class TableState:
     index: tuple[IndexManifestEntry, ...] = ()
     is_whole: bool = True
 
+    @property
+    def file_names(self) -> frozenset[str]:
+        """The names of the data and index files, which clones of the same state share."""
+        return frozenset({e.file.file_name for e in self.entries} | {e.file_name for e in self.index})
+
 
 @frozen
 class ClonedTable:

@@ -124,6 +124,33 @@ def _die_before_the_schema(operation: str, path: str) -> Fault | None:
     return Fault.DIE_BEFORE if operation == "put_if_absent" and path == "/lake/d.db/t/schema/schema-0" else None
 
 
+def test_a_clone_that_completes_an_earlier_call_describes_its_own_rows_or_fails() -> None:
+    for change, error in ((0, None), (1, "drop the table and call again")):
+        files = start()
+        source = catalog_on(files).create_table("d.s", "id INT, v INT")
+        write(source)
+        with contextlib.suppress(ProcessDied):
+            catalog_on(FaultyFiles(files, _die_before_the_schema)).clone_table("d.s", "d.t")
+        if change:
+            write(source)
+        expected = pytest.raises(paimon.AlreadyExists, match=error) if error else contextlib.nullcontext()
+        with expected:
+            assert catalog_on(files).clone_table("d.s", "d.t").rows == 2
+        check_whole(files)
+
+
+def test_a_migration_that_completes_an_earlier_call_fails() -> None:
+    files = start()
+    write(catalog_on(files).create_table("d.s", "id INT, v INT"))
+    migrate = ("/lake/d.db/s/bucket-0", "d.t")
+    with contextlib.suppress(ProcessDied):
+        catalog_on(FaultyFiles(files, _die_before_the_schema)).migrate_table(*migrate)
+    with pytest.raises(paimon.AlreadyExists, match="drop the table and call again"):
+        catalog_on(files).migrate_table(*migrate, delete_origin=True)
+    assert catalog_on(files).table("d.s").scan().count() == 2
+    check_whole(files)
+
+
 class _FaultyDisk(FaultyFiles):
     """A local disk of which a process dies."""
 
