@@ -99,7 +99,13 @@ def plan_migration(described: Sequence[DescribedFile], format_name: str, declare
             subject=unknown[0],
             hint=f"the directories name {', '.join(keys) or 'no column'}",
         )
-    stored = {f.name for f in first.columns}
+    stored = {f.name: f for f in first.columns}
+    for name in sorted(by_name.keys() & stored.keys()):
+        own, given = format_type(stored[name].type), format_type(by_name[name].type.with_nullable(True))
+        if own != given:
+            raise InvalidRequest(
+                f"Column {name!r} is {own} in the files, not {given}.", subject=name, hint="leave out its type"
+            )
     added = [
         DataField(0, key, by_name[key].type if key in by_name else _infer_type(described, position))
         for position, key in enumerate(keys)

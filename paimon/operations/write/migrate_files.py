@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage, DataIncrement
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
@@ -77,12 +77,42 @@ class MigrationSource:
     directory: str
 
     def plan(self, format_name: str | None, declared: Sequence[DataField]) -> Migration:
-        """Describe the files; see `_find_migration`."""
-        return _find_migration(self.engine, self.directory, format_name, declared)
+        """Describe the files below the directory; names that begin with ``_`` or ``.`` are left out.
+
+        `format_name` None is the ending of the names. Raises `InvalidRequest` if the files differ, and `NotFound` if
+        there are none.
+        """
+        found = list(_list_files(self.engine, self.directory, ()))
+        if not found:
+            hint = "check the path; names that begin with '_' or '.' are left out"
+            raise NotFound("directory with data files", self.directory, hint=hint)
+        name = _choose_format(found, format_name)
+        described: list[DescribedFile] = []
+        for description in self.engine.executor.map(partial(_describe_file, self.engine, name), found):
+            described.append(description)
+            self.engine.observer.progress("inspect files", len(described), len(found))
+        return plan_migration(described, name, declared)
 
     def copy(self, context: TableContext, migration: Migration) -> tuple[list[CommitMessage], list[MigratedFile]]:
-        """Copy the files into a new table; see `_copy_migrated_files`."""
-        return _copy_migrated_files(context, self.engine, migration)
+        """Copy the files into the directories of a new table, and return messages to commit, and the files.
+
+        Nothing remains of a copy that fails. Raises `InvalidRequest` if the options make another table than one that
+        appends without buckets.
+        """
+        if context.table.is_bucketed:
+            raise InvalidRequest(
+                "Files can only become an append table without buckets.",
+                subject="bucket",
+                hint="leave out the options 'bucket' and 'primary-key'; insert the rows for another table",
+            )
+        tasks = list(_name_copies(context, migration))
+        copied: list[_Copied] = []
+        # an executor may run ahead of the task that fails
+        with undo_on_failure(lambda: delete_files(context.engine, [task.target for task in tasks])):
+            for done in context.engine.executor.map(partial(_copy_file, context, self.engine, migration), tasks):
+                copied.append(done)
+                context.engine.observer.progress("copy files", len(copied), len(tasks))
+        return _to_messages(context, copied), [c.file for c in copied]
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete files that were copied."""
@@ -90,33 +120,27 @@ class MigrationSource:
 
 
 @frozen
-class _Copied:
-    """A copy with the partition that it belongs to."""
+class _Copy:
+    """A file to copy, the values of its partition columns, and the directory and name of its copy."""
 
-    file: MigratedFile
+    described: DescribedFile
+    values: Mapping[str, Any]
     partition: bytes
     directory: str
+    name: str
+
+    @property
+    def target(self) -> str:
+        return join_path(self.directory, self.name)
+
+
+@frozen
+class _Copied:
+    """A copy with its metadata."""
+
+    file: MigratedFile
+    place: _Copy
     meta: DataFileMeta
-
-
-def _find_migration(
-    engine: Engine, directory: str, format_name: str | None, declared: Sequence[DataField]
-) -> Migration:
-    """Describe the files below a directory; names that begin with ``_`` or ``.`` are left out.
-
-    `format_name` None is the ending of the names. Raises `InvalidRequest` if the files differ, and `NotFound` if there
-    are none.
-    """
-    found = list(_list_files(engine, directory, ()))
-    if not found:
-        hint = "check the path; names that begin with '_' or '.' are left out"
-        raise NotFound("directory with data files", directory, hint=hint)
-    name = _choose_format(found, format_name)
-    described: list[DescribedFile] = []
-    for description in engine.executor.map(partial(_describe_file, engine, name), found):
-        described.append(description)
-        engine.observer.progress("inspect files", len(described), len(found))
-    return plan_migration(described, name, declared)
 
 
 def _list_files(engine: Engine, directory: str, partition: tuple[tuple[str, str], ...]) -> Iterator[SourceFile]:
@@ -169,65 +193,39 @@ def _inspection(engine: Engine, format_name: str) -> FileInspection:
     return found
 
 
-def _copy_migrated_files(
-    context: TableContext, source: Engine, migration: Migration
-) -> tuple[list[CommitMessage], list[MigratedFile]]:
-    """Copy the files into the directories of a new table, and return messages to commit, and the files.
-
-    Nothing remains of a copy that fails. Raises `InvalidRequest` if the options make another table than one that
-    appends without buckets.
-    """
-    if context.table.is_bucketed:
-        raise InvalidRequest(
-            "Files can only become an append table without buckets.",
-            subject="bucket",
-            hint="leave out the options 'bucket' and 'primary-key'; insert the rows for another table",
-        )
-    tasks = [(number, file) for number, file in enumerate(migration.files)]
-    name = f"{context.options.data_file_prefix}{context.engine.ids.uuid()}"
-    copied: list[_Copied] = []
-    with undo_on_failure(lambda: delete_files(context.engine, [str(c.file.target) for c in copied])):
-        for done in context.engine.executor.map(partial(_copy_file, context, source, migration, name), tasks):
-            copied.append(done)
-            context.engine.observer.progress("copy files", len(copied), len(tasks))
-    return _to_messages(context, copied), [c.file for c in copied]
+def _name_copies(context: TableContext, migration: Migration) -> Iterator[_Copy]:
+    prefix, fields = f"{context.options.data_file_prefix}{context.engine.ids.uuid()}", context.schema.partition_fields
+    paths = BucketPaths.of(context.table)
+    for number, described in enumerate(migration.files):
+        values = parse_partition_spec(dict(described.file.partition), fields, context.options.partition_default_name)
+        partition = serialize([values[f.name] for f in fields], [f.type for f in fields])
+        name = check_segment(f"{prefix}-{number}.{migration.format_name}", "data file name")
+        yield _Copy(described, values, partition, paths.directory(partition, 0), name)
 
 
-def _copy_file(
-    context: TableContext, source: Engine, migration: Migration, name: str, task: tuple[int, DescribedFile]
-) -> _Copied:
-    number, described = task
-    file, fields = described.file, context.schema.partition_fields
-    values = parse_partition_spec(dict(file.partition), fields, context.options.partition_default_name)
-    partition = serialize([values[f.name] for f in fields], [f.type for f in fields])
-    directory = BucketPaths.of(context.table).directory(partition, 0)
-    file_name = check_segment(f"{name}-{number}.{migration.format_name}", "data file name")
-    target = join_path(directory, file_name)
-    size = copy_stream(source.files, file.path, context.files, target)
-    with undo_on_failure(lambda: delete_files(context.engine, [target])):
-        meta = evolve(
-            _build_metadata(context, migration, target, described, values), file_name=file_name, file_size=size
-        )
-    return _Copied(MigratedFile(file.path, described.row_count, size, file.text, target), partition, directory, meta)
+def _copy_file(context: TableContext, source: Engine, migration: Migration, task: _Copy) -> _Copied:
+    described, file = task.described, task.described.file
+    size = copy_stream(source.files, file.path, context.files, task.target)
+    copied = MigratedFile(file.path, described.row_count, size, file.text, task.target)
+    return _Copied(copied, task, _build_metadata(context, migration, task, size))
 
 
-def _build_metadata(
-    context: TableContext, migration: Migration, path: str, described: DescribedFile, values: Mapping[str, Any]
-) -> DataFileMeta:
+def _build_metadata(context: TableContext, migration: Migration, task: _Copy, size: int) -> DataFileMeta:
     """Return the metadata of a copy; a partition column has its value as both bounds."""
+    values, row_count = task.values, task.described.row_count
     stored = [f for f in context.schema.fields if f.name in migration.stored_names and f.name not in values]
-    with context.files.open(path) as source:
-        read = _inspection(context.engine, migration.format_name).read_statistics(source, path, stored)
+    with context.files.open(task.target) as source:
+        read = _inspection(context.engine, migration.format_name).read_statistics(source, task.target, stored)
     known = dict(zip((f.name for f in stored), read, strict=True))
     for column, value in values.items():
-        known[column] = ColumnStats(value, value, described.row_count if value is None else 0)
+        known[column] = ColumnStats(value, value, row_count if value is None else 0)
     rules = StatsRules.of(context.options, 0, migration.format_name)
     stats, names = to_value_stats(context.schema.fields, [known[f.name] for f in context.schema.fields], rules)
     now = context.engine.clock.now_millis()
     return DataFileMeta(
-        file_name="",
-        file_size=0,
-        row_count=described.row_count,
+        file_name=task.name,
+        file_size=size,
+        row_count=row_count,
         value_stats=stats,
         value_stats_cols=names,
         schema_id=context.schema.id,
@@ -240,8 +238,10 @@ def _build_metadata(
 def _to_messages(context: TableContext, copied: Sequence[_Copied]) -> list[CommitMessage]:
     groups: dict[bytes, list[_Copied]] = {}
     for one in copied:
-        groups.setdefault(one.partition, []).append(one)
+        groups.setdefault(one.place.partition, []).append(one)
     return [
-        CommitMessage(partition, 0, context.options.bucket, group[0].directory, DataIncrement([c.meta for c in group]))
+        CommitMessage(
+            partition, 0, context.options.bucket, group[0].place.directory, DataIncrement([c.meta for c in group])
+        )
         for partition, group in groups.items()
     ]

@@ -12,10 +12,15 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 from pyarrow import orc
 
 import paimon
-from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, Unsupported
+from paimon.adapters.executors.local import ThreadExecutor
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
+from paimon.operations.data_files.copy_files import copy_stream
+from paimon.operations.write import migrate_files
+from paimon.ports.files import FileIO
 
 ROWS = pa.table({
     "id": pa.array([1, 2, 3], pa.int32()),
@@ -140,8 +145,30 @@ def test_bad_arguments_are_refused(catalog: paimon.Catalog, tmp_path: Path) -> N
         catalog.sql(f"CALL sys.migrate_table('hive', '{source}', 'db.t')")
     with pytest.raises(InvalidRequest, match="'x'"):
         catalog.migrate_table(source, "db.t", partition_types="day DATE")
+    with pytest.raises(InvalidRequest, match="'id' is INT in the files, not STRING"):
+        put(tmp_path / "stored" / "id=1", "a.parquet")
+        catalog.migrate_table(str(tmp_path / "stored"), "db.t", partition_types="id STRING")
     with pytest.raises(InvalidRequest, match="'hour' is not a partition column"):
         catalog.migrate_table(source, "db.t", partition_types="hour INT")
     with pytest.raises(InvalidRequest, match="append table"):
         catalog.migrate_table(source, "db.t", options={"bucket": "2", "bucket-key": "id"})
     assert "db.t" not in catalog and not list((tmp_path / "lake" / "db.db").rglob("*.parquet"))
+
+
+def test_a_bad_file_leaves_nothing_of_those_that_threads_copied(
+    catalog: paimon.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        put(tmp_path / "src", f"{number}.parquet")
+    catalog = evolve(catalog, engine=evolve(catalog.engine, executor=ThreadExecutor(3)))
+
+    def refuse_third(source: FileIO, path: str, target: FileIO, copy: str) -> int:
+        size = copy_stream(source, path, target, copy)
+        if copy.endswith("-2.parquet"):
+            raise StorageError(path, "planted")
+        return size
+
+    monkeypatch.setattr(migrate_files, "copy_stream", refuse_third)
+    with pytest.raises(StorageError, match="planted"):
+        catalog.migrate_table(str(tmp_path / "src"), "db.t")
+    assert not list((tmp_path / "lake").rglob("*.parquet"))
