@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from paimon.domain.errors import InvalidRequest, StorageError, Unsupported
+from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.domain.json_text import dump_json, load_object
 from paimon.domain.partition.partition_path import format_partition_path
 from paimon.domain.paths import join_path
@@ -34,6 +34,8 @@ def mark_partitions_done(context: TableContext, specs: Sequence[Mapping[str, obj
     NotFound: a spec has no match. Unsupported: an action needs a metastore. Then nothing is marked.
     """
     names = [name.strip() for name in (context.options.get(_ACTION) or _SUCCESS_FILE).split(",") if name.strip()]
+    if not names:
+        raise InvalidRequest(f"Option {_ACTION!r} names no action.", subject=_ACTION, hint="name one, or remove it")
     files: list[str] = []
     actions = [_prepare(context, name, files) for name in names]
     if not specs or not all(specs):
@@ -103,8 +105,12 @@ def _prepare_report(context: TableContext) -> _Mark:
             "path": context.table.location,
             "partition": f"{directory}/",
         }
-        response = load_object(sender.post(url, dump_json(body)), url)
-        if (response.optional_text("result") or "").upper() != "SUCCESS":
+        response = sender.post(url, dump_json(body))
+        try:
+            result = load_object(response, remove_password(url)).optional_text("result")
+        except CorruptTable as error:
+            raise StorageError(remove_password(url), "the server did not respond with a JSON object") from error
+        if (result or "").upper() != "SUCCESS":
             raise StorageError(remove_password(url), f"the server refused the report of partition {directory!r}")
 
     return report

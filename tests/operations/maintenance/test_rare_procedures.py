@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from attrs import evolve
 from support.tables import create_table
 
 import paimon
@@ -139,6 +140,21 @@ def test_other_actions_of_done_partitions_are_refused(tmp_path: Path) -> None:
     schema.write_text(json.dumps(made))
     with pytest.raises(Unsupported, match="mark-event"):
         paimon.open_table(table.location).maintain.mark_partitions_done({"day": "d0"})
+
+
+def test_a_bad_response_shows_no_password(tmp_path: Path) -> None:
+    class Replies:
+        def post(self, url: str, body: bytes) -> bytes:
+            return b"<html>"
+
+    options = {"partition.mark-done-action": "http-report", _URL: "http://me:secret@host/done"}
+    table = make_table(tmp_path, writes=1, **options)
+    table = evolve(table, context=evolve(table.context, engine=evolve(table.context.engine, reports=Replies())))
+    with pytest.raises(StorageError, match="did not respond with a JSON object") as caught:
+        table.maintain.mark_partitions_done({"day": "d0"})
+    assert "secret" not in str(caught.value) and "secret" not in str(caught.value.__cause__)
+    with pytest.raises(InvalidRequest, match="names no action"):
+        table.with_options({"partition.mark-done-action": " , "}).maintain.mark_partitions_done({"day": "d0"})
 
 
 @pytest.mark.parametrize(("watermark", "snapshot"), [(10, 1), (25, 2), (99, 4)])
