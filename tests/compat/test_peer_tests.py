@@ -31,15 +31,18 @@ NOT_COUNTED = "fails"
 """All other failures count, those of features that this library does not have included."""
 NOT_CALLED = "limit"
 """Tests that expect a refusal. They count in the first rate; the second is the rate of what programs can call."""
-LEAST_RATES = (0.935, 0.956)
+LEAST_RATES = (0.936, 0.957)
 LONGEST = {"2.1.0": 82, "1.4.2": 39}
 """The length of each list, which may only become smaller."""
-LEAST_PASSED = {"2.1.0": 767, "1.4.2": 250}
+LEAST_PASSED = {"2.1.0": 768, "1.4.2": 250}
 LONG = [
     f"shard_table_updator_test.py::ShardTableUpdatorTest::test_compute_column_{name}"
     for name in ("d_equals_c_plus_b_minus_a2", "with_existing_column")
 ]
-"""Tests that commit a thousand times each, and pass: they run by night. Others do the same with few commits."""
+"""Tests that commit a thousand times each, and pass: they run by night, and do not count in the rates.
+
+Others do the same with few commits.
+"""
 
 
 def read_exceptions(version: str) -> dict[str, tuple[str, str]]:
@@ -94,7 +97,7 @@ def find_older_tests() -> Path:
 
 
 def run_and_compare(version: str, tests: Path, tmp_path: Path) -> None:
-    found = run_tests(tests, tmp_path / "outcomes.json", list_modules(tests)) | dict.fromkeys(LONG, ("passed", ""))
+    found = run_tests(tests, tmp_path / "outcomes.json", list_modules(tests))
     listed = read_exceptions(version)
     counts = Counter(outcome for outcome, _ in found.values())
     print(version, dict(counts))
