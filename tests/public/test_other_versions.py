@@ -92,11 +92,13 @@ def is_python(path: str, version: str) -> bool:
     return subprocess.run([path, "-c", code], capture_output=True, text=True, check=False).stdout.strip() == version
 
 
-def install(python: str, home: Path, *packages: str) -> str:
-    """Install packages into a new environment, and return its Python."""
+def install(python: str, home: Path, wheel: Path, extras: str, *packages: str) -> str:
+    """Install the wheel and packages into a new environment, and return its Python; only the wheel must be possible."""
     run_or_skip(f"an environment of {python}", python, "-m", "venv", str(home))
     found = str(home / "bin" / "python")
-    run_or_skip(" ".join(packages), found, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
+    command = (found, "-m", "pip", "install", "-q", "--disable-pip-version-check")
+    run(*command, "--no-index", "--no-deps", str(wheel))
+    run_or_skip(f"the packages of [{extras}]", *command, f"{wheel}[{extras}]", *packages)
     return found
 
 
@@ -114,7 +116,7 @@ def test_the_wheel_works_on_a_python(wheel: Path, tmp_path: Path, version: str) 
     found = find_python(version)
     if found is None:
         pytest.skip(f"not tested: no Python {version} on the PATH, in pyenv or by uv")
-    python = install(found, tmp_path / "environment", f"{wheel}[sql,cli]")
+    python = install(found, tmp_path / "environment", wheel, "sql,cli")
     running, read, selected = json.loads(run(python, "-c", EMBEDDED, str(tmp_path / "lake")))
     assert ".".join(map(str, running)) == version
     assert read == [{"id": 2, "word": "B"}, {"id": 3, "word": "C"}, {"id": 4, "word": "d"}]
@@ -127,7 +129,7 @@ def test_the_wheel_works_on_a_python(wheel: Path, tmp_path: Path, version: str) 
 @pytest.mark.nightly
 @pytest.mark.slow("installs another PySpark")
 def test_the_wheel_works_with_the_oldest_pyspark(wheel: Path, tmp_path: Path) -> None:
-    python = install(sys.executable, tmp_path / "environment", f"{wheel}[spark]", f"pyspark=={OLDEST_PYSPARK}")
+    python = install(sys.executable, tmp_path / "environment", wheel, "spark", f"pyspark=={OLDEST_PYSPARK}")
     options = {"SPARK_SUBMIT_OPTS": " ".join(SHORT_RUN)}
     version, read = json.loads(run(python, "-c", ON_SPARK, str(tmp_path / "lake"), **options).splitlines()[-1])
     assert version.startswith(OLDEST_PYSPARK.removesuffix("*"))
