@@ -6,6 +6,7 @@ Invariant: the snapshot is fixed when the scan is first planned, and all results
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from datetime import datetime
 from functools import partial
@@ -376,10 +377,8 @@ def estimate_scan(scan: Scan) -> ScanEstimate:
     plan, read, context = scan.plan(), scan.read_plan, scan.context
     statistics, analyzed_rows = None, None
     if plan.snapshot is not None and plan.snapshot.statistics is not None:
-        try:
+        with suppress(PaimonError):  # a query must not fail because a statistics file is lost
             statistics = read_statistics(context, plan.snapshot)
-        except PaimonError:  # a query must not fail because a statistics file is lost
-            statistics = None
     if statistics is not None:
         analyzed = find_snapshot(context, statistics.snapshot_id)
         analyzed_rows = None if analyzed is None else analyzed.total_record_count
@@ -391,7 +390,7 @@ def lookup_keys(scan: Scan, keys: Any, keep_missing: bool) -> pa.Table:
     columns, request = scan.read_plan.columns, scan._make_request(None)
     if scan._between is not None:
         hint = "give snapshot=, or reset the options of the incremental read"
-        raise InvalidRequest("An incremental read has no rows to look up", subject="keys", hint=hint)
+        raise InvalidRequest("An incremental read has no rows to look up.", subject="keys", hint=hint)
     return lookup_rows(scan.context, request, columns, keys, keep_missing=keep_missing)
 
 

@@ -20,7 +20,6 @@ from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.scan.engine_files import FileReader
 from paimon.operations.read.engine_files import NamedFile, check_engine_files, find_engine_files
-from paimon.operations.read.split import leave_out_by_indexes
 from paimon.scan import Scan
 from paimon.spark.frame_reads import to_files_mark, to_read_mark
 
@@ -63,12 +62,11 @@ def load_parquet_part(spark: SparkSession, scan: Scan, schema: StructType) -> Pa
     if _get_reader(spark) == _PYTHON:
         return None
     read = scan.read_plan
-    splits = leave_out_by_indexes(scan.context, scan.plan().splits, read.predicate)
-    selected = find_engine_files(scan.context, splits, read, _READER)
+    selected = find_engine_files(scan.context, scan.plan().splits, read, _READER)
     files = [file for file in check_engine_files(scan.context, selected, read) if _PATH.fullmatch(file.path)]
     if not files:
         return None
-    names = [file.file_name for split in splits for file in split.files]
+    names = [file.file_name for split in (*selected.files, *selected.rest) for file in split.files]
     if len(set(names)) < len(names):  # the other reader leaves out files by name
         return None
     mark = {**to_read_mark(scan), **to_files_mark(scan)}

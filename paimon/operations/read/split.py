@@ -192,18 +192,22 @@ def leave_out_by_indexes(
 ) -> Sequence[DataSplit]:
     """Return the splits without files whose indexes prove that no row matches; their `.index` files are read."""
     condition = None if predicate is None else restrict_to_columns(predicate, context.schema.names)
-    if condition is None or sum(len(split.files) for split in splits) > _MOST_INDEXED_FILES:
+    files = [file for split in splits for file in split.files]
+    if condition is None or len(files) > _MOST_INDEXED_FILES or not any(map(has_indexes, files)):
         return splits
-    left = []
-    for split in splits:
-        place = get_split_context(context, split)
-        if not _uses_indexes(place, split) or split.before_files or not any(map(has_indexes, split.files)):
-            left.append(split)
-            continue
-        bucket = Bucket.of(place, split)
+    restrict = partial(_restrict_by_indexes, context.for_tasks(len(splits)), condition)
+    return [split for split in context.engine.executor.map(restrict, splits) if split is not None]
+
+
+def _restrict_by_indexes(context: TableContext, condition: Predicate, split: DataSplit) -> DataSplit | None:
+    """Return a split without the files that `leave_out_by_indexes` leaves out; None if no file remains."""
+    place = get_split_context(context, split)
+    if not _uses_indexes(place, split) or split.before_files or not any(map(has_indexes, split.files)):
+        return split
+    bucket = Bucket.of(place, split)
+    with report_expired(place, split.snapshot_id):
         places = [i for i, f in enumerate(split.files) if not select_by_indexes(bucket, f, condition).is_empty]
-        left += [restrict_split(split, places)] if places else []
-    return left
+    return restrict_split(split, places) if places else None
 
 
 def describe_index_selections(context: TableContext, splits: Sequence[DataSplit], predicate: Predicate) -> list[str]:

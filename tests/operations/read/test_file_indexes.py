@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.tables import create_table
 
 import paimon
-from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.errors import CorruptTable, InvalidRequest, SnapshotExpired
 from paimon.domain.predicate.text import format_predicate
 from paimon.operations.read.engine_files import find_engine_files
 from paimon.table import Table
@@ -102,6 +102,16 @@ def test_query_engines_get_no_file_that_an_index_excludes(tmp_path: Path, option
     explained = catalog.sql("EXPLAIN SELECT id FROM db.t WHERE id = 105").to_arrow().to_pylist()
     assert any(line["plan"].startswith("  the query engine itself reads 1 of ") for line in explained)
     assert catalog.sql("SELECT id FROM db.t WHERE id = 105").to_arrow().to_pylist() == [{"id": 105}]
+
+
+def test_indexes_of_an_expired_snapshot_are_reported_to_query_engines(tmp_path: Path) -> None:
+    table = write_thrice(tmp_path, IN_FILES)
+    scan = table.scan(where="id = 105")
+    splits = scan.plan().splits
+    table.overwrite(make_rows(0))
+    table.maintain.expire_snapshots(retain_max=1, retain_min=1)
+    with pytest.raises(SnapshotExpired):
+        find_engine_files(scan.context, splits, scan.read_plan)
 
 
 def test_the_plan_says_which_index_skips_files_and_rows(tmp_path: Path) -> None:
