@@ -17,6 +17,7 @@ from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_ex
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, did_you_mean
 from paimon.domain.identifier import SYSTEM_DATABASE
+from paimon.domain.manifest.entry_columns import files_at
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.partition.row_texts import RowTexts
 from paimon.domain.paths import TablePaths
@@ -24,6 +25,7 @@ from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.report import Report
+from paimon.domain.scan.row_id_groups import count_rows
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.secrets import redact_option
@@ -403,8 +405,9 @@ def _measure_table(context: TableContext) -> dict[str, object]:
         return {}
     live = read_live_columns(context, read_data_manifests(context, snapshot))
     created = live.number("_CREATION_TIME", missing=-1)
+    rows = int(live.number("_ROW_COUNT").sum())
     return {
-        "record_count": int(live.number("_ROW_COUNT").sum()),
+        "record_count": count_rows(files_at(live.files)) if context.options.data_evolution_enabled else rows,
         "file_size_in_bytes": int(live.number("_FILE_SIZE").sum()),
         "file_count": len(live),
         "last_file_creation_time": int(created.max()) if len(live) and created.max() >= 0 else None,

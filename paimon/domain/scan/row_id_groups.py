@@ -7,7 +7,7 @@ Source: `DataEvolutionSplitGenerator`, `RangeHelper`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.entries import DataFileMeta
@@ -28,6 +28,13 @@ def group_by_row_range(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta
         end = max(end, first_row_id_of(file) + file.row_count)
     without_row_ids = [(f,) for f in files if f.first_row_id is None]
     return [tuple(sorted(g, key=lambda f: -f.max_sequence_number)) for g in groups] + without_row_ids
+
+
+def count_rows(files: Iterable[DataFileMeta]) -> int:
+    """Return the rows of files; those with columns of the same rows count once. Deleted rows count, too."""
+    main = [file for file in files if file.is_main_file]
+    by_row_id = {file.first_row_id: file.row_count for file in main if file.first_row_id is not None}
+    return sum(by_row_id.values()) + sum(file.row_count for file in main if file.first_row_id is None)
 
 
 def find_anchor_file(files: Sequence[DataFileMeta]) -> DataFileMeta:

@@ -29,6 +29,7 @@ from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexMani
 from paimon.domain.paths import TablePaths, check_stored_segment, check_within, join_path
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.row_id_groups import count_rows
 from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
@@ -84,7 +85,7 @@ class ClonedTable:
     def of(cls, state: TableState, source: str, target: str) -> ClonedTable:
         """Return the sizes of a state."""
         files = [e.file for e in state.entries]
-        sizes = len(files), sum(f.file_size for f in files), sum(f.row_count for f in files)
+        sizes = len(files), sum(f.file_size for f in files), count_rows(files)
         return cls(source, target, state.snapshot.id if state.snapshot else None, *sizes)
 
 
@@ -143,7 +144,7 @@ def fill_clone(context: TableContext, source: TableContext, state: TableState) -
         for done, _ in enumerate(copies, 1):
             context.engine.observer.progress("copy files", done, len(tasks))
     writer = ManifestWriter(context)
-    with undo_on_failure(lambda: delete_files(context.engine, writer.written)):
+    with undo_on_failure(lambda: delete_files(context.engine, [*writer.written])):
         snapshot = _write_manifests(context, writer, state)
         context.files.put_if_absent(context.paths.snapshot(snapshot.id), snapshot_to_json(snapshot))
         for hint in (context.paths.earliest_hint, context.paths.latest_hint):

@@ -67,6 +67,20 @@ def test_row_ids_continue_in_a_clone(catalog: paimon.Catalog) -> None:
     assert files["first_row_id"].to_pylist() == [0, 2]
 
 
+def test_rows_of_several_files_count_once(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    options = {"row-tracking.enabled": True, "data-evolution.enabled": True, "vector.file.format": "avro"}
+    table = catalog.create_table("db.t", "id INT, v VECTOR<FLOAT, 2>", options=options)
+    for _ in range(2):
+        table.write([{"id": 1, "v": [1, 1]}, {"id": 2, "v": [2, 2]}])
+    builder = table.new_batch_write_builder()
+    builder.new_commit().commit(builder.new_update().update_by_row_id({"_ROW_ID": [0], "id": [3]}))
+    done = catalog.clone_table("db.t", "db.u")
+    assert (done.files, done.rows) == (5, 4) and catalog.table("db.u").scan().count() == 4
+    assert catalog.table("sys.tables").scan(columns=["record_count"]).to_arrow()["record_count"].to_pylist() == [4, 4]
+
+
 def test_a_dry_run_creates_nothing(catalog: paimon.Catalog) -> None:
     done = catalog.clone_table("db.t", "nowhere.t", dry_run=True)
     assert (done.source, done.target) == ("db.t", "nowhere.t") and done.files > 1
