@@ -301,10 +301,7 @@ class Catalog(NotebookDisplay):
         >>> catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT").schema.names
         ['id', 'amount']
         """
-        if exist_ok and replace:
-            wrong = "Both 'exist_ok' and 'replace' are given."
-            raise InvalidRequest(wrong, subject="replace", hint="give one of them")
-        is_replaced = replace and name in self
+        is_replaced = _check_one_of(exist_ok, replace) and name in self
         if is_replaced or self._can_create(name, exist_ok):
             declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
             self._create(parse_table_name(name), declaration, allow_unknown_options, is_replaced)
@@ -865,6 +862,14 @@ def _warn_of_key_scope(identifier: Identifier, schema: TableSchema) -> None:
     scope = explain_key_scope(schema)
     if scope is not None:
         warnings.warn(f"Table {identifier.full_name!r}: {scope}", PaimonWarning, stacklevel=4)
+
+
+def _check_one_of(exist_ok: bool, replace: bool) -> bool:
+    """Return `replace`, which excludes `exist_ok`."""
+    if exist_ok and replace:
+        wrong = "Both 'exist_ok' and 'replace' are given."
+        raise InvalidRequest(wrong, subject="replace", hint="give one of them")
+    return replace
 
 
 def _check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
