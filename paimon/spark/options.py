@@ -57,9 +57,11 @@ STORAGE, CATALOG = "storage", "catalog"
 TABLE_OPTIONS, _ALLOWED_ROOTS = "table-options", "allowed-roots"
 _KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "commit-identifier"
 _CHECKPOINT, _QUERY_NAME = "checkpointLocation", "queryName"
+_OVERWRITE_MODE = "partitionOverwriteMode"
+DYNAMIC, STATIC = "dynamic", "static"
 _ROW_KIND_COLUMN = "row-kind-column"
 _MAX_FILES, _MAX_ROWS, _MAX_BYTES = "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger"
-WRITE_OPTIONS = (_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER)
+WRITE_OPTIONS = (_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
 """Options that have no effect in reads."""
 STREAM_WRITE_OPTIONS = (_CHECKPOINT, _QUERY_NAME)
 """Options that only `writeStream` has."""
@@ -70,8 +72,8 @@ _DOCUMENTED_OPTIONS = (
     *(STORAGE, CATALOG, TABLE_OPTIONS, _ALLOWED_ROOTS),
     *(*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS),
 )
-COMMIT_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER)
-"""Options that identify a commit of a batch write; those of a stream are derived from its checkpoint."""
+BATCH_WRITE_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
+"""Options that only a batch write has; a stream derives those of its commits from its checkpoint."""
 _SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED, READ_MARK}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
 _USAGE_HINT = (
@@ -100,6 +102,8 @@ class SourceOptions:
     kind_column: str | None = None
     commit_user: str | None = None
     commit_identifier: int | None = None
+    # "static" or "dynamic", for batch writes; None for that of the session
+    overwrite_mode: str | None = None
     # Checkpoint of the query, for stream writes
     checkpoint: str | None = None
     # Column with row kinds, for stream reads
@@ -205,6 +209,7 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
         kind_column=given.get(_KIND_COLUMN),
         commit_user=given.get(_COMMIT_USER),
         commit_identifier=None if identifier is None else _parse_whole_number(_COMMIT_IDENTIFIER, identifier),
+        overwrite_mode=_parse_overwrite_mode(given),
         row_kind_column=given.get(_ROW_KIND_COLUMN),
         limits=BatchLimits(*(_parse_limit(given, name) for name in (_MAX_FILES, _MAX_ROWS, _MAX_BYTES))),
         checkpoint=given.get(_CHECKPOINT.lower()),
@@ -339,6 +344,14 @@ def _parse_limit(given: Mapping[str, str], name: str) -> int | None:
     if limit < 1:
         raise InvalidRequest(f"Option {name!r} must be at least 1, not {text!r}.", subject=name)
     return limit
+
+
+def _parse_overwrite_mode(given: Mapping[str, str]) -> str | None:
+    mode = given.get(_OVERWRITE_MODE.lower())
+    if mode is not None and mode.lower() not in (DYNAMIC, STATIC):
+        hint = f"use {STATIC} or {DYNAMIC}"
+        raise InvalidRequest(f"Option {_OVERWRITE_MODE!r} is {mode!r}.", subject=_OVERWRITE_MODE, hint=hint)
+    return mode
 
 
 def _parse_whole_number(name: str, text: str) -> int:

@@ -21,7 +21,7 @@ from paimon.engines import freeze_objects
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.scan import Scan
 from paimon.spark.options import (
-    COMMIT_OPTIONS,
+    BATCH_WRITE_OPTIONS,
     STREAM_READ_OPTIONS,
     STREAM_WRITE_OPTIONS,
     WRITE_OPTIONS,
@@ -43,8 +43,8 @@ class PaimonDataSource(DataSource):
     are case-insensitive. Time travel: `snapshot`, `tag`, `versionAsOf` (a snapshot id or a tag) or `timestampAsOf` (ISO
     text, in local time without an offset). Access: `storage` and `catalog` (JSON objects with the options of
     `paimon.connect` without secrets; `catalog` includes `warehouse`) and `allowed-roots`. Table options:
-    `table-options` (JSON), or each table option by its name. Writes: `kind-column`, `commit-user` and
-    `commit-identifier`.
+    `table-options` (JSON), or each table option by its name. Writes: `kind-column`, `commit-user`,
+    `commit-identifier` and `partitionOverwriteMode`.
     """
 
     defaults: Mapping[str, str] = {}
@@ -129,7 +129,7 @@ class PaimonDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> PaimonStreamWriter:
         """Return a writer of the batches of a stream; see `writer`."""
         options = self._options
-        options.check_use("writeStream", (*COMMIT_OPTIONS, *STREAM_READ_OPTIONS))
+        options.check_use("writeStream", (*BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
         table = self._open_target(options, "paimon.spark.write_stream(df, table, checkpoint=…)")
         writer = PaimonStreamWriter(table, options, overwrite)
         writer.builder = check_columns(writer.builder, schema, options.kind_column)

@@ -49,10 +49,11 @@ from paimon.spark.tasks.routing import (
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
 from paimon.spark.types import fit_frame, to_batch_schema
 from paimon.spark.warehouse import open_in_session
-from paimon.spark.writer import assign_in_session, check_columns, write_rows
+from paimon.spark.writer import assign_in_session, check_columns, follow_overwrite_mode, write_rows
 from paimon.table import Table
 
-_MODES = ("append", "overwrite")
+_OVERWRITE = "overwrite"
+_MODES = ("append", _OVERWRITE)
 
 
 def write(  # noqa: PLR0913  (a public signature)
@@ -79,12 +80,12 @@ def write(  # noqa: PLR0913  (a public signature)
         A table, or the path of one, or its name in the warehouse of the session. As for `read`, tasks get its storage
         and catalog options without secrets.
     mode : str
-        ``"append"``, an upsert in a table with a primary key, or ``"overwrite"``, which replaces written partitions.
+        ``"append"``, an upsert in a table with a primary key, or ``"overwrite"``, which replaces written partitions, or
+        the whole table if the session sets ``spark.sql.sources.partitionOverwriteMode`` to ``static``.
     kind_column : str, optional
         Column with row kinds (``+I``, ``-U``, ``+U``, ``-D``), which is not stored.
     tasks : int, optional
-        Number of tasks; Spark's default parallelism by default. For dynamic buckets it is the number of assigners, by
-        default `dynamic-bucket.assigner-parallelism`.
+        Number of tasks, by default Spark's default parallelism, or for dynamic buckets the number of assigners.
     commit_user, commit_identifier : str, int, optional
         Name of the job, and number of the commit. With both given, repeated calls commit once. In `foreachBatch` of a
         classic session, the name is by default that of the stream, so that the number of the batch suffices. Elsewhere,
@@ -111,7 +112,7 @@ def write(  # noqa: PLR0913  (a public signature)
         As `Table.write` raises them.
     """
     _check_arguments(mode, tasks)
-    opened = open_target(table, options, register(frame.sparkSession))
+    opened = _open_for_mode(frame.sparkSession, table, options, mode)
     opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
     return _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier).run(merge_schema)
@@ -149,7 +150,7 @@ class _WriteCall:
 
     def run(self, merge_schema: bool) -> WriteResult:
         """Write and commit the rows, again if other writers changed what the writers of this call were assigned."""
-        replaces = self.mode == "overwrite" or bool(self.table.primary_keys)
+        replaces = self.mode == _OVERWRITE or bool(self.table.primary_keys)
         own = find_own_reads(self.table.definition, self.frame) if replaces else None
         call = evolve(self, state=own.state) if own else self
         write_once = call.write_with_new_columns if merge_schema else call.write
@@ -190,6 +191,11 @@ class _WriteCall:
     def _commit(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> WriteResult:
         messages = stamp_messages(builder.context.table, messages, self.state, builder.overwrites)
         return commit_messages(builder.new_commit(), messages, self.name.properties, self._identifier)
+
+
+def _open_for_mode(spark: SparkSession, table: Table | str, options: Mapping[str, object] | None, mode: str) -> Table:
+    opened = open_target(table, options, register(spark))
+    return follow_overwrite_mode(spark, opened) if mode == _OVERWRITE else opened
 
 
 def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:
@@ -239,7 +245,7 @@ def make_builder(
     `commit_user` None means a new user. `partition` selects the partitions that an overwrite replaces.
     """
     builder = table.new_batch_write_builder(commit_user)
-    return builder.overwrite(partition) if mode == "overwrite" else builder
+    return builder.overwrite(partition) if mode == _OVERWRITE else builder
 
 
 def prepare_for_tasks(builder: BatchWriteBuilder, tasks: int) -> BatchWriteBuilder:

@@ -27,7 +27,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.commit import missing_user_error
-from paimon.spark.options import SourceOptions
+from paimon.spark.options import DYNAMIC, STATIC, SourceOptions
 from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import TIME_ZONE
 from paimon.table import Table
@@ -36,11 +36,36 @@ _ANY_ZONE = "UTC"
 """Where there are no rows, the time zone has no effect."""
 
 
-class EncodedMessages(WriterCommitMessage):
-    """The commit messages of one task, as bytes."""
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 
-    def __init__(self, data: bytes) -> None:
+
+class EncodedMessages(WriterCommitMessage):
+    """The commit messages of one task, as bytes.
+
+    `is_dynamic` is whether an overwrite replaces only the partitions that are written: a task knows the settings of
+    the session, and the process that commits does not.
+    """
+
+    def __init__(self, data: bytes, is_dynamic: bool = False) -> None:
         self.data = data
+        self.is_dynamic = is_dynamic
+
+
+def follow_overwrite_mode(spark: SparkSession, table: Table) -> Table:
+    """Return the table with the overwrite mode that the session sets, unless a dynamic option of the table says it."""
+    mode = spark.conf.get(OVERWRITE_MODE, None)
+    if mode is None or _find_given_mode(table) is not None:
+        return table
+    return table.with_options({_DYNAMIC_OVERWRITE: mode.lower() == DYNAMIC})
+
+
+def _find_given_mode(table: Table) -> str | None:
+    """Return the overwrite mode of a dynamic option; None if the table has the option as it is stored."""
+    options = table.definition.options
+    if options.values.get(_DYNAMIC_OVERWRITE) == table.table_schema.options.get(_DYNAMIC_OVERWRITE):
+        return None
+    return DYNAMIC if options.dynamic_partition_overwrite else STATIC
 
 
 class PaimonWriter(DataSourceArrowWriter):
@@ -49,9 +74,10 @@ class PaimonWriter(DataSourceArrowWriter):
     def __init__(self, table: Table, options: SourceOptions, overwrite: bool) -> None:
         check_rows_writable(table.definition)  # on the driver, where the caller sees the error
         # Rows are not routed: several tasks share a bucket, and each would compact it.
-        write_only = table.with_options({"write-only": True})
+        write_only = table.with_options({"write-only": True, _DYNAMIC_OVERWRITE: True})
         builder = write_only.new_batch_write_builder(options.commit_user)
         self.builder = builder.overwrite() if overwrite else builder
+        self._mode = options.overwrite_mode or _find_given_mode(table)
         self._kind_column = options.kind_column
         given = options.commit_identifier
         if given is not None and options.commit_user is None:
@@ -60,11 +86,21 @@ class PaimonWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EncodedMessages:
         """Write the rows of one task."""
-        return EncodedMessages(write_rows(self.builder, assign_in_task(self.builder)(iterator), self._kind_column))
+        is_dynamic = (self._mode or _get_setting(OVERWRITE_MODE) or "").lower() == DYNAMIC
+        builder = self._choose_partitions(is_dynamic)
+        data = write_rows(builder, assign_in_task(builder)(iterator), self._kind_column)
+        return EncodedMessages(data, is_dynamic)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the messages of all tasks on the driver."""
-        commit_messages(self.builder.new_commit(), decode_messages(messages), identifier=self._identifier)
+        is_dynamic = any(isinstance(m, EncodedMessages) and m.is_dynamic for m in messages)
+        commit = self._choose_partitions(is_dynamic).new_commit()
+        commit_messages(commit, decode_messages(messages), identifier=self._identifier)
+
+    def _choose_partitions(self, is_dynamic: bool) -> BatchWriteBuilder:
+        """Return the builder for an overwrite of the partitions that are written, or else of the whole table."""
+        builder = self.builder
+        return builder.overwrite(None if is_dynamic else {}) if builder.overwrites else builder
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove the files of all tasks if one of them failed.
@@ -113,9 +149,13 @@ def assign_in_session(
 
 def assign_in_task(builder: BatchWriteBuilder) -> StoreAssignment:
     """Return the function of `assign_in_session` in a task, which has the settings of its session."""
+    return _assign(builder, _get_setting(TIME_ZONE) or "")
+
+
+def _get_setting(name: str) -> str | None:
+    """Return a setting that the session of the running task sets."""
     running = TaskContext.get()
-    zone = None if running is None else running.getLocalProperty(TIME_ZONE)
-    return _assign(builder, zone or "")
+    return None if running is None else running.getLocalProperty(name)
 
 
 def _assign(builder: BatchWriteBuilder, zone: str, partition: Mapping[str, object] | None = None) -> StoreAssignment:

@@ -263,7 +263,8 @@ def test_a_job_that_fails_is_the_error_of_its_task_and_leaves_no_file(
             yield batch
 
     many = spark.createDataFrame(rows(20)).repartitionByRange(2, "id").mapInArrow(fails_last, frame.schema)
-    with pytest.raises(paimon.StorageError, match="the last task fails"):
+    expected = "A function of the data frame failed in a task: ValueError: the last task fails. Correct the function"
+    with pytest.raises(paimon.InvalidRequest, match=expected):
         paimon.spark.write(many, plain)
     assert plain.snapshots() == []
     assert not list(Path(plain.location).rglob("*.parquet"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +29,7 @@ from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
 from paimon.spark.tasks.routing import check_one_writer_per_bucket, gather_rows
 from paimon.spark.types import to_spark_batch, to_spark_schema
-from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
+from paimon.spark.writer import OVERWRITE_MODE, EncodedMessages, PaimonWriter, write_rows
 
 pytestmark = pytest.mark.spark
 SINGLE = 0.10000000149011612
@@ -173,6 +174,60 @@ def test_overwrite_replaces_the_partitions_that_are_written(spark: SparkSession,
     assert {(r["day"], r["note"]) for r in table.scan().to_arrow().to_pylist()} == {
         ("2026-01-01", "new"), ("2026-01-02", "old"), ("2026-01-03", "old"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [None, "static", "dynamic"])
+def test_overwrites_follow_the_mode_of_the_session(
+    spark: SparkSession, catalog: paimon.Catalog, mode: str | None
+) -> None:
+    table = catalog.create_table("db.modes", "id INT, p STRING", partition_keys=["p"])
+    frame = spark.sql("SELECT 9 AS id, 'a' AS p").coalesce(1)
+    source = frame.write.format("paimon").mode("overwrite")
+    session = paimon.spark.connect(spark, catalog)
+    by_session = {
+        "source": lambda: source.save(table.location),
+        "write": lambda: paimon.spark.write(frame, table, "overwrite"),
+        "statement": lambda: session.sql("INSERT OVERWRITE db.modes SELECT 9, 'a'"),
+    }
+    by_option = {
+        "static": lambda: paimon.spark.write(
+            frame, table, "overwrite", options={"dynamic-partition-overwrite": "false"}
+        ),
+        "dynamic": lambda: source.option("partitionOverwriteMode", "dynamic").save(table.location),
+    }
+
+    def is_static(overwrite: Callable[[], object]) -> bool:
+        table.overwrite([{"id": 1, "p": "a"}, {"id": 2, "p": "b"}], {})
+        overwrite()
+        found = sorted(r["id"] for r in table.scan().to_arrow().to_pylist())
+        assert found in ([9], [2, 9])
+        return found == [9]
+
+    if mode is not None:
+        spark.conf.set(OVERWRITE_MODE, mode)
+    try:
+        found = {name: is_static(overwrite) for name, overwrite in (by_session | by_option).items()}
+    finally:
+        spark.conf.unset(OVERWRITE_MODE)
+    # Without a mode of the session, Spark's own default applies to its writer, and the option of the table elsewhere.
+    wanted = {"source": mode != "dynamic", "write": mode == "static", "statement": mode == "static"}
+    assert found == {**wanted, "static": True, "dynamic": False}
+
+
+def test_an_unknown_overwrite_mode_is_refused(catalog: paimon.Catalog) -> None:
+    with pytest.raises(paimon.InvalidRequest, match=r"'partitionOverwriteMode' is 'all'\. Use static or dynamic"):
+        parse_source_options({"path": "a/b", "partitionOverwriteMode": "all"})
+
+
+def test_a_worker_that_dies_is_named(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    def die(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os._exit(9)
+
+    frame = spark.range(1).mapInArrow(die, "id BIGINT")
+    with pytest.raises(paimon.StorageError, match=r"a process of a task died \(.*Read the logs of the executors"):
+        paimon.spark.write(frame, catalog.create_table("db.plain", "id BIGINT"))
+    with pytest.raises(paimon.InvalidRequest, match="Spark cannot compute the data frame: DIVIDE_BY_ZERO: Division"):
+        paimon.spark.write(spark.range(1).selectExpr("id div id AS id"), catalog.table("db.plain"))
 
 
 def test_new_columns_are_added_and_numbers_are_rounded_as_insert_does(

@@ -53,6 +53,28 @@ _TASK_ERROR = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """The line of an error of this library at the end of a Python traceback, before the text that Java appends."""
+CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTATE|\n|$)", re.DOTALL)
+"""An error condition of Spark with its text, anywhere in a message."""
+INTERNAL_CONDITIONS = (
+    *("INTERNAL_ERROR", "FAILED_READ_FILE", "TASK_WRITE_FAILED", "STREAM_FAILED", "PYTHON_DATA_SOURCE_ERROR"),
+    "UNSUPPORTED_CALL",
+)
+"""How conditions begin that the expressions of a data frame do not cause."""
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^  File "([^"]+)", line \d+', re.MULTILINE)
+_RAISED = re.compile(r"^(\w[\w.]*(?:: .*?)?)(?=\n\s*at |\n\n|\n\tat |\s*\Z)", re.MULTILINE | re.DOTALL)
+"""The error at the end of a Python traceback."""
+_OWN_FILE = re.compile(r"[/\\]paimon[/\\](?:domain|ports|operations|adapters|builders|spark)[/\\]")
+_SPARK_FILE = re.compile(r"[/\\]pyspark[/\\]|pyspark\.zip|[/\\]py4j[/\\]")
+_OWN_ERRORS = "paimon.domain.errors."
+_DEAD_WORKER = re.compile(
+    r"Python worker exited unexpectedly|ExecutorLostFailure|SocketException: |java\.io\.EOFException", re.IGNORECASE
+)
+"""What Spark reports about a worker or an executor that ended in a task."""
+_STORAGE_FAULT = re.compile(r"OSError|IOException|PermissionError|FileNotFoundError|No space left")
+_LOOK_FOR_MEMORY = (
+    "read the logs of the executors; if memory was short, raise 'spark.executor.memoryOverhead' or the number of tasks"
+)
 _ARROW = pa.schema([pa.field(_POSITION, pa.int32(), nullable=False), pa.field(_DATA, pa.binary(), nullable=False)])
 
 
@@ -156,7 +178,7 @@ def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R])
     try:
         rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
     except SPARK_ERRORS as error:
-        raise StorageError("Spark", f"a task failed: {_reason(error)}") from error
+        raise _to_task_error(str(error) or type(error).__name__) from error
     return [bytes(row[_DATA]) for row in sorted(rows, key=itemgetter(_POSITION))]
 
 
@@ -238,23 +260,64 @@ def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]
 def to_paimon_error(error: Exception) -> PaimonError:
     """Convert an exception of Spark to the error of the task.
 
-    The result is the InvalidRequest (or subclass), Unsupported or SnapshotExpired at the end of the traceback, else a
-    StorageError.
+    The result is the InvalidRequest (or subclass), Unsupported or SnapshotExpired at the end of the traceback, or an
+    InvalidRequest for a function or an expression of the data frame that failed, else a StorageError.
     """
-    found = _TASK_ERROR.search(str(error))
+    text = str(error) or type(error).__name__
+    found = _TASK_ERROR.search(text)
     if found is None:
-        return StorageError("Spark", f"a task failed: {_reason(error)}")
-    kind, text = found[1], found[2].strip()
+        return _to_function_error(text) or _to_value_error(text) or _to_task_error(text)
+    kind, message = found[1], found[2].strip()
     if kind in _REQUEST_ERRORS:
-        return _REQUEST_ERRORS[kind](text)
+        return _REQUEST_ERRORS[kind](message)
     if kind == SnapshotExpired.__name__:
-        message, _, hint = text.removesuffix(".").rpartition(". ")
+        message, hint = _split_hint(message)
         return SnapshotExpired(message, hint=hint)
-    return Unsupported(text.removeprefix("Not supported: "))
+    return Unsupported(message.removeprefix("Not supported: "))
 
 
-def _reason(error: Exception) -> str:
+def _split_hint(text: str) -> tuple[str, str]:
+    """Return the sentences of an error of this library without the last one, which is its hint, and this one."""
+    message, _, hint = text.removesuffix(".").rpartition(". ")
+    return message, hint
+
+
+def _to_function_error(text: str) -> InvalidRequest | None:
+    """Return the error of a Python function that the user gave to Spark; None if no such function failed."""
+    _, _, traceback = text.rpartition(_TRACEBACK)
+    files = _FRAME.findall(traceback)
+    failed = _RAISED.search(traceback)
+    if failed is None or any(_OWN_FILE.search(file) for file in files) or all(map(_SPARK_FILE.search, files)):
+        return None
+    return InvalidRequest(
+        f"A function of the data frame failed in a task: {failed[1].strip()}.",
+        subject="frame",
+        hint="correct the function; the cause of this error has its traceback",
+    )
+
+
+def _to_value_error(text: str) -> InvalidRequest | None:
+    """Return the error of an expression that Spark cannot compute; None if Spark reports no such condition."""
+    found = CONDITION.search(text)
+    if found is None or found[1].startswith(INTERNAL_CONDITIONS) or _OWN_ERRORS in text or _DEAD_WORKER.search(text):
+        return None
+    sentence = " ".join(found[2].split()).removesuffix(".")
+    return InvalidRequest(f"Spark cannot compute the data frame: {found[1]}: {sentence}.", subject="frame")
+
+
+def _to_task_error(text: str) -> StorageError:
+    """Return the error of a task that failed for a reason outside the rows and the request."""
+    reason = _reason(text)
+    if _DEAD_WORKER.search(text):
+        return StorageError("Spark", f"a process of a task died ({reason})", hint=_LOOK_FOR_MEMORY)
+    hint = None if _STORAGE_FAULT.search(reason) else "the cause of this error has the report of Spark"
+    if reason.startswith(_OWN_ERRORS):
+        reason, hint = _split_hint(reason.removeprefix(_OWN_ERRORS))
+    return StorageError("Spark", f"a task failed: {reason}", hint=hint)
+
+
+def _reason(text: str) -> str:
     """Return the line of a traceback that names the error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     error_lines = [line for line in lines if line.startswith("paimon.") or "Error:" in line or "Exception:" in line]
-    return (error_lines or lines or [type(error).__name__])[-1]
+    return (error_lines or lines)[-1].removeprefix("Caused by: ")

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.adapters.executors.spark import CONDITION, INTERNAL_CONDITIONS
 from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean, suggest_or
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.domain.query_hints import CASTS
@@ -46,10 +47,7 @@ _LOCK = threading.RLock()
 _NUMBERS = count()
 _LOGGER = "SQLQueryContextLogger"
 """PySpark writes each error of a query to the standard error stream as JSON; the raised error says the same."""
-_CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTATE|\n|$)", re.DOTALL)
-"""An error condition of Spark with its text, anywhere in a message."""
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
-_INTERNAL = ("INTERNAL_ERROR", "FAILED_READ_FILE", "TASK_WRITE_FAILED", "STREAM_FAILED", "PYTHON_DATA_SOURCE_ERROR")
 
 
 def analyze_query(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -118,8 +116,8 @@ def to_query_error(error: BaseException, list_functions: Callable[[], Iterable[s
     `list_functions` returns the names of all functions, for the hint about an unknown one.
     """
     text = str(error)
-    found = _CONDITION.search(text)
-    if "paimon.domain.errors." in text or found is None or found[1].startswith(_INTERNAL):
+    found = CONDITION.search(text)
+    if "paimon.domain.errors." in text or found is None or found[1].startswith(INTERNAL_CONDITIONS):
         return translate_spark_error(Exception(text))
     condition, message = found[1], found[2]
     parameters = _read_parameters(error)

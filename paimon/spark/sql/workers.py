@@ -33,6 +33,7 @@ from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.sql_dialect import is_constant
 from paimon.spark.tasks.distribute import distribute_table
 from paimon.spark.write import write_query_rows
+from paimon.spark.writer import follow_overwrite_mode
 from paimon.sql.session import PlanSource
 from paimon.table import Table
 
@@ -58,6 +59,7 @@ class SparkWorkers:
         The parameters are those of `Workers.write_query`. Nothing is committed if a value cannot be computed or does
         not fit.
         """
+        table = follow_overwrite_mode(self.queries.spark, table) if overwrite else table
         if not sources and is_constant(sql):
             assign = StoreAssignment(table.table_schema.fields, QUERY_ZONE)
             rows = assign.assign_rows(self.queries.run(sql, sources).read_all())
