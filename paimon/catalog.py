@@ -5,48 +5,37 @@ Invariant: a name is checked before it becomes part of a path, and a table is op
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from paimon.display.notebook import NotebookDisplay, read_or_explain
 from paimon.display.other_names import CATALOG_NAMES, explain_attribute
-from paimon.domain.errors import (
-    AlreadyExists,
-    InvalidRequest,
-    NotFound,
-    PaimonError,
-    PaimonWarning,
-    Unsupported,
-    did_you_mean,
-)
+from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
 from paimon.domain.identifier import (
     SYSTEM_DATABASE,
     Identifier,
     check_database_name,
+    check_database_properties,
     parse_identifier,
     parse_table_name,
 )
 from paimon.domain.options.setting import option_text
-from paimon.domain.paths import TablePaths, check_segment, has_same_store
+from paimon.domain.paths import check_segment, has_same_store
 from paimon.domain.report import Report
-from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.secrets import remove_password
 from paimon.domain.text_checks import check_mapping, check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
-from paimon.domain.undo import undo_on_failure
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
 if TYPE_CHECKING:
+    from paimon.builders.table_creation import TableCreation
     from paimon.domain.predicate.expression import Predicate
-    from paimon.domain.schema.table_schema import TableSchema
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.operations.evolve import TableDeclaration
     from paimon.operations.refs.clone_table import ClonedTable
@@ -57,8 +46,6 @@ if TYPE_CHECKING:
     from paimon.table import Table
 
 _DATABASES_SHOWN = 8
-_OF_THE_CATALOG = ("exists", "location")
-"""The properties of a database that the catalog sets itself."""
 DEFAULT_OPTION = "table-default."
 """The prefix of catalog options that are copied into new tables."""
 _Result = TypeVar("_Result")
@@ -134,10 +121,8 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
-        name : str
-            The name of the database.
-        properties : mapping of str to str, optional
-            Texts by name, such as an owner. Only a JDBC catalog stores them.
+        name, properties : str, mapping of str to str
+            The name, and texts by name, such as an owner. Only a JDBC catalog stores properties.
         exist_ok : bool
             Accept an existing database of this name, and leave its properties as they are.
 
@@ -151,7 +136,7 @@ class Catalog(NotebookDisplay):
             There are properties, and the catalog cannot store them.
         """
         check_database_name(name)
-        given = _check_properties(properties)
+        given = check_database_properties(properties)
         if not exist_ok or name not in self.store.databases():
             self.store.create_database(name, given)
 
@@ -173,68 +158,44 @@ class Catalog(NotebookDisplay):
         ----------
         name : str
             The name of the database.
-        set : mapping of str to str, optional
-            New values by property.
-        remove : sequence of str
-            Properties to remove. A property that is not set is ignored.
+        set, remove : mapping of str to str, sequence of str
+            New values by property, and properties to remove. A property that is not set is ignored.
 
         Raises
         ------
-        NotFound
-            There is no such database.
-        InvalidRequest
-            A property is not possible.
+        NotFound, InvalidRequest
+            There is no such database, or a property is not possible.
         Unsupported
             The catalog cannot store properties: use a JDBC catalog.
         """
         check_database_name(name)
-        removed = _check_properties(dict.fromkeys(remove, ""))
-        self.store.alter_database(name, _check_properties(set), tuple(removed))
+        removed = check_database_properties(dict.fromkeys(remove, ""))
+        self.store.alter_database(name, check_database_properties(set), tuple(removed))
 
     def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
         """Delete a database.
 
         Parameters
         ----------
-        name : str
-            The name of the database.
+        name, missing_ok : str, bool
+            The name of the database, and whether a name without a database is accepted.
         cascade : bool
             Also delete its tables with all their files.
-        missing_ok : bool
-            Accept a name without a database.
 
         Raises
         ------
-        NotFound
-            There is no such database.
-        InvalidRequest
-            The database contains tables, and `cascade` is false.
+        NotFound, InvalidRequest
+            There is no such database, or it contains tables and `cascade` is false.
         """
         check_database_name(name)
         if name not in self.store.databases():
             if missing_ok:
                 return
             raise NotFound("database", name, hint=did_you_mean(name, self.databases()))
-        if not cascade:
-            self._check_empty(name)
+        if not cascade and (tables := self.store.tables(name)):
+            wrong = f"Database {name!r} is not empty (number of tables: {len(tables)})."
+            raise InvalidRequest(wrong, subject=name, hint="pass cascade=True to drop them too")
         self.store.drop_database(name)
-
-    def _check_empty(self, database: str) -> None:
-        tables = self.store.tables(database)
-        if tables:
-            raise InvalidRequest(
-                f"Database {database!r} is not empty (number of tables: {len(tables)}).",
-                subject=database,
-                hint="pass cascade=True to drop them too",
-            )
-
-    def list_databases(self) -> list[str]:
-        """Return the names of all databases, sorted: another name of `databases`."""
-        return self.databases()
-
-    def list_tables(self, database: str | None = None) -> list[str]:
-        """Return the names of the tables of a database, sorted: another name of `tables`."""
-        return self.tables(database)
 
     def tables(self, database: str | None = None) -> list[str]:
         """Return the names of the tables of a database, sorted; without one, ``database.table`` for all tables."""
@@ -246,6 +207,8 @@ class Catalog(NotebookDisplay):
             return sorted(CATALOG_TABLES)
         self._check_database_exists(database)
         return sorted(self.store.tables(database))
+
+    list_databases, list_tables = databases, tables  # other names
 
     def create_table(  # noqa: PLR0913  (a public signature)
         self,
@@ -270,10 +233,8 @@ class Catalog(NotebookDisplay):
             The columns; a text is a column list in Paimon's types (``"id BIGINT NOT NULL, name STRING"``).
         primary_keys, partition_keys : sequence of str
             Column names.
-        options : mapping
-            Table options; values are stored as text.
-        comment : str, optional
-            What the table contains.
+        options, comment : mapping, str, optional
+            Table options, whose values are stored as text, and what the table contains.
         exist_ok, replace : bool
             Return an existing table of this name, or replace it with all its rows and history. At most one is given.
         allow_unknown_options : bool
@@ -301,10 +262,19 @@ class Catalog(NotebookDisplay):
         >>> catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT").schema.names
         ['id', 'amount']
         """
-        is_replaced = _check_one_of(exist_ok, replace) and name in self
-        if is_replaced or self._can_create(name, exist_ok):
-            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-            self._create(parse_table_name(name), declaration, allow_unknown_options, is_replaced)
+        if exist_ok and replace:
+            wrong = "Both 'exist_ok' and 'replace' are given."
+            raise InvalidRequest(wrong, subject="replace", hint="give one of them")
+        creation, exists = self._creation_of(name), name in self
+        if exists and exist_ok:
+            return self.table(name)
+        if not replace:
+            creation.check_is_free()
+        declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+        if exists:
+            creation.replace(declaration, lambda _: None, allow_unknown_options)
+        else:
+            creation.create(declaration, allow_unknown_options)
         return self.table(name)
 
     def create_filled_table(  # noqa: PLR0913  (a public signature)
@@ -325,13 +295,9 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
-        name : str
-            The table, as ``database.table``.
-        schema : pyarrow.Schema, str or sequence of DataField
-            As in `create_table`.
         fill : callable
             Writes rows to the table that it is given, which has another branch than the new table.
-        primary_keys, partition_keys, options, comment, replace : sequence of str, mapping, str or bool, optional
+        name, schema, primary_keys, partition_keys, options, comment, replace : str and others
             As in `create_table`. The replaced table stays if `fill` fails.
 
         Returns
@@ -341,98 +307,25 @@ class Catalog(NotebookDisplay):
 
         Raises
         ------
-        InvalidRequest
-            A name, column, key or option is not possible; nothing was created.
-        AlreadyExists
-            There is a table of this name.
+        InvalidRequest, AlreadyExists
+            As in `create_table`.
         """
         from paimon.operations.refs.filled_tables import begin_filled_table
 
-        def begin(paths: TablePaths) -> tuple[TablePaths, TableSchema]:
-            """Declare the table in a branch."""
-            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-            return begin_filled_table(self.engine, paths, declaration)
-
+        creation = self._creation_of(name)
+        declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
         if replace and name in self:
-            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-            return self._replace(parse_table_name(name), declaration, fill)
-        return self._create_filled(name, begin, fill)
+            return creation.replace(declaration, fill)
+        return creation.create_filled(lambda paths: begin_filled_table(self.engine, paths, declaration), fill)
 
-    def _replace(
-        self,
-        identifier: Identifier,
-        declaration: TableDeclaration,
-        fill: Callable[[Table], _Result],
-        allow_unknown_options: bool = False,
-    ) -> _Result:
-        """Create a table at a hidden place, fill it, and put it in the place of the table of this name."""
-        from paimon.operations.evolve import build_catalog_properties, create_table
-        from paimon.operations.refs.replace_table import name_hidden_place, require_directories, swap_tables
-        from paimon.table import open_at
-
-        directories, paths = require_directories(self.engine), self._paths(identifier)
-        new = name_hidden_place(self.engine, paths, "new")
-        with undo_on_failure(lambda: directories.delete_directory(new.root)):
-            schema = create_table(self.engine, new, declaration, allow_unknown_options)
-            filled = fill(cast("Table", open_at(self.engine, new.root, identifier, {})))
-            old = swap_tables(self.engine, new, paths)
-        with suppress(PaimonError):  # the table is replaced; what remains is not referenced
-            directories.delete_directory(old.root)
-        self.store.update_table(identifier.database, identifier.table, build_catalog_properties(schema))
-        _warn_of_key_scope(identifier, schema)
-        return filled
-
-    def _create_filled(
-        self,
-        name: str,
-        begin: Callable[[TablePaths], tuple[TablePaths, TableSchema]],
-        fill: Callable[[Table], _Result],
-    ) -> _Result | Snapshot | None:
-        """Create a table from a branch that `begin` declares and `fill` fills; see `create_filled_table`."""
-        from paimon.operations.refs.filled_tables import discard_branch, find_interrupted
+    def _creation_of(self, name: str) -> TableCreation:
+        """Return the steps that make a table of this name, whose database must exist."""
+        from paimon.builders.table_creation import TableCreation
         from paimon.table import open_at
 
         identifier = parse_table_name(name)
         self._check_database_exists(identifier.database)
-        paths = self._paths(identifier)
-        interrupted = find_interrupted(self.engine, paths)
-        if interrupted is None:
-            self._can_create(name, exist_ok=False)
-        branch, declared = begin(paths)
-        with undo_on_failure(lambda: discard_branch(self.engine, branch)):
-            if interrupted is not None:
-                return self._complete_table(identifier, interrupted, declared)
-            opened = cast("Table", open_at(self.engine, paths.root, evolve(identifier, branch=branch.branch), {}))
-            named = evolve(opened.definition, table_name=identifier.full_name)
-            filled = fill(evolve(opened, context=opened.context.with_table(named)))
-        self._complete_table(identifier, branch, declared)
-        _warn_of_key_scope(identifier, declared)
-        return filled
-
-    def _complete_table(self, identifier: Identifier, branch: TablePaths, declared: TableSchema) -> Snapshot | None:
-        """Make a branch the table that was declared, and register the table; return its latest snapshot."""
-        from paimon.operations.evolve import build_catalog_properties
-        from paimon.operations.refs.filled_tables import delete_creation_branches, publish_filled_table
-
-        paths = self._paths(identifier)
-        done = publish_filled_table(self.engine, branch, paths)
-        if not self._has_table(identifier):
-            self.store.register_table(identifier.database, identifier.table, build_catalog_properties(done.schema))
-        delete_creation_branches(self.engine, paths)
-        if not done.is_declared_as(declared):
-            raise AlreadyExists("table", identifier.full_name, hint="its creation was interrupted, and is complete now")
-        return done.snapshot
-
-    def _can_create(self, name: str, exist_ok: bool) -> bool:
-        """Return whether no such table exists; an existing one is an error unless `exist_ok`."""
-        identifier = parse_table_name(name)
-        self._check_database_exists(identifier.database)
-        if not self._has_table(identifier):
-            return True
-        if not exist_ok:
-            hint = "pass exist_ok=True to open the existing table"
-            raise AlreadyExists("table", name, hint=hint)
-        return False
+        return TableCreation(self.engine, self.store, identifier, partial(open_at, self.engine, options={}))
 
     def _declare(
         self,
@@ -453,19 +346,6 @@ class Catalog(NotebookDisplay):
             defaults | _to_option_texts(options),
             comment,
         )
-
-    def _create(
-        self, identifier: Identifier, declaration: TableDeclaration, allow_unknown_options: bool, is_replaced: bool
-    ) -> None:
-        """Write the first schema of a table, and register the table."""
-        if is_replaced:
-            self._replace(identifier, declaration, lambda _: None, allow_unknown_options)
-            return
-        from paimon.operations.evolve import build_catalog_properties, create_table
-
-        schema = create_table(self.engine, self._paths(identifier), declaration, allow_unknown_options)
-        self.store.register_table(identifier.database, identifier.table, build_catalog_properties(schema))
-        _warn_of_key_scope(identifier, schema)
 
     def clone_table(
         self,
@@ -512,20 +392,13 @@ class Catalog(NotebookDisplay):
             The snapshot expired during the call; nothing was created.
         """
         from paimon.builders.transfers import CloneRequest
-        from paimon.operations.refs.clone_table import read_table_state
-        from paimon.scan import condition_of
-        from paimon.system_table import SystemTable
 
-        if isinstance(opened := self._open_any(source, None), SystemTable):
-            hint = "name the table without the $ part"
-            raise InvalidRequest(f"{source!r} is a system table.", subject=source, hint=hint)
-        context, other = opened.context, self._open_target(warehouse)
-        state = read_table_state(context, snapshot, tag, None if where is None else condition_of(where))
-        request = CloneRequest(context, state, target)
+        name, other = parse_table_name(target), self._open_target(warehouse)
+        request = CloneRequest.of(self._open_any(source, None), name, snapshot, tag, where)
         if dry_run:
             return request.describe()
-        other.create_database(parse_table_name(target).database, exist_ok=True)
-        return request.run(other.engine, other._create_filled, other.table)
+        other.create_database(name.database, exist_ok=True)
+        return request.run(other._creation_of(target))
 
     def _open_target(self, warehouse: str | Catalog | None) -> Catalog:
         """Return this catalog, or the one of a warehouse."""
@@ -553,14 +426,10 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
-        source : str
-            The directory, as a path or URL.
-        target : str
-            The new table, as ``"database.table"``.
-        format : str, optional
-            ``"parquet"``, ``"orc"`` or ``"avro"``; by default the ending of the file names.
-        options : mapping, optional
-            Options of the new table.
+        source, target : str
+            The directory, as a path or URL, and the new table, as ``"database.table"``.
+        format, options : str, mapping, optional
+            ``"parquet"``, ``"orc"`` or ``"avro"``, by default the ending of the file names; options of the new table.
         delete_origin : bool
             Delete the files of the source that were copied, after the table is complete.
         partition_types : str, optional
@@ -602,16 +471,13 @@ class Catalog(NotebookDisplay):
         NotFound
             There is no table at the location.
         """
-        from paimon.operations.evolve import build_catalog_properties
         from paimon.operations.metadata.schemas import latest_schema
 
-        identifier = parse_table_name(name)
-        self._check_database_exists(identifier.database)
-        found = latest_schema(self.engine, self._paths(identifier))
+        creation = self._creation_of(name)
+        found = latest_schema(self.engine, creation.paths)
         if found is None:
-            raise self._missing_error(identifier)
-        register = self.store.update_table if self._has_table(identifier) else self.store.register_table
-        register(identifier.database, identifier.table, build_catalog_properties(found))
+            raise self._missing_error(creation.identifier)
+        creation.register(found, known=self._has_table(creation.identifier))
         return self.table(name)
 
     def maintain(
@@ -621,22 +487,19 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
-        database : str, optional
-            Only the tables of this database; by default of all databases.
-        full, orphans, dry_run : bool
-            As in `Maintain.run_due`.
+        database, full, orphans, dry_run : str, bool
+            Only the tables of this database, by default of all databases; the others as in `Maintain.run_due`.
 
         Returns
         -------
         pa.Table
             As `Maintain.run_due`. A table that cannot be opened has a row with the action ``open``.
         """
+        from paimon.operations.maintenance.due_work import report_tables
 
-        def run_due(table: Table) -> pa.Table:
-            """Do what is due for one table."""
-            return table.maintain.run_due(full=full, orphans=orphans, dry_run=dry_run)
-
-        return report_tables(self, database, run_due)
+        names = self if database is None else [f"{database}.{name}" for name in self.tables(database)]
+        given = {"full": full, "orphans": orphans, "dry_run": dry_run}
+        return report_tables(names, self.table, lambda table: table.maintain.run_due(**given))
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
         """Open a table.
@@ -661,17 +524,7 @@ class Catalog(NotebookDisplay):
         """
         return cast("Table", self._open_any(name, options))
 
-    def open(self, name: str, options: Mapping[str, object] | None = None) -> Table:
-        """Open a table: another name of `table`."""
-        return self.table(name, options)
-
-    def load_table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
-        """Open a table: another name of `table`."""
-        return self.table(name, options)
-
-    def __getitem__(self, name: str) -> Table:
-        """Open a table: ``catalog["shop.orders"]`` is ``catalog.table("shop.orders")``."""
-        return self.table(name)
+    open = load_table = __getitem__ = table  # other names
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a table of this name: ``"shop.orders" in catalog``; False for all other names."""
@@ -693,10 +546,8 @@ class Catalog(NotebookDisplay):
 
         Raises
         ------
-        InvalidRequest
-            The name is that of a table, or there is no such system table.
-        NotFound
-            There is no such database or table.
+        InvalidRequest, NotFound
+            The name is that of a table, or there is no such system table, database or table.
         """
         from paimon.system_table import SystemTable, refuse_plain_table
 
@@ -717,12 +568,8 @@ class Catalog(NotebookDisplay):
         self._check_database_exists(identifier.database)
         if not self._has_table(identifier):
             raise self._missing_error(identifier)
-        return open_at(
-            self.engine,
-            self.store.table_location(identifier.database, identifier.table),
-            identifier,
-            _to_option_texts(options),
-        )
+        location = self.store.table_location(identifier.database, identifier.table)
+        return open_at(self.engine, location, identifier, _to_option_texts(options))
 
     def _parse_name(self, name: str, parse: Callable[[str], Identifier] = parse_identifier) -> Identifier:
         """Parse the name of a table that exists; the error about a name without a database names full ones."""
@@ -739,10 +586,8 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
-        name : str
-            ``"database.table"``.
-        missing_ok : bool
-            Accept a name without a table.
+        name, missing_ok : str, bool
+            ``"database.table"``, and whether a name without a table is accepted.
 
         Raises
         ------
@@ -758,11 +603,6 @@ class Catalog(NotebookDisplay):
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Give a table another name, in the same or in another database.
-
-        Parameters
-        ----------
-        name, new_name : str
-            ``"database.table"``.
 
         Raises
         ------
@@ -841,9 +681,6 @@ class Catalog(NotebookDisplay):
         shown = {name: read_or_explain(partial(self.tables, name)) for name in names[:_DATABASES_SHOWN]}
         return report_catalog(self.warehouse, shown, len(names) - len(shown))
 
-    def _paths(self, identifier: Identifier) -> TablePaths:
-        return TablePaths(self.store.table_location(identifier.database, identifier.table))
-
     def _has_table(self, identifier: Identifier) -> bool:
         return self.store.has_table(identifier.database, identifier.table)
 
@@ -858,51 +695,5 @@ class Catalog(NotebookDisplay):
             raise NotFound("database", database, hint=hint or "the warehouse is empty: create one first")
 
 
-def _warn_of_key_scope(identifier: Identifier, schema: TableSchema) -> None:
-    scope = explain_key_scope(schema)
-    if scope is not None:
-        warnings.warn(f"Table {identifier.full_name!r}: {scope}", PaimonWarning, stacklevel=4)
-
-
-def _check_one_of(exist_ok: bool, replace: bool) -> bool:
-    """Return `replace`, which excludes `exist_ok`."""
-    if exist_ok and replace:
-        wrong = "Both 'exist_ok' and 'replace' are given."
-        raise InvalidRequest(wrong, subject="replace", hint="give one of them")
-    return replace
-
-
-def _check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
-    given = dict(check_mapping(properties, "properties"))
-    for key, value in given.items():
-        if not isinstance(key, str) or not isinstance(value, str) or key in _OF_THE_CATALOG:
-            raise InvalidRequest(
-                f"Property {key!r} of a database cannot be set to {value!r}.",
-                subject=str(key),
-                hint="use texts, and other names than 'exists' and 'location', which the catalog sets",
-            )
-    return given
-
-
 def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
     return {key: option_text(value) for key, value in check_mapping(options, "options").items()}
-
-
-def report_tables(catalog: Catalog, database: str | None, run_due: Callable[[Table], pa.Table]) -> pa.Table:
-    """Do what is due for the tables of a database, or of all, one after the other, and join their reports."""
-    from paimon.operations.maintenance.due_work import DoneWork, to_report
-
-    reports = [to_report([])]
-    for name in list_table_names(catalog, database):
-        try:
-            report = run_due(catalog.table(name))
-        except PaimonError as error:
-            report = to_report([DoneWork(name, "open", error=str(error))])
-        reports.append(report)
-    return pa.concat_tables(reports)
-
-
-def list_table_names(catalog: Catalog, database: str | None) -> list[str]:
-    """Return the full names of the tables of one database or of all."""
-    databases = catalog.databases() if database is None else [database]
-    return [f"{found}.{table}" for found in databases for table in catalog.tables(found)]

@@ -8,19 +8,22 @@ from typing import Any
 from attrs import frozen
 
 from paimon.builders.direct_writes import commit_messages
-from paimon.domain.errors import AlreadyExists
-from paimon.domain.identifier import parse_table_name
+from paimon.builders.table_creation import TableCreation
+from paimon.domain.errors import AlreadyExists, InvalidRequest
+from paimon.domain.identifier import Identifier
 from paimon.domain.paths import TablePaths
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.ddl import to_fields
 from paimon.operations.refs.clone_table import ClonedTable, TableState, fill_clone, put_schemas, read_table_state
 from paimon.operations.refs.filled_tables import name_creation_branch
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.migrate_files import MigratedTable, MigrationSource
-from paimon.ports.engine import Engine
+from paimon.scan import condition_of
+from paimon.system_table import SystemTable
 
 CreateFilled = Callable[..., Any]
-"""`Catalog.create_filled_table`, or its steps after the declaration."""
+"""`Catalog.create_filled_table`."""
 _COMPLETED = "an earlier call was completed; drop the table and call again"
 
 
@@ -30,22 +33,35 @@ class CloneRequest:
 
     source: TableContext
     state: TableState
-    target: str
+    target: Identifier
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        target: Identifier,
+        snapshot: int | None,
+        tag: str | None,
+        where: str | Predicate | None,
+    ) -> CloneRequest:
+        """Read the state of an opened table."""
+        if isinstance(source, SystemTable):
+            hint = "name the table without the $ part"
+            raise InvalidRequest(f"{source.name!r} is a system table.", subject=source.name, hint=hint)
+        condition = None if where is None else condition_of(where)
+        return cls(source.context, read_table_state(source.context, snapshot, tag, condition), target)
 
     def describe(self) -> ClonedTable:
         """Return what would be copied."""
-        return ClonedTable.of(self.state, self.source.table.table_name, parse_table_name(self.target).full_name)
+        return ClonedTable.of(self.state, self.source.table.table_name, self.target.full_name)
 
-    def run(self, engine: Engine, create: CreateFilled, open_table: Callable[[str], Any]) -> ClonedTable:
-        """Copy the state. `create` takes the name, a function that declares a branch, and one that fills its table.
-
-        It may complete an earlier call, which is an error if that copied another state.
-        """
+    def run(self, creation: TableCreation) -> ClonedTable:
+        """Copy the state, or complete an earlier call, which is an error if that copied another state."""
 
         def begin(paths: TablePaths) -> tuple[TablePaths, TableSchema]:
             """Write the schemas to a branch."""
-            branch = name_creation_branch(engine, paths)
-            put_schemas(engine, branch, self.state.schemas)
+            branch = name_creation_branch(creation.engine, paths)
+            put_schemas(creation.engine, branch, self.state.schemas)
             return branch, self.state.schemas[-1]
 
         def fill(table: Any) -> ClonedTable:
@@ -53,12 +69,13 @@ class CloneRequest:
             fill_clone(table.context, self.source, self.state)
             return self.describe()
 
-        done = create(self.target, begin, fill)
+        done = creation.create_filled(begin, fill)
         if isinstance(done, ClonedTable):
             return done
-        made = read_table_state(open_table(self.target).context, None if done is None else done.id, None, None)
+        table = creation.open_at(creation.paths.root, creation.identifier)
+        made = read_table_state(table.context, None if done is None else done.id, None, None)
         if made.file_names != self.state.file_names:
-            raise AlreadyExists("table", self.target, hint=_COMPLETED)
+            raise AlreadyExists("table", self.target.full_name, hint=_COMPLETED)
         return self.describe()
 
 

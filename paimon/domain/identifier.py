@@ -6,12 +6,17 @@ Source: `Identifier`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.paths import MAIN_BRANCH, check_segment
+from paimon.domain.text_checks import check_mapping
 
 _BRANCH_PREFIX = "branch_"
+_OF_THE_CATALOG = ("exists", "location")
+"""The properties of a database that the catalog sets itself."""
 SYSTEM_DATABASE = "sys"
 """The database of the system tables of a catalog."""
 
@@ -88,6 +93,19 @@ def check_database_name(name: str) -> None:
         raise InvalidRequest(
             f"Database name {name!r} is reserved for system tables.", subject=name, hint="choose another name"
         )
+
+
+def check_database_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the properties of a database that a caller sets, or refuse them."""
+    given = dict(check_mapping(properties, "properties"))
+    for key, value in given.items():
+        if not isinstance(key, str) or not isinstance(value, str) or key in _OF_THE_CATALOG:
+            raise InvalidRequest(
+                f"Property {key!r} of a database cannot be set to {value!r}.",
+                subject=str(key),
+                hint="use texts, and other names than 'exists' and 'location', which the catalog sets",
+            )
+    return given
 
 
 def parse_table_name(name: str) -> Identifier:

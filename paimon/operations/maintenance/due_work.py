@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 from attrs import evolve, frozen
@@ -26,6 +27,7 @@ from paimon.operations.refs.tags import expire_tags, find_expired_tags
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_table import plan_table_compaction
 
+_Table = TypeVar("_Table")
 _SCHEMA = pa.schema(
     [
         ("table", pa.string()),
@@ -99,6 +101,20 @@ def to_report(done: Iterable[DoneWork]) -> pa.Table:
     return pa.Table.from_arrays(
         [pa.array(values, of.type) for values, of in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
     )
+
+
+def report_tables(
+    names: Iterable[str], open_table: Callable[[str], _Table], run_due: Callable[[_Table], pa.Table]
+) -> pa.Table:
+    """Do what is due for tables, one after the other, and join their reports."""
+    reports = [to_report([])]
+    for name in names:
+        try:
+            report = run_due(open_table(name))
+        except PaimonError as error:
+            report = to_report([DoneWork(name, "open", error=str(error))])
+        reports.append(report)
+    return pa.concat_tables(reports)
 
 
 def _list_actions(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> Iterator[_Action]:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from paimon.catalog import Catalog, report_tables
+from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
 from paimon.operations.expire.expire_snapshots import Expired
-from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
+from paimon.operations.maintenance.due_work import DueRequest, report_tables, run_due_work, to_report
 from paimon.spark.maintenance.compact import compact_in_tasks
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import get_session
@@ -197,7 +197,7 @@ def maintain(
         return to_report(run_due_work(context, request, lambda: compact_in_tasks(table, full, None, running).buckets))
 
     if isinstance(target, Catalog):
-        return report_tables(target, None, run_due)
+        return report_tables(target, target.table, run_due)
     if isinstance(target, str) and not {"/", "."}.intersection(target):
         catalog = open_session_catalog(running)
         if catalog is None:
@@ -206,5 +206,6 @@ def maintain(
                 subject=target,
                 hint="call paimon.spark.register(spark, warehouse=…), or give the path of a table",
             )
-        return report_tables(catalog, target, run_due)
+        names = [f"{target}.{name}" for name in catalog.tables(target)]
+        return report_tables(names, catalog.table, run_due)
     return run_due(open_target(target, None, running))
