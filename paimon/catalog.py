@@ -265,16 +265,10 @@ class Catalog(NotebookDisplay):
         if exist_ok and replace:
             wrong = "Both 'exist_ok' and 'replace' are given."
             raise InvalidRequest(wrong, subject="replace", hint="give one of them")
-        creation, exists = self._creation_of(name), name in self
-        if exists and exist_ok:
-            return self.table(name)
-        if not replace:
-            creation.check_is_free()
-        declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-        if exists:
-            creation.replace(declaration, lambda _: None, allow_unknown_options)
-        else:
-            creation.create(declaration, allow_unknown_options)
+        creation = self._creation_of(name)
+        if not exist_ok or name not in self:
+            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+            creation.create(declaration, allow_unknown_options, replace)
         return self.table(name)
 
     def create_filled_table(  # noqa: PLR0913  (a public signature)

@@ -47,13 +47,12 @@ class TableCreation:
         """The directory of the table."""
         return TablePaths(self.store.table_location(self.identifier.database, self.identifier.table))
 
-    def check_is_free(self, hint: str = "pass exist_ok=True to open the existing table") -> None:
-        """Raise `AlreadyExists` if there is a table of this name."""
-        if self._is_registered():
-            raise AlreadyExists("table", self.identifier.full_name, hint=hint)
-
-    def create(self, declaration: TableDeclaration, allow_unknown_options: bool) -> None:
-        """Write the first schema, and register the table."""
+    def create(self, declaration: TableDeclaration, allow_unknown_options: bool, replace: bool) -> None:
+        """Write the first schema, and register the table; `replace` also if there is one."""
+        if replace and self._is_registered():
+            self.replace(declaration, lambda _: None, allow_unknown_options)
+            return
+        self._check_is_free()
         schema = create_table(self.engine, self.paths, declaration, allow_unknown_options)
         self.register(schema)
         self._warn_of_key_scope(schema)
@@ -79,7 +78,7 @@ class TableCreation:
         paths = self.paths
         interrupted = find_interrupted(self.engine, paths)
         if interrupted is None:
-            self.check_is_free()
+            self._check_is_free()
         branch, declared = begin(paths)
         with undo_on_failure(lambda: discard_branch(self.engine, branch)):
             if interrupted is not None:
@@ -106,6 +105,11 @@ class TableCreation:
             hint = "its creation was interrupted, and is complete now"
             raise AlreadyExists("table", self.identifier.full_name, hint=hint)
         return done.snapshot
+
+    def _check_is_free(self) -> None:
+        if self._is_registered():
+            hint = "pass exist_ok=True to open the existing table"
+            raise AlreadyExists("table", self.identifier.full_name, hint=hint)
 
     def _is_registered(self) -> bool:
         return self.store.has_table(self.identifier.database, self.identifier.table)
