@@ -179,7 +179,7 @@ def _index_files(
 ) -> KeyedFiles:
     """Return the files of the snapshot, or of a large snapshot those that can contain the keys."""
     assert request.snapshot is not None
-    types = [f.type for f in context.schema.key_fields]
+    types = context.table.sorted_key_types
     manifests = read_data_manifests(context, request.snapshot)
     if sum(m.num_added_files - m.num_deleted_files for m in manifests) > _MOST_INDEXED_FILES:
         limited = evolve(request, predicate=_select_keys(asked, fields))

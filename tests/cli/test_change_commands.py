@@ -60,9 +60,9 @@ def test_writes_without_compaction_are_reported(
     catalog = paimon.connect(tmp_path)
     created = catalog.create_table("db.c", "k INT NOT NULL, v INT", primary_keys=["k"], options=options)
     schema = Path(created.location, "schema", "schema-0")
-    schema.write_text(schema.read_text().replace('"owner" : "x"', '"pk-clustering-override" : "true"'))
+    schema.write_text(schema.read_text().replace('"owner" : "x"', '"row-tracking.enabled" : "true"'))
     clustered = catalog.table("db.c")
-    with pytest.warns(RuntimeWarning, match="not compacted by this writer.*pk-clustering-override") as warned:
+    with pytest.warns(RuntimeWarning, match=r"not compacted by this writer.*row-tracking") as warned:
         builder = clustered.new_stream_write_builder("u")
         with builder.new_write() as writer:
             for step in (1, 2):

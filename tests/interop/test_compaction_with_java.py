@@ -54,6 +54,45 @@ def test_both_write_and_compact_one_table_alternately(java: JavaPaimon, tmp_path
     assert any(s.commit_user != "java" and s.commit_kind.value == "COMPACT" for s in table.snapshots())
 
 
+@pytest.mark.parametrize("engine", mark_nightly(["deduplicate", "first-row"], always=["deduplicate"]))
+def test_both_write_a_table_that_is_clustered_by_other_columns(java: JavaPaimon, tmp_path: Path, engine: str) -> None:
+    """Each continues the clustered files and deletion vectors of the other. Java keeps deletes in its files."""
+    options = {
+        "bucket": "1",
+        "merge-engine": engine,
+        "pk-clustering-override": "true",
+        "clustering.columns": "v,s",
+        "deletion-vectors.enabled": "true",
+    }
+    table, directory = create_shared_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
+    chance = random.Random(engine)
+    live: dict[tuple[str, int], dict[str, object]] = {}
+    for step in range(1, 7):
+        rows = [
+            {"id": i, "p": chance.choice("ab"), "s": chance.randrange(5), "v": chance.choice([None, "x", "y" * 30])}
+            for i in chance.sample(range(25), 10)
+        ]
+        kinds = ["-D" if engine == "deduplicate" and chance.random() < 0.3 else "+I" for _ in rows]
+        if step % 2:
+            table.write([{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)], kind_column="op")
+        else:
+            changes = [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)]
+            java.write(directory, changes, identifier=step, compact=step == 4)
+        for row, kind in zip(rows, kinds, strict=True):
+            key = str(row["p"]), int(str(row["id"]))
+            live[key] = live.get(key, row) if engine == "first-row" else row
+            if kind == "-D":
+                del live[key]
+        assert java.read(directory) == read_rows(directory)
+        assert len(read_rows(directory)) == len(live)
+        keys = [{"p": p, "id": i} for p, i in live]
+        found = table.lookup(keys, columns=["s", "v"]).to_pylist()
+        assert found == [{"s": row["s"], "v": row["v"]} for row in live.values()]
+    table.compact(full=True)
+    assert java.read(directory) == read_rows(directory)
+    assert table.maintain.check(deep=True).faults == ()
+
+
 @pytest.mark.parametrize("options", [{"bucket": "-1"}, {"bucket": "2", "bucket-key": "id"}], ids=["unaware", "fixed"])
 def test_java_reads_append_tables_that_we_compacted(java: JavaPaimon, tmp_path: Path, options: dict[str, str]) -> None:
     table, directory = create_shared_table(tmp_path, partition_keys=["p"], options=options)

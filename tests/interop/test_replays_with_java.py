@@ -30,9 +30,6 @@ HIDES_LEVEL_0 = {"merge-engine": "first-row", "deletion-vectors.enabled": "true"
 WAITING = {"dv_pk_writeonly_l0"}
 """Level 0 is hidden here until it is compacted, and then it shows."""
 
-NOT_REPLAYED = {"pk_clustering"}
-"""Cases with options that we refuse to write."""
-
 KNOWN_DIFFERENCES = {
     "postpone_compacted": "what compacted this case wrote the files of the first commit last; we keep the order",
     "record_expire": "Java's compaction drops expired records, and ours did not run",
@@ -71,7 +68,6 @@ def replayable(case: str) -> bool:
         case not in LARGE
         and bool(steps)
         and all(step["op"] in STEPS and "branch" not in step for step in steps)
-        and case not in NOT_REPLAYED
         and (not schema["primaryKeys"] or int(options.get("bucket", "-1")) > 0 or case in DYNAMIC | POSTPONED)
         and options.get("file.format") != "json"
         and not any("VARIANT" in json.dumps(field) for field in schema["fields"])

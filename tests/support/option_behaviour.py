@@ -55,6 +55,9 @@ _TESTS_BY_FILE = {
     "operations/compact/test_sorted_compaction.py": {
         "zorder.var-length-contribution": "test_an_option_limits_the_bytes_of_a_text_in_a_zorder",
     },
+    "operations/compact/test_clustered_keys.py": {
+        "pk-clustering-override": "test_a_full_compaction_leaves_one_run_in_the_order_of_the_columns",
+    },
     "operations/compact/test_clustering.py": {
         "clustering.columns": "test_a_full_compaction_clusters_again_after_the_columns_changed",
         "clustering.incremental": "test_compactions_cluster_the_newest_runs",

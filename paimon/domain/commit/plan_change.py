@@ -191,8 +191,8 @@ class Intent:
 
     @property
     def key_types(self) -> list[DataType]:
-        """The types of the primary key without partition columns."""
-        return [f.type for f in self.table.schema.key_fields]
+        """The types of the primary key without partition columns; empty if it does not order the files."""
+        return self.table.sorted_key_types
 
 
 def plan_change(intent: Intent, base: Base) -> Change:
@@ -303,7 +303,7 @@ def _check_files(intent: Intent, base: Base, change: Change) -> None:
     required = _drops_known_files(table, change) or _sets_bucket_counts(table, change)
     if needs_check(change, intent.request.check_conflicts or required):
         live = base.read_live_files_near(change)
-        check_conflicts(live, change, intent.key_types)
+        check_conflicts(live, change, intent.key_types, table.options.pk_clustering_override)
         check_vectors(live, base.index_files, change, table.is_bucketed)
     if change.row_base is not None:
         check_row_updates(base.read_live_files(change.partitions.__contains__), base.index_files, change)

@@ -23,7 +23,7 @@ Source: `SortedRun`, `IntervalPartition`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
@@ -65,7 +65,9 @@ class KeyedFile:
 
     @classmethod
     def of(cls, file: DataFileMeta, key_types: Sequence[DataType]) -> KeyedFile:
-        """Return a file with its keys as comparable values."""
+        """Return a file with its keys as comparable values; without types, its range overlaps all others."""
+        if not key_types:
+            return cls(file, (), ())
         return cls(file, to_comparable_key(file.min_key, key_types), to_comparable_key(file.max_key, key_types))
 
     def overlaps(self, other: KeyedFile) -> bool:
@@ -78,8 +80,16 @@ Section = tuple[SortedRun, ...]
 
 
 def cut_into_sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tuple[Section, ...]:
-    """Cut the files of one bucket, in any order, into sections of disjoint key ranges, ascending by key."""
-    keyed = sorted((KeyedFile.of(f, key_types) for f in files), key=lambda file: (file.low, file.high))
+    """Cut the files of one bucket, in any order, into sections of disjoint key ranges, ascending by key.
+
+    Without key types the ranges are unknown: the result is one section, in which each file is a run.
+    """
+    return cut_keyed_files(KeyedFile.of(f, key_types) for f in files)
+
+
+def cut_keyed_files(files: Iterable[KeyedFile]) -> tuple[Section, ...]:
+    """Cut files in any order into sections of disjoint ranges, ascending."""
+    keyed = sorted(files, key=lambda file: (file.low, file.high))
     return tuple(_runs(group) for group in _group_overlapping(keyed))
 
 

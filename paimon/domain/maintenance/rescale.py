@@ -49,6 +49,11 @@ def check_rescalable(table: TableDefinition, buckets: int) -> None:
         raise InvalidRequest(
             f"Number of buckets must be an integer from 1 to {MAX_BUCKETS}, but is {buckets!r}.", subject="buckets"
         )
+    if table.options.pk_clustering_override:
+        raise Unsupported(
+            f"a rescale of table {table.table_name!r}, which has 'pk-clustering-override'",
+            hint="write its rows to a new table with another number of buckets",
+        )
     stored = TableOptions.of(table.schema.options).bucket
     if stored == POSTPONED:
         raise Unsupported(

@@ -79,9 +79,9 @@ def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise InvalidRequest(f"Column {twice[0]!r} is given twice in order_by.", subject=twice[0], hint="name it once")
-    if table.options.clustering_incremental:
+    if table.options.clustering_incremental or table.options.pk_clustering_override:
         raise InvalidRequest(
-            f"Table {table.table_name!r} is clustered incrementally, so its compactions sort by their own columns.",
+            f"Table {table.table_name!r} is clustered, so its compactions sort by its own columns.",
             subject="order_by",
             hint="leave out order_strategy and order_by, or change the option 'clustering.columns'",
         )

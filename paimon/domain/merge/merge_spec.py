@@ -19,7 +19,7 @@ from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, 
 from paimon.domain.merge.sequence_groups import SequenceGroup, parse_sequence_groups
 from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.data_types import DataField, DecimalType
+from paimon.domain.types.data_types import DataField, DataType, DecimalType
 
 _INT_DIGITS = 9
 
@@ -53,6 +53,16 @@ class MergeSpec:
     def key_names(self) -> tuple[str, ...]:
         """The names of the key columns."""
         return tuple(f.name for f in self.key_fields)
+
+    @property
+    def sorted_key_types(self) -> list[DataType]:
+        """The types of the key by which the rows of each file are ordered; empty if files have another order."""
+        return [] if self.is_clustered else [f.type for f in self.key_fields]
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether files above level 0 are ordered by other columns than the key, and hold each live key once."""
+        return self.options.pk_clustering_override
 
     def for_write_buffer(self, bucket: DataField) -> MergeSpec:
         """Return the spec for a write buffer, which has a bucket column in front of the key, and no levels."""

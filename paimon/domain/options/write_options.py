@@ -177,10 +177,8 @@ MERGE = (
         "pk-clustering-override",
         Kind.BOOL,
         "false",
-        "cluster by other columns than the key",
+        "compactions sort rows by clustering.columns, not by the key; needs deletion vectors",
         immutable=True,
-        effect=REFUSED,
-        reason="Compaction does not cluster rows. Leave the option out, or write with Java's Paimon.",
     ),
 )
 
@@ -410,7 +408,7 @@ COMPACTION = (
         "clustering.columns",
         Kind.NAMES,
         None,
-        "columns that clustering.incremental sorts by; no effect without it",
+        "columns that clustering.incremental or pk-clustering-override sorts by; no effect without them",
         aliases=("sink.clustering.by-columns",),
     ),
     choice_option(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
@@ -34,7 +34,14 @@ from paimon.domain.manifest.entry_columns import EntryColumns, Mask, files_at
 from paimon.domain.merge.merge_engines import is_row_keeping
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.row_id_groups import group_by_row_range
-from paimon.domain.scan.split_packing import FileGroup, can_skip_merge, pack_files, pack_ranges, pack_sections
+from paimon.domain.scan.split_packing import (
+    FileGroup,
+    can_skip_merge,
+    has_no_retracts,
+    pack_files,
+    pack_ranges,
+    pack_sections,
+)
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 
 BucketKey = tuple[bytes, int]
@@ -90,6 +97,9 @@ def pack_bucket(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
         return pack_files(_select_files(files, bucket.matching), rules.limits)
     if rules.unmerged_above_0 and can_skip_merge(files):
         return pack_files(_select_files(files, bucket.matching), rules.limits)
+    if rules.is_clustered and all(f.level > 0 for f in files):
+        groups = pack_files(_select_files(files, bucket.matching), rules.limits)
+        return tuple(evolve(group, raw_convertible=all(map(has_no_retracts, group.files))) for group in groups)
     found = cut_into_sections(files, rules.key_types)
     if bucket.matching is not None:
         found = prune_sections(found, bucket.matching, rules.engine)

@@ -108,9 +108,9 @@ class KeyedFiles:
 
     @classmethod
     def of(cls, splits: Iterable[DataSplit], types: Sequence[DataType]) -> KeyedFiles:
-        """Arrange the splits; `types` are those of the primary key without partition columns."""
+        """Arrange the splits; `types` are those of the primary key without partition columns, if it orders files."""
         # Some formats return CHAR without the blanks that the stored bounds have.
-        has_ranges = not any(isinstance(kind, CharType) for kind in types)
+        has_ranges = bool(types) and not any(isinstance(kind, CharType) for kind in types)
         found: dict[bytes, dict[int, dict[int, list[KeyedSplit]]]] = {}
         for split in splits:
             ranges = tuple(_find_range(file, types) if has_ranges else None for file in split.files)

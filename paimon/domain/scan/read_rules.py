@@ -36,8 +36,10 @@ class ReadRules:
     # whether the columns of a row can be in several files
     is_data_evolution: bool
     limits: SplitLimits
-    # the types of the trimmed primary key
+    # the types of the trimmed primary key, if it orders the files
     key_types: tuple[DataType, ...] = ()
+    # whether files above level 0 are ordered by other columns; deletion vectors keep their live keys unique
+    is_clustered: bool = False
 
     @classmethod
     def of(cls, table: TableDefinition, kind: ScanKind) -> ReadRules:
@@ -55,7 +57,8 @@ class ReadRules:
             is_ordered=batch if keyed else options.bucket != -1,
             is_data_evolution=options.data_evolution_enabled,
             limits=SplitLimits(options.split_target_bytes, options.split_open_file_cost_bytes),
-            key_types=tuple(f.type for f in table.schema.key_fields),
+            key_types=tuple(table.sorted_key_types),
+            is_clustered=options.pk_clustering_override,
         )
 
 

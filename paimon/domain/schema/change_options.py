@@ -66,7 +66,8 @@ def check_option_changes(old: Mapping[str, str], new: Mapping[str, str], touched
         if before.get(name) == after.get(name):
             continue
         option = OPTIONS.get(name)
-        if (option is not None and option.immutable) or name in _PATH_OPTIONS:
+        is_fixed = (option is not None and option.immutable) or name in _PATH_OPTIONS
+        if is_fixed or _orders_files(name, before):
             raise _immutable_error(key, "once the table has a snapshot")
         if name == "bucket":
             _check_bucket(before, after, removes=key not in new)
@@ -95,13 +96,22 @@ def check_dynamic_changes(schema: TableSchema, options: TableOptions) -> None:
         option = OPTIONS.get(key)
         is_fixed = option is not None and option.immutable and key not in (*_KEYS_OF_SCHEMA, "type")
         names_paths = bool(schema.partition_keys) and key in _PATH_OPTIONS
-        merges = key == "deletion-vectors.enabled" or (bool(schema.primary_keys) and _is_merge_option(key, schema))
+        merges = (
+            key == "deletion-vectors.enabled"
+            or _orders_files(key, stored)
+            or (bool(schema.primary_keys) and _is_merge_option(key, schema))
+        )
         if (is_fixed or names_paths or merges) and _differs(key, stored, options):
             raise InvalidRequest(
                 f"Option {key!r} cannot change for one handle, because stored rows depend on it",
                 subject=key,
                 hint="change it with ALTER TABLE, or leave it out",
             )
+
+
+def _orders_files(name: str, options: TableOptions) -> bool:
+    """Return whether an option says how the files of a primary-key table are sorted."""
+    return name == "clustering.columns" and options.pk_clustering_override
 
 
 def _is_merge_option(name: str, schema: TableSchema) -> bool:

@@ -14,6 +14,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.bucket_mode import BucketMode, get_bucket_mode
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import DataField, DataType
 
 
 @frozen
@@ -76,6 +77,17 @@ class TableDefinition:
     def location(self) -> str:
         """Root directory (or URL) of the table."""
         return self.paths.root
+
+    @property
+    def sorted_key_types(self) -> list[DataType]:
+        """The types of the primary key that orders the rows of each file; empty if none does."""
+        return [] if self.options.pk_clustering_override else [f.type for f in self.schema.key_fields]
+
+    def get_bound_fields(self, level: int) -> tuple[DataField, ...]:
+        """Return the columns of the smallest and the largest key in the metadata of files of a level."""
+        if self.options.pk_clustering_override and level > 0:
+            return tuple(self.schema.field_of(name) for name in self.options.clustering_columns)
+        return self.schema.key_fields
 
     @property
     def is_bucketed(self) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from paimon.domain.errors import Unsupported
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.domain.schema.rules.sort_columns import UNSORTED_TYPES
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import BlobType, DataField, VectorType
@@ -29,6 +31,8 @@ def check_rows_writable(table: TableDefinition) -> None:
     check_table_type(table.options, table.table_name)
     if table.schema.primary_keys:
         check_stored_options(table.options.values, _SEQUENCE_OPTIONS)
+    if table.options.pk_clustering_override:
+        _check_clustered(table)
     for column in table.schema.fields:
         is_stored = is_stored_as_blob(column, table.options)
         if not is_stored and any(isinstance(part, BlobType) for part in all_types(column.type)):
@@ -37,6 +41,18 @@ def check_rows_writable(table: TableDefinition) -> None:
                 f"{column.name!r}",
                 hint="write the rows with Java's Paimon, or use a BLOB column without 'blob-descriptor-field'",
             )
+
+
+def _check_clustered(table: TableDefinition) -> None:
+    """Refuse what only a Java table can have: postponed buckets, and columns that no sort orders."""
+    columns = table.get_bound_fields(level=1)
+    unsorted = [column.name for column in columns if isinstance(column.type, UNSORTED_TYPES)]
+    if unsorted or table.options.bucket == POSTPONED:
+        reason = f"column {unsorted[0]!r} in 'clustering.columns'" if unsorted else "postponed buckets"
+        raise Unsupported(
+            f"writing rows of table {table.table_name!r} with 'pk-clustering-override' and {reason}",
+            hint="write and compact the table with Java's Paimon",
+        )
 
 
 def is_stored_as_blob(column: DataField, options: TableOptions) -> bool:

@@ -52,7 +52,7 @@ from paimon.domain.paths import join_path
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.compact.external_sort import sort_rows
+from paimon.operations.compact.compact_clustered import ClusteredWork
 from paimon.operations.compact.lookup import Lookup, LookupResult, UpperLevels
 from paimon.operations.compact.lookup_cache import BucketLookupFiles, LookupCache
 from paimon.operations.compact.plan_bucket import BucketWork
@@ -63,6 +63,7 @@ from paimon.operations.data_files.deletion_vectors import (
     get_bucket_vectors,
     read_bucket_vectors,
 )
+from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -79,7 +80,8 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
     table was opened before its schema changed, and files of the newer schema would be replaced.
     """
     bucket, vectors = open_bucket(context, work)
-    output = OutputFiles(context, work.directory, work.unit.output_level if work.unit else work.level)
+    output = OutputFiles(context, work.directory, work.output_level)
+    lookup_files = copies.of((work.partition, work.bucket)) if copies is not None else None
     with undo_on_failure(output.remove):
         for pack in work.packs:
             with output.data_files(pack[0].min_sequence_number) as data:
@@ -87,8 +89,12 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
                 for rows in sort_rows(context.engine, read, work.order) if work.order else read:
                     data.write(rows)
         if work.unit is not None:
-            lookup_files = copies.of((work.partition, work.bucket)) if copies is not None else None
             UnitWork.of(bucket, work.unit, output, vectors, lookup_files).run()
+        if work.clustered is not None:
+            for rows in ClusteredWork(bucket, work.clustered, vectors, lookup_files).read_outputs():
+                with output.data_files() as data:
+                    for part in rows:
+                        data.write(part)
         index = vectors.write({f.file_name for f in work.rewritten})
     upgrades = work.unit.upgrades if work.unit else ()
     upgraded = tuple(evolve(f, level=work.unit.output_level) for f in upgrades) if work.unit else ()
@@ -99,7 +105,7 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
         index.new,
         index.deleted,
         _list_looked_up(context, work),
-        work.unit is not None and work.unit.drop_deletes,
+        work.clustered is not None or (work.unit is not None and work.unit.drop_deletes),
     )
     return CommitMessage(work.partition, work.bucket, work.total_buckets, work.directory, compact=increment)
 
@@ -115,6 +121,8 @@ def open_bucket(context: TableContext, work: BucketWork) -> tuple[Bucket, Workin
 
 
 def _list_looked_up(context: TableContext, work: BucketWork) -> list[str]:
+    if work.clustered is not None:
+        return [f.file_name for f in work.clustered.kept]
     if work.unit is None:
         return []
     return [f.file_name for f in list_looked_up_files(work.unit, [f.type for f in context.schema.key_fields])]
@@ -131,6 +139,8 @@ def _find_vectors(context: TableContext, work: BucketWork) -> BucketVectors:
 def _as_split(work: BucketWork) -> DataSplit:
     """Return all files that may be read."""
     others = (*work.unit.upgrades, *work.unit.above) if work.unit else ()
+    if work.clustered is not None:
+        others = work.clustered.kept
     files = (*work.rewritten, *others)
     return DataSplit(0, work.partition, work.bucket, work.total_buckets, work.directory, files)
 

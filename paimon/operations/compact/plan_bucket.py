@@ -37,12 +37,14 @@ from collections.abc import Collection, Iterable, Sequence
 from attrs import evolve, frozen
 
 from paimon.domain.errors import Unsupported
+from paimon.domain.lsm.compaction.clustered_plan import CLUSTERED_LEVEL, ClusteredPlan, plan_clustered
 from paimon.domain.lsm.compaction.level_order import include_newer_runs
 from paimon.domain.lsm.compaction.pick import build_unit, pick, pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
 from paimon.domain.lsm.record_expiry import RecordExpiry
+from paimon.domain.lsm.sorted_run import KeyedFile
 from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_small_files
 from paimon.domain.maintenance.sort_order import SortOrder, bind_clustering_order
 from paimon.domain.manifest.entries import DataFileMeta
@@ -53,8 +55,10 @@ from paimon.domain.options.validate import check_stored_options
 from paimon.domain.paths import check_within
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.data_types import DataField, DataType
 from paimon.operations.data_files.deletion_vectors import BucketVectors
 from paimon.operations.metadata.manifests import find_deletion_files
 from paimon.operations.metadata.schemas import load_schemas
@@ -91,11 +95,22 @@ class BucketWork:
     order: SortOrder | None = None
     # the level of the new files of an append table; more than 0 where rows are clustered incrementally
     level: int = 0
+    # for primary-key tables with 'pk-clustering-override'
+    clustered: ClusteredPlan | None = None
+
+    @property
+    def output_level(self) -> int:
+        """The level of the new files."""
+        if self.clustered is not None:
+            return CLUSTERED_LEVEL
+        return self.level if self.unit is None else self.unit.output_level
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:
         """The files that are read and replaced."""
-        return (*(self.unit.rewritten if self.unit else ()), *(f for pack in self.packs for f in pack))
+        clustered = (*self.clustered.new, *self.clustered.merged) if self.clustered else ()
+        in_packs = (f for pack in self.packs for f in pack)
+        return (*(self.unit.rewritten if self.unit else ()), *clustered, *in_packs)
 
     @property
     def replaced(self) -> tuple[DataFileMeta, ...]:
@@ -130,6 +145,8 @@ def plan_bucket_work(
     directory = BucketPaths.of(context.table).directory(bucket.partition, bucket.bucket)
     marked = marked_files(vectors.current) if vectors is not None else {}
     work = BucketWork(bucket.partition, bucket.bucket, bucket.total_buckets, directory, vectors=vectors)
+    if context.schema.primary_keys and context.options.pk_clustering_override:
+        return evolve(work, clustered=_plan_clustered(context, bucket, full, marked))
     if context.schema.primary_keys:
         return evolve(work, unit=_plan_unit(context, bucket, full, idle_triggers, marked))
     if order is not None:
@@ -168,6 +185,29 @@ def _has_other_clustering(context: TableContext, files: Sequence[DataFileMeta]) 
     schemas = load_schemas(context, {f.schema_id for f in files} - {context.schema.id}).values()
     own = context.options.clustering_columns
     return any(TableOptions.of(schema.options).clustering_columns != own for schema in schemas)
+
+
+def _plan_clustered(context: TableContext, bucket: BucketFiles, full: bool, marked: Collection[str]) -> ClusteredPlan:
+    own, options = context.schema, context.options
+    schemas = {own.id: own, **load_schemas(context, {f.schema_id for f in bucket.files} - {own.id})}
+    fields = context.table.get_bound_fields(CLUSTERED_LEVEL)
+    types = {i: _find_types(schema, fields) for i, schema in schemas.items()}
+    small = options.target_file_size_bytes(True) * options.compaction_small_file_ratio
+    return plan_clustered(
+        bucket.files,
+        lambda file: KeyedFile.of(file, types[file.schema_id]),
+        CompactionRules.of_clustering(options),
+        int(small),
+        full,
+        marked,
+    )
+
+
+def _find_types(written: TableSchema, fields: Sequence[DataField]) -> list[DataType]:
+    """Return the types of these columns when files were written; none if one was missing or had another type."""
+    before = {f.id: f.type.with_nullable(True) for f in written.fields}
+    types = [before.get(f.id) for f in fields]
+    return [kind for kind in types if kind is not None] if types == [f.type.with_nullable(True) for f in fields] else []
 
 
 def _plan_unit(
@@ -246,5 +286,4 @@ def _list_key_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
     return (
         ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
         ("clustering.incremental", options.clustering_incremental),
-        ("pk-clustering-override", options.pk_clustering_override),
     )

@@ -22,9 +22,9 @@ from paimon.domain.scan.split_packing import pack
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.compact.compact_bucket import OutputFiles, open_bucket
-from paimon.operations.compact.external_sort import sort_rows
 from paimon.operations.compact.plan_bucket import BucketWork
 from paimon.operations.compact.section_read import read_in_order
+from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.table_context import TableContext
 
 

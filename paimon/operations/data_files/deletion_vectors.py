@@ -190,6 +190,12 @@ class WorkingVectors:
         """Return the vector of a file before the compaction; None if it had none."""
         return self._find_by_name(file.file_name)
 
+    def find_marked(self, file: DataFileMeta) -> DeletionVector | None:
+        """Return the vector of a file with the rows marked so far; None if no row is deleted."""
+        positions = self._marked.get(file.file_name)
+        vector = self._find_by_name(file.file_name)
+        return vector if positions is None else (vector or DeletionVector()).with_deleted(np.concatenate(positions))
+
     def mark(self, file: DataFileMeta, positions: Positions) -> None:
         """Mark rows of a file, given by their positions, as deleted."""
         self._marked.setdefault(file.file_name, []).append(positions)
@@ -199,6 +205,7 @@ class WorkingVectors:
         changed = {
             name: (self._find_by_name(name) or DeletionVector()).with_deleted(np.concatenate(positions))
             for name, positions in self._marked.items()
+            if name not in removed
         }
         return write_vectors(self._context, self._vectors, changed, removed)
 

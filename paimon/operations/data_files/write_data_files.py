@@ -64,6 +64,8 @@ class FileLayout:
     # the primary key without partition columns; empty for append tables
     key_fields: tuple[DataField, ...]
     value_fields: tuple[DataField, ...]
+    # the columns by which the rows of a primary-key table are ordered; their ends are the bounds in the metadata
+    bound_fields: tuple[DataField, ...]
     # the key columns are left out of the file
     is_thin: bool
     schema_id: int
@@ -182,6 +184,7 @@ class FileLayout:
             fields=(*system, *schema.fields),
             key_fields=keys,
             value_fields=schema.fields,
+            bound_fields=table.get_bound_fields(level),
             is_thin=thin,
             schema_id=schema.id,
             level=level,
@@ -429,9 +432,9 @@ class _OpenFile:
         numbers = to_numpy(combine_column(piece[SEQUENCE_NUMBER.name]))
         low, high = int(numbers.min()), int(numbers.max())
         ends = from_numpy(np.array([0, piece.num_rows - 1]))
-        keys = piece.select([f.name for f in self._layout.key_fields]).take(ends)
+        keys = piece.select([f.name for f in self._layout.bound_fields]).take(ends)
         columns = [column.combine_chunks() for column in keys.columns]
-        first, last = serialize_rows(columns, [f.type for f in self._layout.key_fields])
+        first, last = serialize_rows(columns, [f.type for f in self._layout.bound_fields])
         if self._rows:
             first = self._keys[0]
             low, high = min(low, self._sequences[0]), max(high, self._sequences[1])

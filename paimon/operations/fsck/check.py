@@ -43,7 +43,7 @@ from paimon.domain.maintenance.metadata_checks import bucket_counts, file_faults
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.types.type_text import format_type
-from paimon.operations.fsck.file_checks import FileTask, check_file, get_key_types
+from paimon.operations.fsck.file_checks import FileTask, check_file
 from paimon.operations.fsck.index_checks import HashIndexCheck, KeyCheck, check_deletion_vectors
 from paimon.operations.fsck.reference_checks import Metadata, MetadataCheck, ReferenceCheck
 from paimon.operations.fsck.states import Findings, State, check_stream_readers, find_states
@@ -115,7 +115,7 @@ class ContentCheck:
         rows, recorded = sum(e.file.row_count for e in entries), state.snapshot.total_record_count
         if recorded is not None and recorded != rows:
             self._add_count_fault(state, f"records {recorded} rows in total; its files have {rows}")
-        types = get_key_types(state.context.table)
+        types = state.context.table.sorted_key_types
         buckets = BucketPaths.of(state.context.table)
         for (partition, bucket), files in group_by_bucket(entries).items():
             directory = buckets.directory(partition, bucket)

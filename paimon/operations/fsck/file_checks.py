@@ -31,7 +31,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats, SimpleStats
 from paimon.domain.stats.stats_codec import from_simple_stats
-from paimon.domain.types.data_types import CharType, DataField, DataType
+from paimon.domain.types.data_types import CharType, DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.buckets.hash_index_files import read_hashes
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
@@ -68,19 +68,13 @@ def check_file(context: TableContext, task: FileTask) -> FileReport:
     return FileReport(content.rows, faults)
 
 
-def get_key_types(table: TableDefinition) -> list[DataType]:
-    """Return the types of the key that orders the files; empty if no key does."""
-    clustered = (table.options.get("pk-clustering-override") or "").strip().lower() == "true"
-    return [] if clustered or not table.schema.primary_keys else [f.type for f in table.schema.key_fields]
-
-
 def _open_content(context: TableContext, task: FileTask) -> FileContent:
     entry = task.entry
     directory = task.path.rpartition("/")[0]
     split = DataSplit(0, entry.partition, entry.bucket, entry.total_buckets, directory, (entry.file,))
     written = load_schema(context.engine, context.paths, entry.file.schema_id)
     at_schema = context.with_table(evolve(context.table, schema=written))
-    keys = written.key_fields if get_key_types(context.table) and entry.bucket >= 0 else ()
+    keys = written.key_fields if context.table.sorted_key_types and entry.bucket >= 0 else ()
     return FileContent(Bucket.of(at_schema, split), entry.file, keys, _find_placement(context, at_schema, task))
 
 

@@ -28,9 +28,10 @@ from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.buckets.hash_index_files import read_hash_entries, read_hashes
 from paimon.operations.buckets.key_bootstrap import open_key_store, plan_key_splits, read_key_places
 from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.fsck.states import Findings, State, to_fault
 from paimon.operations.metadata.manifests import find_deletion_files, index_path
+from paimon.operations.read.split import read_in_key_order
 from paimon.operations.table_context import TableContext
 from paimon.ports.key_stores import KeyStore, Places
 
@@ -110,12 +111,12 @@ def _check_unique_keys(
         for file in run.files:
             vector_file = vectors_by_file.get(file.file_name)
             vector = None if vector_file is None else read_vector(state.context.engine, vector_file)
-            for batch in read_data_file(bucket, file, columns, None, vector):
+            for batch in read_in_key_order(bucket, file, columns, None, vector):
                 yield Piece(batch, 0)
 
     above = [f for f in files if f.level > 0]
     duplicates = 0
-    for section in cut_into_sections(above, [f.type for f in keys]):
+    for section in cut_into_sections(above, state.context.table.sorted_key_types):
         if len(section) == 1:
             continue
         for window in cut_into_windows([read_pieces(run) for run in section], keys, _WINDOW_BYTES):

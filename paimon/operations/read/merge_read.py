@@ -52,7 +52,7 @@ class MergeRead:
 
         Batches have at least the wanted columns, and retracts only with `keep_retracts`.
         """
-        for section in cut_into_sections(files, [f.type for f in self.spec.key_fields]):
+        for section in cut_into_sections(files, self.spec.sorted_key_types):
             yield from self._read_single_run(section[0]) if len(section) == 1 else self._read_merged(section)
 
     def _read_single_run(self, run: SortedRun) -> Iterator[pa.RecordBatch]:

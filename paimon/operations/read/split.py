@@ -46,6 +46,7 @@ from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
+from paimon.operations.data_files.external_sort import read_clustered_file
 from paimon.operations.data_files.file_indexes import has_indexes
 from paimon.operations.data_files.read_data_file import (
     BatchLimit,
@@ -131,7 +132,8 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     skip = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.names)
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)
-    merged = not split.raw_convertible and bool(context.schema.primary_keys)
+    merged = _needs_merge(context, split)
+    read_rows = read_in_key_order if merged else read_data_file
     select = _make_selection(bucket, split, None if read.binlog else skip)
 
     def read_file(
@@ -141,7 +143,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         selected = select(file)
         if isinstance(selected, RowSlice) and not selected.ranges:
             return iter(())
-        return read_data_file(bucket, file, columns, predicate, selected, limit, merged)
+        return read_rows(bucket, file, columns, predicate, selected, limit)
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
@@ -157,6 +159,29 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
             yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
+
+
+def read_in_key_order(
+    bucket: Bucket,
+    file: DataFileMeta,
+    columns: Sequence[DataField],
+    skip: Predicate | None = None,
+    deleted: DeletionVector | RowSlice | None = None,
+    limit: BatchLimit | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of a file, the key among them, by ascending keys.
+
+    The read can end after the largest key that matches `skip`.
+    """
+    if file.level > 0 and bucket.context.options.pk_clustering_override:
+        return read_clustered_file(bucket, file, columns, skip, deleted, limit)
+    return read_data_file(bucket, file, columns, skip, deleted, limit, in_key_order=True)
+
+
+def _needs_merge(context: TableContext, split: DataSplit) -> bool:
+    """Return whether several files of the split can have a live record of one key, or a merge changes rows."""
+    is_clustered = context.options.pk_clustering_override and all(f.level > 0 for f in split.files)
+    return bool(context.schema.primary_keys) and not split.raw_convertible and not is_clustered
 
 
 def _make_selection(bucket: Bucket, split: DataSplit, predicate: Predicate | None) -> RowSelection:
@@ -256,7 +281,7 @@ def _read_version(
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of a file without the rows that its deletion vector in one of the states marks."""
     vector = None if deleted is None else read_vector(bucket.context.engine, deleted)
-    return read_data_file(bucket, file, columns, keys, vector)
+    return read_in_key_order(bucket, file, columns, keys, vector)
 
 
 def _get_window_bytes(engine: Engine) -> int:

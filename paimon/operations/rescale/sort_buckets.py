@@ -25,8 +25,8 @@ from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
 from paimon.operations.compact.compact import CompactResult
-from paimon.operations.compact.external_sort import sort_rows
 from paimon.operations.compact.partition_condition import bind_partition_condition
+from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.evolve import load_at_newest_schema
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot

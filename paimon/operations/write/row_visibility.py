@@ -155,8 +155,8 @@ class RowVisibilityPlanner:
         base = [ManifestEntry(FileKind.ADD, *key, total, f) for f in restored.files.get(key, ())]
         change = compact_change([message])
         try:
-            key_types = [f.type for f in self._context.schema.key_fields]
-            check_conflicts(base, change, key_types)
+            key_types = self._context.table.sorted_key_types
+            check_conflicts(base, change, key_types, self._context.options.pk_clustering_override)
             check_vectors(base, held[key].current if key in held else (), change, bucketed=True)
             check_dropped_deletes(base, change, key_types)
             check_level_order(base, change, key_types)

@@ -1,7 +1,4 @@
-"""Which declarations of clustered primary-key tables are not consistent: Java refuses the same.
-
-New tables cannot have the option `pk-clustering-override`; a table that Java created may have it when it is altered.
-"""
+"""Which declarations of clustered primary-key tables are not consistent: Java refuses the same."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ keys, which it merges wrongly (see `docs/decisions/floating-keys.md`); and `blob
 WIDER = {"bkey_spaces", "bucket_blank", "fn_nested-update", "de_dv", "vector"}
 """Blanks and names of functions that are stored as Java knows them, and tables of newer versions."""
 
-NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "sn_order", "pk_clu_dv"}
+NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "sn_order"}
 """Options that only Java follows: see the effects of options."""
 
 

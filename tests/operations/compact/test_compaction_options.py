@@ -110,16 +110,16 @@ def test_columns_to_cluster_by_change_no_order(tmp_path: Path, options: dict[str
     assert table.scan().to_arrow()["v"].to_pylist() == ["c", "a", "b", "text 3"]
 
 
-def test_a_keyed_table_that_java_clusters_is_read_and_never_compacted(tmp_path: Path) -> None:
-    """Java sorts the files by other columns than the key; a compaction by this library would sort them by the key."""
+def test_a_keyed_table_with_row_tracking_is_read_and_never_compacted(tmp_path: Path) -> None:
+    """Nothing declares such a table. A compaction would lose the row ids."""
     options = {"bucket": "1", "deletion-vectors.enabled": "true", "clustering.columns": "v", "owner": "x"}
     table = create_table_with_options(tmp_path, options, primary_keys=["k"])
     write_rows(table, 1)
     schema = Path(table.location, "schema", "schema-0")
-    schema.write_text(schema.read_text().replace('"owner" : "x"', '"pk-clustering-override" : "true"'))
+    schema.write_text(schema.read_text().replace('"owner" : "x"', '"row-tracking.enabled" : "true"'))
     clustered = paimon.open_table(table.location)
     assert clustered.scan().to_arrow()["k"].to_pylist() == [1]
-    with pytest.raises(Unsupported, match="pk-clustering-override") as refused:
+    with pytest.raises(Unsupported, match="row-tracking") as refused:
         clustered.compact(full=True)
     assert refused.value.hint and len(clustered.snapshots()) == 2
     with pytest.warns(RuntimeWarning, match="not compacted by this writer"):

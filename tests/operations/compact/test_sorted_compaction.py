@@ -24,8 +24,8 @@ from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.engines import engine_for
-from paimon.operations.compact import external_sort
-from paimon.operations.compact.external_sort import sort_rows
+from paimon.operations.data_files import external_sort
+from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.rescale import rescale
 from paimon.ports.engine import MemoryBudget
 

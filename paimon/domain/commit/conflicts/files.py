@@ -16,7 +16,8 @@ Source: `ConflictDetection`, whose `buildBaseEntriesWithDV` checks only tables w
 #   live.
 # - Above level 0, the files of one level have disjoint keys after the change, otherwise a merge would miss records.
 # - All files of a partition have one number of buckets. A rescale replaces all files of its partition.
-# - Files that a lookup read, without changing them, are still live: the result depends on their records.
+# - Files that a lookup read, without changing them, are still live: the result depends on their records. Where files
+#   are clustered by other columns than the key, there are no key ranges: a compaction has read all files of its bucket.
 # - A new deletion vector is derived from the current ones: the index file that it replaces is live. A file that the
 #   change removes has no newer vector, whose deletes would be lost with it.
 #
@@ -94,11 +95,13 @@ def needs_check(change: Change, is_required: bool) -> bool:
     return is_required or change.kind is not CommitKind.APPEND or has_deletes or touches_vectors
 
 
-def check_conflicts(base: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
+def check_conflicts(
+    base: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType], clustered: bool = False
+) -> None:
     """Refuse a change that contradicts the base.
 
     `base` has at least the live files of the changed partitions. `key_types` describes the trimmed primary key, and is
-    empty for append tables.
+    empty if it does not order the files. `clustered` means that other columns order those of a primary-key table.
     """
     live = {e.identity: e for e in base}
     if change.kind is not CommitKind.OVERWRITE:
@@ -109,6 +112,8 @@ def check_conflicts(base: Iterable[ManifestEntry], change: Change, key_types: Se
         _check_replaced_as_a_whole(live.values(), change)
     if key_types:
         _check_key_ranges(live.values(), change, key_types)
+    if clustered and change.kind is CommitKind.COMPACT:
+        _check_clustered(live.values(), change)
 
 
 def drop_known(entries: Iterable[ManifestEntry], base: Iterable[ManifestEntry]) -> tuple[ManifestEntry, ...]:
@@ -188,6 +193,26 @@ def _check_key_ranges(live: Iterable[ManifestEntry], change: Change, key_types: 
                     f"Files of level {run[one].file.level} in bucket {run[one].bucket} would have overlapping keys",
                     files=_list_names([run[one], run[two]]),
                 )
+
+
+def _check_clustered(live: Iterable[ManifestEntry], change: Change) -> None:
+    """Refuse a compaction that did not look its keys up in all files above level 0: a key could then be live twice."""
+    added = [e for e in change.entries if e.kind is FileKind.ADD and e.file.level > 0]
+    buckets = {(e.partition, e.bucket) for e in added}
+    known = {(e.partition, e.bucket, e.file.file_name) for e in added} | {*change.looked_up}
+    unknown = [
+        e.file.file_name
+        for e in live
+        if e.file.level > 0
+        and (e.partition, e.bucket) in buckets
+        and (e.partition, e.bucket, e.file.file_name) not in known
+    ]
+    if unknown:
+        raise CommitConflict(
+            "A concurrent compaction added files in which this one did not look its keys up",
+            files=unknown,
+            hint="retry the compaction",
+        )
 
 
 def _list_names(entries: Iterable[ManifestEntry]) -> list[str]:

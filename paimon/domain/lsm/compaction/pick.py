@@ -14,7 +14,7 @@ Source: `UniversalCompaction`, `EarlyFullCompaction`, `ForceUpLevel0Compaction`,
 #     size       1   1   1   2  10  100          size ratio 1 %, max size amplification 200 %
 #
 # Universal compaction takes the newest runs without a gap, because a merged run is, in the order, between what is
-# newer and what is older. It takes (`_count_universal_runs`, if there are at least 5 runs):
+# newer and what is older. It takes (`count_universal_runs`, if there are at least 5 runs):
 #
 # 1. all, if the newer runs are large against the oldest one: 15 of 100 is 15 %, not more than 200 %;
 # 2. the first run, and each following one that is at most 1 % larger than all before together: 1, 1 (2 before), 1 (3),
@@ -44,7 +44,7 @@ def pick(
     is how many times in a row level 0 was left because only `force_level_0` asked for a compaction.
     """
     runs = tree.runs
-    count = _count_early_full_runs(tree, rules, now_millis) or _count_universal_runs(runs, rules, hour)
+    count = _count_early_full_runs(tree, rules, now_millis) or count_universal_runs(runs, rules, hour)
     if not count and rules.force_level_0 and idle_triggers + 1 >= rules.force_interval:
         count = _extend_by_size_ratio(runs, rules, hour, sum(run.level == 0 for run in runs), forced=True)
     return _drop_if_pointless(build_unit(tree, count)) if count else None
@@ -104,7 +104,7 @@ def _is_interval_over(tree: MergeTree, rules: CompactionRules, now_millis: int) 
     return not made or now_millis - max(made) > rules.optimization_interval_millis
 
 
-def _count_universal_runs(runs: Sequence[LevelRun], rules: CompactionRules, hour: int) -> int:
+def count_universal_runs(runs: Sequence[LevelRun], rules: CompactionRules, hour: int) -> int:
     """Return how many runs the size amplification, the size ratio or the number of runs asks for."""
     if len(runs) < rules.trigger:
         return 0

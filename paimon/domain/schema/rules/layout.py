@@ -147,6 +147,7 @@ def _check_clustering(schema: TableSchema, options: TableOptions) -> None:
         if not options.deletion_vectors_enabled:
             raise option_error("pk-clustering-override", "needs deletion vectors", "set 'deletion-vectors.enabled'")
         _check_override(options)
+        check_sort_columns(schema, "order", options.clustering_columns, "clustering.columns")
 
 
 def _check_incremental_clustering(schema: TableSchema, options: TableOptions) -> None:
@@ -171,6 +172,7 @@ def _check_override(options: TableOptions) -> None:
         ("merge-engine", options.merge_engine not in ("deduplicate", "first-row")),
         ("sequence.field", bool(options.sequence_fields)),
         ("changelog-producer", options.changelog_producer not in ("none", "input")),
+        ("bucket", options.bucket == POSTPONED),
     )
     for option, given in refusals:
         if given:

@@ -9,7 +9,8 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.type_text import format_type
 
-_UNSORTED = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
+UNSORTED_TYPES = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
+"""Types without an order."""
 
 
 def check_sort_columns(schema: TableSchema, strategy: str, names: Sequence[str], given_in: str) -> None:
@@ -33,7 +34,7 @@ def _check_column(schema: TableSchema, name: str, given_in: str) -> None:
             subject=name,
             hint="leave it out",
         )
-    if isinstance(field.type, _UNSORTED):
+    if isinstance(field.type, UNSORTED_TYPES):
         raise InvalidRequest(
             f"Column {name!r} of {given_in} has type {format_type(field.type)}, which has no order.",
             subject=name,

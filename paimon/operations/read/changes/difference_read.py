@@ -55,7 +55,7 @@ class DifferenceRead:
         by_age = get_merge_engine(self.spec).newest_wins and not self.spec.sequence_fields
         versions = [v for v in _collect_versions(split) if not (by_age and v.before and v.after)]
         by_file = {id(v.file): v for v in versions}
-        for section in cut_into_sections([v.file for v in versions], [f.type for f in self.spec.key_fields]):
+        for section in cut_into_sections([v.file for v in versions], self.spec.sorted_key_types):
             found = [by_file[id(file)] for run in section for file in run.files]
             if not all(v.before and v.after for v in found):
                 yield from self._read_section(section, sorted(found, key=lambda v: v.file.min_sequence_number))

@@ -140,6 +140,7 @@ def _to_location(
     table: TableDefinition, directories: BucketPaths, entry: ManifestEntry, texts: RowTexts
 ) -> dict[str, object]:
     schema, file = table.schema, entry.file
+    bounds = table.get_bound_fields(file.level)
     directory = directories.directory(entry.partition, entry.bucket)
     return {
         "partition": texts.format_partition(entry.partition, schema.partition_fields),
@@ -150,8 +151,8 @@ def _to_location(
         "level": file.level,
         "record_count": file.row_count,
         "file_size_in_bytes": file.file_size,
-        "min_key": texts.format_key(file.min_key, schema.key_fields),
-        "max_key": texts.format_key(file.max_key, schema.key_fields),
+        "min_key": texts.format_key(file.min_key, bounds),
+        "max_key": texts.format_key(file.max_key, bounds),
     }
 
 

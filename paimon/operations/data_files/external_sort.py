@@ -1,4 +1,4 @@
-"""Sort the rows of a compaction, in memory or through spilled runs.
+"""Sort rows of data files, in memory or through spilled runs.
 
 Invariant: the sort is stable, and yields each row once. Memory use stays within the budget of the engine, whatever the
 number of rows and however many of them are equal. Nothing stays in the temporary store.
@@ -23,14 +23,20 @@ Source: `BinaryExternalSortBuffer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
 
+from paimon.domain.deletion.row_slice import RowSlice
+from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.maintenance.sort_order import SortOrder, add_sort_keys, drop_sort_keys, sort_by_keys
+from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.windows import Piece, cut_into_windows
 from paimon.domain.options.parse import LARGEST_LONG
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.types.data_types import DataField
+from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, read_data_file
 from paimon.ports.engine import Engine
 
 _BUFFER_SHARE = 8
@@ -54,6 +60,21 @@ def sort_rows(engine: Engine, pieces: Iterable[pa.Table], order: SortOrder) -> I
             yield drop_sort_keys(rows, order)
     finally:
         runs.drop()
+
+
+def read_clustered_file(
+    bucket: Bucket,
+    file: DataFileMeta,
+    columns: Sequence[DataField],
+    skip: Predicate | None = None,
+    deleted: DeletionVector | RowSlice | None = None,
+    limit: BatchLimit | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of a file that is in no key order, the key among them, by ascending keys."""
+    batches = read_data_file(bucket, file, columns, skip, deleted, limit)
+    tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+    for rows in sort_rows(bucket.context.engine, tables, SortOrder("order", bucket.context.schema.key_fields)):
+        yield from rows.combine_chunks().to_batches(max_chunksize=None if limit is None else limit.rows)
 
 
 class _Runs:
