@@ -16,7 +16,7 @@ Source: `LocalTableQuery`.
 # 2. `_make_tasks` groups the keys by partition and bucket, and narrows the splits of each bucket to the files that can
 #    contain one of its keys. Each column of a key has one list of hashes for all filters.
 # 3. `_read_keys` reads a split as a scan does, with the condition that each key column is in the list of its values.
-#    For keys of several columns this admits further combinations, so rows are matched with the keys again.
+#    For several keys of several columns this admits further combinations, so rows are matched with the keys again.
 #
 #     keys      (1, 'a') (2, 'b')        condition    k IN (1, 2) AND l IN ('a', 'b')
 #     read      (1, 'a') (1, 'b') (2, 'b')
@@ -50,7 +50,7 @@ from paimon.domain.scan.prune_by_key import KeyedFiles, KeyedSplit, Mask, Rows
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.layout import UNAWARE
-from paimon.domain.types.data_types import CharType, DataField, DataType
+from paimon.domain.types.data_types import CharType, DataField, DataType, DoubleType, FloatType
 from paimon.operations.data_files.cached_blocks import CachedBlockFiles
 from paimon.operations.data_files.file_indexes import read_bloom_filters
 from paimon.operations.metadata.manifests import read_data_manifests
@@ -66,6 +66,8 @@ from paimon.operations.write.route import encode_partitions
 _MOST_INDEXED_FILES = 5_000
 """Above this number, the files of a snapshot are not arranged and cached as a whole."""
 _INDEXED_FILE_BYTES = 8_192
+_INEXACT_TYPES = (FloatType, DoubleType, CharType)
+"""Other values that a condition finds equal are equal as keys, too."""
 _MOST_FILTERED_KEYS = 1_000
 """More keys in the range of one file are not looked for in its bloom filter."""
 
@@ -166,7 +168,12 @@ def _read_keys(
     """Return the rows of a split with keys of its task, and the position of each among all keys."""
     keys = asked.take(pa.array(task.rows))
     batches, positions = list[pa.RecordBatch](), [np.empty(0, np.int64)]
+    is_exact = len(task.rows) == 1 and not any(isinstance(f.type, _INEXACT_TYPES) for f in fields)
     for batch in read_split(context, task.split, ReadPlan(columns, task.predicate)):
+        if is_exact and batch.num_rows == 1:
+            batches.append(batch)
+            positions.append(task.rows)
+            continue
         block = add_lookup_hashes(batch.select(asked.schema.names), fields)
         mine, theirs = find_equal_keys(keys, block, fields)
         batches.append(batch.take(pa.array(theirs)))

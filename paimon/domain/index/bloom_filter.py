@@ -34,6 +34,8 @@ from paimon.domain.types.arrow_arrays import to_numpy
 _MOST_BITS = (1 << 31) - 8
 _MOST_FLAGS = 1 << 25
 """A filter of more bits is built in its packed form."""
+_FIRST = slice(0, 1)
+_YES, _NO = np.array([True]), np.array([False])
 _BLOCK_ROWS = 1 << 14
 """The values that are added together, so that their bits stay in the processor's cache."""
 
@@ -133,6 +135,8 @@ class HashedKeys:
 
     hashes: Keys
     _bits: dict[BloomSize, tuple[Keys, npt.NDArray[np.uint8]]] = field(factory=dict, init=False, repr=False)
+    # by bits and hash functions: plain numbers are compared faster
+    _first: dict[tuple[int, int], list[tuple[int, int]]] = field(factory=dict, init=False, repr=False)
 
     def find_bits(self, size: BloomSize) -> tuple[Keys, npt.NDArray[np.uint8]]:
         """Return the bytes and the bits in them: a row for each hash function, a column for each value."""
@@ -140,6 +144,15 @@ class HashedKeys:
         if found is None:
             places = np.stack(_bit_places(self.hashes, size))
             found = self._bits[size] = places >> 3, np.left_shift(1, places & 7).astype(np.uint8)
+        return found
+
+    def list_first_bits(self, size: BloomSize) -> list[tuple[int, int]]:
+        """Return the byte and the bit in it of the first value, for each hash function."""
+        key = size.bits, size.hash_count
+        found = self._first.get(key)
+        if found is None:
+            places, bits = self.find_bits(size)
+            found = self._first[key] = list(zip(places[:, 0].tolist(), bits[:, 0].tolist(), strict=True))
         return found
 
 
@@ -164,6 +177,12 @@ class BloomFilter:
 
     def mask(self, keys: HashedKeys, part: slice) -> npt.NDArray[np.bool_]:
         """Mark the values, in a slice of all, that the file can contain."""
+        if len(keys.hashes) == 1 and part == _FIRST:  # numpy would take ten times as long
+            data = self.bits.data
+            for place, bit in keys.list_first_bits(self.size):
+                if not data[place] & bit:
+                    return _NO
+            return _YES
         places, bits = keys.find_bits(self.size)
         return np.asarray((self.bits[places[:, part]] & bits[:, part]).all(axis=0))
 
@@ -180,4 +199,4 @@ class BloomFilter:
             hashes = np.array([xx_hash(key)], np.uint64).view(np.int64)
         else:
             hashes = _hash_numbers(to_stored_integers(np.array([key], np.int64), self.form))
-        return bool(self.mask(HashedKeys(hashes), slice(None))[0])
+        return bool(self.mask(HashedKeys(hashes), _FIRST)[0])

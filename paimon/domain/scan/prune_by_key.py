@@ -63,6 +63,8 @@ class KeyedSplit:
     split: DataSplit
     # None: the range is unknown
     ranges: tuple[tuple[Comparable, Comparable] | None, ...]
+    # of the files
+    paths: tuple[str, ...]
 
     def narrow(self, keys: Sequence[Comparable], key_filter: KeyFilter) -> Iterator[tuple[DataSplit, Rows]]:
         """Yield the files to read together, as a split, with positions of the ascending keys that they can contain."""
@@ -79,7 +81,7 @@ class KeyedSplit:
         """Return for each file which keys, in a slice of all, it can contain."""
         split, start, end = self.split, part.start, part.stop
         marked = np.zeros((len(split.files), end - start), dtype=bool)
-        for row, (path, file, limits) in enumerate(zip(split.file_paths, split.files, self.ranges, strict=True)):
+        for row, (path, file, limits) in enumerate(zip(self.paths, split.files, self.ranges, strict=True)):
             inside = part
             if limits is not None:
                 inside = slice(bisect_left(keys, limits[0], start, end), bisect_right(keys, limits[1], start, end))
@@ -115,7 +117,7 @@ class KeyedFiles:
         for split in splits:
             ranges = tuple(_find_range(file, types) if has_ranges else None for file in split.files)
             buckets = found.setdefault(split.partition, {}).setdefault(max(split.total_buckets, 0), {})
-            buckets.setdefault(split.bucket, []).append(KeyedSplit(split, ranges))
+            buckets.setdefault(split.bucket, []).append(KeyedSplit(split, ranges, split.file_paths))
         return cls(found)
 
 

@@ -74,16 +74,18 @@ def _select_by_file(
 def read_bloom_filters(
     engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType]
 ) -> Mapping[str, BloomFilter]:
-    """Return the bloom filters of a data file at a path on these of its columns; they are cached."""
-    index = path if file.embedded_index is not None else index_path(path, file) if file.extra_files else None
-    if index is None:
+    """Return the bloom filters of a data file at a path on these of its columns; they are cached.
+
+    The cache has them by the path of the data file: a lookup asks for all files, and most paths would be joined again.
+    """
+    if not has_indexes(file):
         return {}
-    view = f"{_FILTERS} {','.join(types)}"
-    found = engine.cache.get(index, view)
+    view = " ".join((_FILTERS, *types, *file.extra_files))
+    found = engine.cache.get(path, view)
     if not isinstance(found, dict):
-        found = _read_bloom_filters(engine, index, file, types)
+        found = _read_bloom_filters(engine, path, file, types)
         size = sum(len(f.bits) + _ENTRY_BYTES for f in found.values()) + _ENTRY_BYTES
-        engine.cache.put(index, found, size, view)
+        engine.cache.put(path, found, size, view)
     return found
 
 
@@ -93,8 +95,10 @@ def _read_bloom_filters(
     if file.embedded_index is not None:
         name = f"the embedded index of {path}"
         return FileIndexes.of(file.embedded_index, name, file.row_count, types).open_bloom_filters()
-    with contextlib.closing(_IndexFile(engine, path, caches=False)) as source:
-        return FileIndexes(path, file.row_count, types, source.read_entries(), source.read_index).open_bloom_filters()
+    index = index_path(path, file)
+    assert index is not None
+    with contextlib.closing(_IndexFile(engine, index, caches=False)) as source:
+        return FileIndexes(index, file.row_count, types, source.read_entries(), source.read_index).open_bloom_filters()
 
 
 class _IndexFile:
@@ -105,12 +109,15 @@ class _IndexFile:
         self._path = path
         self._caches = caches
         self._source: pa.NativeFile | None = None
+        # the first bytes of the file, if they were read
+        self._head = b""
 
     def read_entries(self) -> tuple[IndexEntry, ...]:
         """Return what the head of the file lists."""
         found = self._engine.cache.get(self._path, _HEAD)
         if not isinstance(found, tuple):
-            found = _read_entries(self._open(), self._path)
+            self._head = _read_head(self._open(), self._path)
+            found = decode_head(self._head, self._path)
             self._engine.cache.put(self._path, found, _ENTRY_BYTES * (len(found) + 1), _HEAD)
         return found
 
@@ -123,7 +130,9 @@ class _IndexFile:
         source = self._open()
         if not 0 <= entry.start <= entry.start + entry.length <= source.size():
             raise CorruptTable(self._path, f"ends inside the index {entry.kind!r} of column {entry.column!r}")
-        data = bytes(source.read_at(entry.length, entry.start))
+        data = self._head[entry.start : entry.start + entry.length]
+        if len(data) < entry.length:
+            data += bytes(source.read_at(entry.length - len(data), entry.start + len(data)))
         if self._caches and len(data) <= _MOST_CACHED_BYTES:
             self._engine.cache.put(self._path, data, len(data) + _ENTRY_BYTES, view)
         return data
@@ -147,12 +156,11 @@ def _open_index(engine: Engine, path: str) -> pa.NativeFile:
         raise CorruptTable(path, "does not exist, but a manifest references it", hint=hint) from error
 
 
-def _read_entries(source: pa.NativeFile, path: str) -> tuple[IndexEntry, ...]:
+def _read_head(source: pa.NativeFile, path: str) -> bytes:
+    """Return the first bytes of an index file, at least its head."""
     head = bytes(source.read_at(min(_FIRST_BYTES, source.size()), 0))
     length = read_head_length(head, path)
-    if len(head) < length <= source.size():
-        head = bytes(source.read_at(length, 0))
-    return decode_head(head, path)
+    return bytes(source.read_at(length, 0)) if len(head) < length <= source.size() else head
 
 
 @frozen
@@ -174,4 +182,4 @@ def read_container(engine: Engine, path: str, file: DataFileMeta) -> IndexContai
     if index is None:
         return None
     with _open_index(engine, index) as source:
-        return IndexContainer(index, source.size(), _read_entries(source, index))
+        return IndexContainer(index, source.size(), decode_head(_read_head(source, index), index))

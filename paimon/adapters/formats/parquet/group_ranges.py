@@ -40,7 +40,7 @@ from paimon.ports.formats import ReadRequest
 _STEP_ROWS = 1 << 20
 _COLUMNS_PER_FILTER_COLUMN = 4
 """A first pass is worth its cost if the read has at least so many columns for each column of the equalities."""
-_FILTER_BATCH_ROWS = 16_384
+_FILTER_BATCH_ROWS = 65_536
 """Rows that are decoded before the next check whether a later row can match."""
 
 

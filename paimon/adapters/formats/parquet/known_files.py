@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, field, frozen
 
+from paimon.adapters.formats.guards.parquet_pages import Stored
+from paimon.adapters.formats.parquet.cut_pages import PageIndex
 from paimon.adapters.formats.parquet.leaf_columns import find_wanted_leaves
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
@@ -51,6 +53,8 @@ class KnownFile:
     # the footer with which Arrow decodes: INT96 is twelve bytes there
     decoding_footer: pq.FileMetaData
     schema: pa.Schema
+    # None: not read yet
+    _page_index: PageIndex | Literal[False] | None = field(default=None, init=False)
     _fitting: dict[Hashable, int] = field(factory=dict, init=False)
     _selected: dict[tuple[DataField, ...], SelectedColumns] = field(factory=dict, init=False)
 
@@ -58,6 +62,14 @@ class KnownFile:
     def size_bytes(self) -> int:
         """The memory of the value."""
         return _FILE_BYTES + _CHUNK_BYTES * int(self.footer.num_columns * max(1, self.footer.num_row_groups))
+
+    def find_page_index(self, stored: Stored) -> PageIndex | None:
+        """Return the page index of the file; None if there is none, or it is not used."""
+        if self._page_index is None:
+            is_plain = self.decoding_footer is self.footer
+            found = PageIndex.of(stored, self.footer.num_columns * self.footer.num_row_groups) if is_plain else None
+            self._page_index = found or False
+        return self._page_index or None
 
     def select_columns(self, fields: tuple[DataField, ...]) -> SelectedColumns:
         """Return the columns that a read of some fields needs; they are found once for each read that is remembered."""

@@ -13,6 +13,7 @@ Source: `ParquetReaderFactory`.
 #                          an equality          the piece is narrowed by a first pass over the columns of the equality
 #                          otherwise            the piece as it is
 #       _read_rows       rows of a piece in the canonical types: INT96, units of time and missing columns are converted
+#         _cut_piece     the pages with few rows far behind in a row group, as a small file (`cut_pages`)
 #         _read_piece    rows of a piece as they are stored
 #           _decode_piece  its row groups in steps, each checked by `guards.parquet_batches` before Arrow decodes it
 
@@ -26,12 +27,13 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.adapters.formats.guards.parquet_batches import BATCH_SHARE, MOST_BYTES, GroupRange, Leaf, count_fitting_rows
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.adapters.formats.parquet.cut_pages import CutFile, cut_pages
 from paimon.adapters.formats.parquet.footer import read_int96_as_bytes
 from paimon.adapters.formats.parquet.group_ranges import (
     find_lookup_filter,
@@ -63,6 +65,9 @@ _MIN_SHARE = 8
 """A slice of less than this share of a batch is copied, so that the memory of the batch is released."""
 _BUFFER_BYTES = 64 * 1024
 """The read buffer of each column of an open local file."""
+_LEAST_SKIPPED_ROWS = 4_096
+"""To decode fewer rows in vain costs less than to cut pages."""
+_MOST_CUT_ROWS = 4_096
 _EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _ARROW_OPTIONS else {}
 
 
@@ -158,8 +163,38 @@ def _read_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece in the canonical types."""
     columns = file.known.select_columns(tuple(fields))
-    for batch in _read_piece(file, piece, columns, batch_rows):
+    cut = _cut_piece(file, piece, columns)
+    for batch in _read_piece(file, piece, columns, batch_rows) if cut is None else (cut,):
         yield _canonical(batch, fields, columns.schema)
+
+
+def _cut_piece(file: _File, piece: GroupRange, columns: SelectedColumns) -> pa.RecordBatch | None:
+    """Return the rows of a piece as they are stored if their pages can be decoded alone, otherwise None."""
+    is_far = len(piece.groups) == 1 and piece.skip >= _LEAST_SKIPPED_ROWS and piece.count <= _MOST_CUT_ROWS
+    schema = file.known.footer.schema
+    if not is_far or not columns.leaves or any(schema.column(leaf).max_repetition_level for leaf in columns.leaves):
+        return None
+    index = file.known.find_page_index(file.stored)
+    rows = piece.skip, piece.skip + piece.count
+    cut = None if index is None else cut_pages(index, file.stored, piece.groups[0], columns.leaves, *rows)
+    return None if cut is None else _read_cut(file, cut, piece, columns)
+
+
+def _read_cut(file: _File, cut: CutFile, piece: GroupRange, columns: SelectedColumns) -> pa.RecordBatch | None:
+    """Return the rows of a piece from its pages; None if parts of one column have other pages."""
+    source = pa.BufferReader(cut.data)
+    parquet = pq.ParquetFile(source, page_checksum_verification=True, **_EXTENSIONS)
+    known = KnownFile(None, parquet.metadata, parquet.metadata, file.known.schema)
+    small = evolve(file, parquet=parquet, known=known, stored=Stored(source))
+    found: dict[str, pa.Array] = {}
+    for number, (leaves, first) in enumerate(cut.groups):
+        part = GroupRange((number,), piece.skip - first, piece.count)
+        some = evolve(columns, leaves=leaves, paths=tuple(parquet.schema.column(leaf).path for leaf in leaves))
+        batch = pa.concat_batches(_read_piece(small, part, some, part.skip + part.count))
+        if not found.keys().isdisjoint(batch.schema.names):
+            return None
+        found |= zip(batch.schema.names, batch.columns, strict=True)
+    return pa.RecordBatch.from_arrays(list(found.values()), list(found))
 
 
 def _read_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,242 @@
+"""Cut the pages of a few rows out of a Parquet file, as a small file in memory.
+
+Invariant: the rows of the small file are rows of the file, in the same columns. Where the page index is missing or
+contradicts the pages, nothing is cut, and the row group is decoded from its beginning.
+Source: Parquet format, "Page Index".
+"""
+
+# Arrow decodes a row group from its first page, and offers no way to begin at another one. The row of a lookup is
+# behind half of the rows of its row group on average, which are decoded in vain. The offset index of a column chunk
+# says where each page is, and with which row it begins:
+#
+#     column id      page at 1053, row 0      page at 9400, row 20000      page at 17800, row 40000
+#     column note    page at 30100, row 0     page at 81000, row 16000     page at 139000, row 33000
+#
+# For the rows 20500 to 20503, the second page of each column is enough. These pages, behind the dictionary of the
+# column if it has one, are copied to a new file with a footer that describes them:
+#
+#     PAR1  [page of id]  [page of note]  footer: schema, row group 0 of rows 20000 to 40000 (id),
+#                                                         row group 1 of rows 16000 to 33000 (note)  PAR1
+#
+# It is a file like any other, so all checks of Arrow and of `guards` hold for it. Columns whose pages begin and end
+# with the same rows share a row group. Most writers end a page after 20,000 rows, so narrow columns do; columns of long
+# texts have their own. Each row group describes all columns, but only its own are read.
+#
+# Columns with lists have more values than rows, and no index says how many a page has, so they are not cut.
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from attrs import field, frozen
+
+from paimon.adapters.formats.guards.parquet_pages import MAGIC, Stored, read_chunk_pages
+from paimon.adapters.formats.thrift import STRUCT, ThriftStruct, decode, decode_head, encode
+from paimon.adapters.formats.varints import encode_varint, encode_zigzag
+
+_GROUPS, _COLUMNS, _CHUNK_META, _INDEX_OFFSET, _INDEX_LENGTH = 4, 1, 3, 4, 5
+_LOCATIONS, _LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW = 1, 1, 2, 3
+_GROUP_ROWS, _SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 3, 7, 9, 11
+_FILE_MEMBERS, _CHUNK_MEMBERS = (1, 2), (1, 2, 3, 4)
+"""Version and schema of a file; type, encodings, path and codec of a chunk."""
+_MOST_CHUNKS = 1_024
+"""The footer of a file with more column chunks is not decoded for this."""
+_MOST_INDEX_BYTES = 1 << 20
+# How members of a struct begin in Thrift: the distance from the number of the member before, and the wire type.
+_NEXT_NUMBER, _SECOND_NUMBER, _NEXT_LIST, _NEXT_STRUCT, _END = b"\x16", b"\x26", b"\x19", b"\x1c", b"\x00"
+
+
+@frozen(eq=False)
+class _Pages:
+    """The pages of one column chunk, without a gap between them."""
+
+    # where the dictionary, or else the first page, begins
+    begin: int
+    # where each page begins, then where the last one ends
+    offsets: npt.NDArray[np.int64]
+    # the first row of each page, then the number of rows
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, index: ThriftStruct, chunk: ThriftStruct, group_rows: int) -> _Pages | None:
+        """Return the pages of an offset index; None if it contradicts its chunk or itself."""
+        found = [
+            [location.get(number) for location in index.get(_LOCATIONS).values]
+            for number in (_LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW)
+        ]
+        offsets, sizes, rows = np.array(found, np.int64).reshape(3, -1)
+        start, dictionary = chunk.get(_DATA_OFFSET), chunk.get(_DICTIONARY_OFFSET)
+        begin = dictionary if dictionary is not None and 0 < dictionary < start else start
+        ends, next_rows = offsets + sizes, np.append(rows[1:], group_rows)
+        is_sound = (
+            len(rows) > 0
+            and offsets[0] == start
+            and (sizes > 0).all()
+            and (ends[:-1] == offsets[1:]).all()
+            and ends[-1] == begin + chunk.get(_SIZE)
+            and rows[0] == 0
+            and (next_rows > rows).all()
+        )
+        return cls(begin, np.append(offsets, ends[-1]), np.append(rows, group_rows)) if is_sound else None
+
+
+@frozen(eq=False)
+class PageIndex:
+    """What a file says about its pages. The indexes of the chunks are read when they are asked for."""
+
+    # the encoded members of the footer before its number of rows, and those behind its row groups
+    head: bytes
+    tail: bytes
+    # decoded row groups
+    groups: tuple[ThriftStruct, ...]
+    _pages: dict[tuple[int, int], _Pages | None] = field(factory=dict, init=False)
+    _heads: dict[int, list[bytes]] = field(factory=dict, init=False)
+
+    @classmethod
+    def of(cls, stored: Stored, chunk_count: int) -> PageIndex | None:
+        """Decode the footer of a file whose footer is checked; None if it has very many column chunks."""
+        if chunk_count > _MOST_CHUNKS:
+            return None
+        footer, tail = decode_head(stored.footer_bytes, _GROUPS)
+        return cls(_encode_members(footer, _FILE_MEMBERS), tail, tuple(footer.get(_GROUPS).values))
+
+    def find_pages(self, stored: Stored, group: int, leaves: Sequence[int]) -> dict[int, _Pages] | None:
+        """Return the pages of some columns of a row group; None if they are not known of one."""
+        missing = [leaf for leaf in leaves if (group, leaf) not in self._pages]
+        if missing:
+            self._pages.update(self._read_pages(stored, group, missing))
+        found = {leaf: pages for leaf in leaves if (pages := self._pages[group, leaf]) is not None}
+        return found if len(found) == len(leaves) else None
+
+    def _read_pages(self, stored: Stored, group: int, leaves: Sequence[int]) -> dict[tuple[int, int], _Pages | None]:
+        chunks = self.groups[group].get(_COLUMNS).values
+        places = {leaf: (chunks[leaf].get(_INDEX_OFFSET), chunks[leaf].get(_INDEX_LENGTH)) for leaf in leaves}
+        unknown: dict[tuple[int, int], _Pages | None] = dict.fromkeys((group, leaf) for leaf in leaves)
+        if not all(offset and length and length > 0 for offset, length in places.values()):
+            return unknown
+        begin = min(offset for offset, _ in places.values())
+        end = max(offset + length for offset, length in places.values())
+        if begin < 0 or end > stored.source.size() or end - begin > _MOST_INDEX_BYTES:
+            return unknown
+        data, rows = bytes(stored.read_at(end - begin, begin)), self.groups[group].get(_GROUP_ROWS)
+        return {
+            (group, leaf): _Pages.of(decode(data[offset - begin :][:length]), chunks[leaf].get(_CHUNK_META), rows)
+            for leaf, (offset, length) in places.items()
+        }
+
+    def list_chunk_heads(self, group: int) -> list[bytes]:
+        """Return the encoded members of each chunk of a row group before its number of values."""
+        found = self._heads.get(group)
+        if found is None:
+            chunks = self.groups[group].get(_COLUMNS).values
+            found = self._heads[group] = [_encode_members(c.get(_CHUNK_META), _CHUNK_MEMBERS) for c in chunks]
+        return found
+
+
+def _encode_members(value: ThriftStruct, numbers: Sequence[int]) -> bytes:
+    kept = {number: value.members[number] for number in numbers if number in value.members}
+    return encode(ThriftStruct(kept))[:-1]
+
+
+@frozen(eq=False)
+class CutFile:
+    """A small file in memory, whose row groups each have some of the columns."""
+
+    data: pa.Buffer
+    # of each row group: its leaf columns, and the row of the original group that it begins with
+    groups: tuple[tuple[tuple[int, ...], int], ...]
+
+
+def cut_pages(
+    index: PageIndex, stored: Stored, group: int, leaves: Sequence[int], first: int, end: int
+) -> CutFile | None:
+    """Copy the pages with the rows from `first` to before `end` of a row group.
+
+    `leaves` are columns without lists. None if the pages are not known, or are the first ones, which Arrow finds.
+    Damaged page headers raise ValueError.
+    """
+    found = index.find_pages(stored, group, leaves)
+    if found is None:
+        return None
+    cuts = {leaf: _Cut.of(pages, first, end) for leaf, pages in found.items()}
+    if not any(cut.first_row for cut in cuts.values()):
+        return None
+    if stored.ahead is not None:
+        stored.ahead.load(r for cut in cuts.values() for r in cut.ranges)
+    by_rows: dict[tuple[int, int], list[int]] = {}
+    places: dict[int, tuple[int, int]] = {}
+    end = len(MAGIC)
+    for leaf, cut in cuts.items():
+        by_rows.setdefault((cut.first_row, cut.row_count), []).append(leaf)
+        places[leaf] = end, end + cut.byte_count
+        end += cut.byte_count
+    heads = index.list_chunk_heads(group)
+    chunks = [_describe_chunk(head, places.get(leaf, (0, 0)), cuts.get(leaf)) for leaf, head in enumerate(heads)]
+    footer = _describe_file(index, chunks, [count for _, count in by_rows])
+    data = pa.allocate_buffer(end + len(footer) + 8)
+    view = memoryview(data).cast("B")
+    view[: len(MAGIC)] = MAGIC
+    view[end:] = footer + struct.pack("<I", len(footer)) + MAGIC
+    copied = Stored(pa.BufferReader(data))
+    for leaf, cut in cuts.items():
+        at = places[leaf][0]
+        for low, high in cut.ranges:
+            view[at : at + high - low] = stored.read_at(high - low, low)
+            at += high - low
+        if read_chunk_pages(copied, *places[leaf], cut.row_count).values != cut.row_count:
+            return None
+    return CutFile(data, tuple((tuple(mine), start) for (start, _), mine in by_rows.items()))
+
+
+@frozen
+class _Cut:
+    """The pages that are copied of one column."""
+
+    # offsets of bytes in the file: the dictionary if there is one, then the pages
+    ranges: tuple[tuple[int, int], ...]
+    dictionary_bytes: int
+    first_row: int
+    row_count: int
+
+    @property
+    def byte_count(self) -> int:
+        """How many bytes are copied."""
+        return sum(high - low for low, high in self.ranges)
+
+    @classmethod
+    def of(cls, pages: _Pages, first: int, end: int) -> _Cut:
+        """Return the cut for a range of rows."""
+        low, high = int(np.searchsorted(pages.rows, first, "right")) - 1, int(np.searchsorted(pages.rows, end))
+        begin, start, stop = pages.begin, int(pages.offsets[low]), int(pages.offsets[high])
+        dictionary_bytes = int(pages.offsets[0]) - begin
+        ranges = ((begin, begin + dictionary_bytes), (start, stop)) if dictionary_bytes else ((start, stop),)
+        first_row = int(pages.rows[low])
+        return cls(ranges, dictionary_bytes, first_row, int(pages.rows[high]) - first_row)
+
+
+def _describe_chunk(head: bytes, place: tuple[int, int], cut: _Cut | None) -> bytes:
+    """Encode a column chunk between two offsets."""
+    begin, end = place
+    values, dictionary_bytes = (0, 0) if cut is None else (cut.row_count, cut.dictionary_bytes)
+    size = _NEXT_NUMBER + encode_zigzag(end - begin)
+    page = _SECOND_NUMBER + encode_zigzag(begin + dictionary_bytes)
+    dictionary = _SECOND_NUMBER + encode_zigzag(begin) if dictionary_bytes else b""
+    meta = head + _NEXT_NUMBER + encode_zigzag(values) + size + size + page + dictionary
+    return _SECOND_NUMBER + encode_zigzag(0) + _NEXT_STRUCT + meta + _END + _END
+
+
+def _describe_file(index: PageIndex, chunks: Sequence[bytes], row_counts: Sequence[int]) -> bytes:
+    """Encode a footer whose row groups have the same chunks, but other numbers of rows."""
+    columns = _NEXT_LIST + _begin_list(len(chunks)) + b"".join(chunks) + _NEXT_NUMBER + encode_zigzag(0)
+    groups = b"".join(columns + _NEXT_NUMBER + encode_zigzag(rows) + _END for rows in row_counts)
+    rows = _NEXT_NUMBER + encode_zigzag(sum(row_counts))
+    return index.head + rows + _NEXT_LIST + _begin_list(len(row_counts)) + groups + index.tail
+
+
+def _begin_list(count: int) -> bytes:
+    """Encode how many structs a list has."""
+    return bytes([count << 4 | STRUCT]) if count < 15 else bytes([240 | STRUCT]) + encode_varint(count)
