@@ -31,41 +31,33 @@ from paimon.domain.predicate.expression import (
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.fit_literal import Beyond, Fit, fit_literal
 from paimon.domain.predicate.like_patterns import parse_like
-from paimon.domain.predicate.transform import columns_of, unknown_predicate_error
+from paimon.domain.predicate.map_keys import INCOMPARABLE, is_of_core, to_sql_condition
+from paimon.domain.predicate.transform import Leaf, columns_of, unknown_predicate_error
 from paimon.domain.predicate.zero_order import is_floating
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.data_types import (
     CHARACTER_TYPES,
-    NESTED_TYPES,
-    BlobType,
     BooleanType,
     DataField,
     DataType,
-    VariantType,
 )
 from paimon.domain.types.type_text import format_type
-
-_INCOMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
 
 
 def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
     """Return the predicate with its columns checked and its literals converted to internal values.
 
-    Nested fields are named by a path (``a.b``); names stay the same. Raises `InvalidRequest` for an unknown column, a
-    literal of another kind than its column, or LIKE on a column without text.
+    Nested fields and keys of maps are named by a path (``a.b``, ``m[key]``); names stay the same. Raises
+    `InvalidRequest` for an unknown column, a literal of another kind than its column, or LIKE on a column without text.
     """
     match predicate:
-        case Compare(column=column, op=op, literal=value):
-            return _bind_comparison(column, op, value, _comparable_type(column, fields))
-        case In(column=column):
-            return _bind_in(predicate, _comparable_type(column, fields))
-        case Like(column=column):
-            return _bind_like(predicate, type_at(column, fields))
+        case Compare() | In() | Like() | IsNull():
+            if not is_of_core(predicate, fields):
+                return bind(to_sql_condition(predicate), fields)
+            return _bind_leaf(predicate, fields)
         case SqlCondition():
             return _bind_sql(predicate, [type_at(column, fields) for column in columns_of(predicate)])
-        case IsNull() | Literal():
-            for column in columns_of(predicate):
-                type_at(column, fields)
+        case Literal():
             return predicate
         case And(children=children):
             return And(tuple(bind(child, fields) for child in children))
@@ -74,6 +66,18 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
         case Not(child=child):
             return Not(bind(child, fields))
     raise unknown_predicate_error(predicate)
+
+
+def _bind_leaf(leaf: Leaf, fields: Sequence[DataField]) -> Predicate:
+    match leaf:
+        case Compare(column=column, op=op, literal=value):
+            return _bind_comparison(column, op, value, _comparable_type(column, fields))
+        case In(column=column):
+            return _bind_in(leaf, _comparable_type(column, fields))
+        case Like(column=column):
+            return _bind_like(leaf, type_at(column, fields))
+    type_at(leaf.column, fields)
+    return leaf
 
 
 def _bind_sql(condition: SqlCondition, types: Sequence[DataType]) -> Predicate:
@@ -87,7 +91,7 @@ def _bind_sql(condition: SqlCondition, types: Sequence[DataType]) -> Predicate:
 
 def _comparable_type(column: str, fields: Sequence[DataField]) -> DataType:
     data_type = type_at(column, fields)
-    if isinstance(data_type, _INCOMPARABLE):
+    if isinstance(data_type, INCOMPARABLE):
         name = type(data_type).__name__.removesuffix("Type").upper()
         raise InvalidRequest(
             f"Column {column!r} is of type {name}, which has no order", subject=column, hint="only IS NULL is possible"

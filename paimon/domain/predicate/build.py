@@ -21,6 +21,7 @@ from paimon.domain.predicate.expression import (
     Operator,
     Predicate,
 )
+from paimon.domain.predicate.field_paths import name_key
 from paimon.domain.text_checks import check_text
 
 _PARENTHESES = (
@@ -31,7 +32,7 @@ _PARENTHESES = (
 
 @frozen(eq=False)
 class Column:
-    """A column to build a comparison from; ``a.b`` names a field of a ROW column.
+    """A column to build a comparison from; ``a.b`` names a field of a ROW column, ``col("m")["key"]`` a key of a MAP.
 
     Notes
     -----
@@ -40,6 +41,11 @@ class Column:
     """
 
     name: str
+
+    def __getitem__(self, key: str) -> Column:
+        if not isinstance(key, str):
+            raise self._misuse_error(f"has no key {key!r}, which is not a text", "write col('m')['key']")
+        return Column(name_key(self.name, check_text(key, "key of a map")))
 
     def __eq__(self, literal: object) -> Predicate:  # type: ignore[override]
         return self._compare(Operator.EQ, literal)

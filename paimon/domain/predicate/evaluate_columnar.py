@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from paimon.domain.columns.java_float_order import to_float_ordinals, to_ordinal_array
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
-from paimon.domain.predicate.field_paths import resolve_column, split_path
+from paimon.domain.predicate.field_paths import read_key, resolve_column, split_path
 from paimon.domain.predicate.like_patterns import Wildcard, parse_like
 from paimon.domain.predicate.transform import unknown_predicate_error
 from paimon.domain.types.arrow import UNIT_NANOS
@@ -80,16 +80,21 @@ def _negate_if(truth: pa.Array, negated: bool) -> pa.Array:
 
 
 def read_path(rows: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the values of a column, or of the nested field at a path; null where a row on the path is null."""
+    """Return the values of a column, or at a path inside it; null where a row or map on the path is null."""
     names = {column: position for position, column in enumerate(rows.schema.names)}
     column, rest = resolve_column(name, names)
     return _decode_dictionary(_struct_field(rows.column(names[column]), rest, name))
 
 
 def _struct_field(array: pa.Array, path: str | None, name: str) -> pa.Array:
-    """Return the field at a path below a struct; null where the struct is null."""
+    """Return the field at a path below a struct, or the value of a key; null where there is none."""
     if path is None:
         return array
+    key = read_key(path)
+    if key is not None and pa.types.is_map(array.type):
+        return pc.map_lookup(array, make_scalar(key, array.type.key_type), "first")
+    if key is not None:
+        path = key
     inner = {array.type.field(i).name for i in range(array.type.num_fields)} if pa.types.is_struct(array.type) else ()
     for first, rest in ((path, None), *split_path(path)):
         if first in inner:

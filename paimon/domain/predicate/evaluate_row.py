@@ -16,7 +16,8 @@ from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, L
 def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
     """Return the truth value of a bound predicate for one row; None is SQL's unknown.
 
-    `row` has internal values by column name. A ROW value is a mapping if the predicate names its fields.
+    `row` has internal values by column name. A ROW value is a mapping if the predicate names its fields, and a MAP is a
+    list of pairs, of which the first one with a key counts.
     """
     match predicate:
         case Literal(value=value):
@@ -58,6 +59,9 @@ def _value(row: Mapping[str, Any], name: str) -> Any:
     for column, value in row.items():
         if name.startswith(column + "."):
             return None if value is None else _value(value, name[len(column) + 1 :])
+        if name.startswith(column + "[") and name.endswith("]"):
+            pairs = value.items() if isinstance(value, Mapping) else value or ()
+            return next((item for key, item in pairs if key == name[len(column) + 1 : -1]), None)
     raise InvalidRequest(f"Column {name!r} does not exist", subject=name)
 
 

@@ -1,7 +1,8 @@
-"""Resolve a name to a column, or to a field inside a ROW column.
+"""Resolve a name to a column, to a field inside a ROW column, or to the value of one key of a MAP column.
 
 Invariant: A column with exactly that name has precedence. Otherwise the longest column name that is followed by a dot
-is chosen. The rest of the name is resolved among the fields of its ROW.
+is chosen. The rest of the name is resolved among the fields of its ROW. At the end of a name, ``[key]`` means the value
+of a text key of a MAP, or a field of a ROW: ``tags[color]``, as file indexes name it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.types.data_types import DataField, DataType, RowType
+from paimon.domain.types.data_types import DataField, DataType, MapType, RowType, VarCharType
 
 DEFAULT = "DEFAULT"
 """The keyword that is the value of a column only alone; elsewhere it is read as the name of a column."""
@@ -24,11 +25,11 @@ def find_column(name: str, columns: Iterable[str]) -> str | None:
 
 
 def type_at(name: str, fields: Sequence[DataField]) -> DataType:
-    """Return the type of a column, or of the nested field at a path such as ``a.b``.
+    """Return the type of a column, or of the nested field or map key at a path such as ``a.b`` or ``m[key]``.
 
     Raises `InvalidRequest` for an unknown column, with the nearest name as hint.
     """
-    found = _find_type(name, fields)
+    found = find_type(name, fields)
     if found is None:
         known = [known for field in fields for known in _list_names(field, name)]
         raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=suggest_column(name, known))
@@ -69,22 +70,57 @@ def hint_single_quotes(name: str, sql: str, hint: str | None) -> str | None:
     return hint
 
 
-def _find_type(name: str, fields: Sequence[DataField]) -> DataType | None:
+def find_type(name: str, fields: Sequence[DataField]) -> DataType | None:
+    """Return the type of a column or path; None if it does not exist.
+
+    A key of a MAP with CHAR keys has no path: files pad them, or do not.
+    """
     types = {field.name: field.type for field in fields}
     if name in types:
         return types[name]
     for first, rest in split_path(name):
         outer = types.get(first)
+        key = read_key(rest)
         if isinstance(outer, RowType):
-            return _find_type(rest, outer.fields)
+            return find_type(rest if key is None else key, outer.fields)
+        if isinstance(outer, MapType) and key is not None:
+            return outer.value.with_nullable(True) if isinstance(outer.key, VarCharType) else None
     return None
 
 
 def split_path(name: str) -> Iterator[tuple[str, str]]:
-    """Yield a dotted name split in two at each dot, with the longest first part first."""
+    """Yield a name split in two at each dot, the longest first part first, then before each bracket of a last key.
+
+    >>> list(split_path("a.tags[x.y]"))
+    [('a.tags[x', 'y]'), ('a', 'tags[x.y]'), ('a.tags', '[x.y]')]
+    """
     parts = name.split(".")
     for n in range(len(parts) - 1, 0, -1):
         yield ".".join(parts[:n]), ".".join(parts[n:])
+    if name.endswith("]"):
+        yield from ((name[:at], name[at:]) for at, letter in enumerate(name) if letter == "[" and at)
+
+
+def read_key(path: str) -> str | None:
+    """Return the key in the rest of a path, ``[key]``; None for the names of fields."""
+    return path[1:-1] if path.startswith("[") and path.endswith("]") else None
+
+
+def name_key(column: str, key: str) -> str:
+    """Return the path of the value of a key."""
+    return f"{column}[{key}]"
+
+
+def split_key(name: str) -> tuple[str, str] | None:
+    """Return a path and the key at its end; None if it ends with a name."""
+    at = name.find("[", 1)
+    return (name[:at], name[at + 1 : -1]) if at > 0 and name.endswith("]") else None
+
+
+def list_ancestors(name: str) -> Iterator[str]:
+    """Yield the name itself, then what can contain it, the longest first: ``a.b[c]``, ``a.b``, ``a``."""
+    yield name
+    yield from sorted({first for first, _ in split_path(name)}, key=len, reverse=True)
 
 
 def _list_names(field: DataField, like: str) -> Iterator[str]:

@@ -46,6 +46,12 @@ def parse_condition(text: str) -> Predicate:
     return parse_sql(text, "condition", HINT, convert_condition)
 
 
+def parse_scalar_condition(text: str, has_zero_order: bool = False) -> SqlCondition:
+    """Return the unbound condition of a SQL text, all of which is evaluated as scalar SQL."""
+    expression = parse_sql(text, "condition", HINT, to_scalar_sql)
+    return SqlCondition(evolve(expression, has_zero_order=has_zero_order))
+
+
 def convert_condition(node: exp.Expression) -> Predicate:
     """Return the predicate of a syntax tree; a conjunct that is no plain predicate becomes a scalar expression."""
     return join_conjuncts(_convert_conjunct(part) for part in split_conjunction(node))

@@ -24,6 +24,7 @@ from sqlglot.tokens import Token, TokenType
 
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
+from paimon.domain.predicate.field_paths import name_key
 
 T = TypeVar("T")
 
@@ -157,15 +158,15 @@ def _flatten_chain(node: exp.Expression) -> tuple[Predicate, ...]:
 def _convert_comparison(node: exp.Expression) -> Predicate:
     op = OPERATORS[type(node)]
     left, right = _strip_parentheses(node.this), _strip_parentheses(node.expression)
-    left_column, right_column = _is_column(left), _is_column(right)
+    left_column, right_column = _is_place(left), _is_place(right)
     if left_column and right_column:
         raise _not_a_predicate_error(
             node, "compare a column with a value; filter rows by two columns after reading them"
         )
     if left_column:
-        return Compare(_to_path(left), op, literal_value(right))
+        return Compare(_place_path(left), op, literal_value(right))
     if right_column:
-        return Compare(_to_path(right), FLIPPED[op], literal_value(left))
+        return Compare(_place_path(right), FLIPPED[op], literal_value(left))
     return _compare_constants(node, op, literal_value(left), literal_value(right))
 
 
@@ -190,11 +191,11 @@ def _compare_constants(node: exp.Expression, op: Operator, left: Any, right: Any
 def _convert_in(node: exp.Expression) -> Predicate:
     if not node.expressions:
         raise _not_a_predicate_error(node, "IN needs a list of values, for example a IN (1, 2)")
-    return In(column_path(node.this), tuple(literal_value(e) for e in node.expressions))
+    return In(_place_path(node.this), tuple(literal_value(e) for e in node.expressions))
 
 
 def _convert_between(node: exp.Expression) -> Predicate:
-    column, low, high = column_path(node.this), literal_value(node.args["low"]), literal_value(node.args["high"])
+    column, low, high = _place_path(node.this), literal_value(node.args["low"]), literal_value(node.args["high"])
     return And((Compare(column, Operator.GE, low), Compare(column, Operator.LE, high)))
 
 
@@ -202,7 +203,7 @@ def _convert_like(node: exp.Expression, escape: str | None = None) -> Predicate:
     pattern = literal_value(node.expression)
     if not isinstance(pattern, str):
         raise _not_a_predicate_error(node, "LIKE needs a text, for example a LIKE 'x%'")
-    return Like(column_path(node.this), pattern, escape)
+    return Like(_place_path(node.this), pattern, escape)
 
 
 def _convert_escape(node: exp.Expression) -> Predicate:
@@ -216,7 +217,7 @@ def _convert_escape(node: exp.Expression) -> Predicate:
 def _convert_is(node: exp.Expression) -> Predicate:
     if not isinstance(node.expression, exp.Null):
         raise _not_a_predicate_error(node, "write IS NULL or IS NOT NULL")
-    return IsNull(column_path(node.this))
+    return IsNull(_place_path(node.this))
 
 
 def _negate_predicate(child: Predicate) -> Predicate:
@@ -233,6 +234,25 @@ def _strip_parentheses(node: exp.Expression) -> exp.Expression:
 
 def _is_column(node: exp.Expression) -> bool:
     return isinstance(node, exp.Column | exp.Dot | exp.Identifier)
+
+
+def _is_place(node: exp.Expression) -> bool:
+    return _is_column(node) or split_bracket(node) is not None
+
+
+def split_bracket(node: exp.Expression) -> tuple[exp.Expression, str] | None:
+    """Return the column and the text of ``column['key']``; None for any other node."""
+    if not isinstance(node, exp.Bracket) or len(node.expressions) != 1 or not _is_column(node.this):
+        return None
+    key = node.expressions[0]
+    has_more = any(value for name, value in node.args.items() if name not in ("this", "expressions"))
+    return None if has_more or not isinstance(key, exp.Literal) or not key.is_string else (node.this, str(key.this))
+
+
+def _place_path(node: exp.Expression) -> str:
+    """Return the path of a column, of a nested field, or of a key of a map in either: ``column[key]``."""
+    found = split_bracket(_strip_parentheses(node))
+    return column_path(node) if found is None else name_key(column_path(found[0]), found[1])
 
 
 def column_path(node: exp.Expression) -> str:

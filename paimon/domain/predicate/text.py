@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Or, Predicate, SqlCondition
+from paimon.domain.predicate.field_paths import split_key
 from paimon.domain.predicate.transform import unknown_predicate_error
 from paimon.domain.types.type_text import quote_text
 
@@ -56,6 +57,9 @@ def _parenthesize(predicate: Predicate) -> str:
 
 
 def _format_name(column: str) -> str:
+    keyed = split_key(column)
+    if keyed is not None:
+        return f"{_format_name(keyed[0])}[{quote_text(keyed[1])}]"
     if _PLAIN_NAME.match(column) and not any(part.lower() in _RESERVED_WORDS for part in column.split(".")):
         return column
     return "`" + column.replace("`", "``") + "`"

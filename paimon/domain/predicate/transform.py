@@ -24,6 +24,7 @@ from paimon.domain.predicate.expression import (
     Predicate,
     SqlCondition,
 )
+from paimon.domain.predicate.field_paths import list_ancestors
 
 Leaf = Compare | In | Like | IsNull
 """A condition on one column."""
@@ -127,7 +128,7 @@ def _weaken_to_columns(predicate: Predicate, names: Collection[str]) -> Predicat
         case Or(children=children):
             return _join_predicates(tuple(_weaken_to_columns(c, names) for c in children), Or, absorbing=True)
         case Compare(column=column) | In(column=column) | Like(column=column) | IsNull(column=column):
-            return predicate if any(prefix in names for prefix in _ancestor_paths(column)) else Literal(True)
+            return predicate if any(prefix in names for prefix in list_ancestors(column)) else Literal(True)
         case SqlCondition():
             return Literal(True)  # statistics cannot decide it
     return predicate
@@ -182,13 +183,7 @@ def map_leaves(
 
 
 def _rename_column(column: str, mapping: Mapping[str, str]) -> str:
-    for prefix in _ancestor_paths(column):
+    for prefix in list_ancestors(column):
         if prefix in mapping:
             return mapping[prefix] + column[len(prefix) :]
     return column
-
-
-def _ancestor_paths(column: str) -> Iterable[str]:
-    """Yield the name itself, then its ancestors: ``a.b.c``, ``a.b``, ``a``."""
-    parts = column.split(".")
-    return (".".join(parts[:n]) for n in range(len(parts), 0, -1))

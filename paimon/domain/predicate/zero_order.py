@@ -20,6 +20,7 @@ from attrs import evolve
 from paimon.domain.predicate.expression import Compare, In, Operator, Predicate, SqlCondition
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.fit_literal import fit_literal
+from paimon.domain.predicate.map_keys import is_of_core, to_sql_condition
 from paimon.domain.predicate.transform import Leaf, map_leaves
 from paimon.domain.types.data_types import DataField, DataType, DoubleType, FloatType
 
@@ -40,6 +41,8 @@ def equate_zeros(predicate: Predicate, fields: Sequence[DataField]) -> Predicate
 
     def equate_leaf(leaf: Leaf) -> Predicate:
         """Rewrite the comparison of a floating column with a zero."""
+        if not is_of_core(leaf, fields):
+            return to_sql_condition(leaf, has_zero_order=True)
         data_type = type_at(leaf.column, fields)
         if not is_floating(data_type):
             return leaf

@@ -26,6 +26,7 @@ from paimon.domain.index.select_rows import ALL_ROWS, RowSelection
 from paimon.domain.lsm.sorted_run import SortedRun
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import list_ancestors
 from paimon.domain.predicate.transform import columns_of, rename_columns, restrict_to_columns
 from paimon.domain.row import binary_row
 from paimon.domain.row.values import to_array
@@ -316,8 +317,9 @@ def _check_row_count(path: str, recorded: int, rows: int, is_whole: bool) -> Non
 
 
 def _select_fields(fields: Sequence[DataField], paths: Collection[str]) -> tuple[DataField, ...]:
-    """Return the fields that contain a value at one of these paths, such as ``place.city``."""
-    return tuple(f for f in fields if any(f"{path}.".startswith(f"{f.name}.") for path in paths))
+    """Return the fields that contain a value at one of these paths, such as ``place.city`` or ``tags[color]``."""
+    names = {name for path in paths for name in list_ancestors(path)}
+    return tuple(f for f in fields if f.name in names)
 
 
 def open_data_file(engine: Engine, path: str, size: int) -> pa.NativeFile:

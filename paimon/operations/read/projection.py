@@ -19,12 +19,12 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.defaults import rewrite_for_stored_rows
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.field_paths import split_path
+from paimon.domain.predicate.field_paths import read_key, split_path
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
-from paimon.domain.types.data_types import ArrayType, DataField, DataType, RowType
+from paimon.domain.types.data_types import ArrayType, DataField, DataType, MapType, RowType
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
 
 
@@ -111,17 +111,25 @@ def build_output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
 
 def resolve_paths(fields: Sequence[DataField], names: Iterable[str]) -> list[tuple[DataField, ...]]:
     """Find for each name, such as `"a.b"`, the fields on its path into nested rows, outermost first."""
+    return _resolve_all(fields, names, reads_keys=False)
+
+
+def _resolve_all(fields: Sequence[DataField], names: Iterable[str], reads_keys: bool) -> list[tuple[DataField, ...]]:
+    """Find the fields on paths; with `reads_keys`, the path of a key, such as `"m[key]"`, ends with its map."""
     by_name = {f.name: f for f in fields}
-    return [_resolve(by_name, name) for name in names]
+    return [_resolve(by_name, name, reads_keys) for name in names]
 
 
-def _resolve(by_name: Mapping[str, DataField], name: str) -> tuple[DataField, ...]:
+def _resolve(by_name: Mapping[str, DataField], name: str, reads_keys: bool) -> tuple[DataField, ...]:
     if name in by_name:
         return (by_name[name],)
     for first, rest in split_path(name):
-        column = by_name.get(first)
-        if column is not None and isinstance(column.type, RowType):
-            return (column, *_resolve({f.name: f for f in column.type.fields}, rest))
+        column, key = by_name.get(first), read_key(rest)
+        if column is not None and isinstance(column.type, RowType) and (key is None or reads_keys):
+            inner = {f.name: f for f in column.type.fields}
+            return (column, *_resolve(inner, rest if key is None else key, reads_keys))
+        if column is not None and isinstance(column.type, MapType) and key is not None and reads_keys:
+            return (column,)
     raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, by_name))
 
 
@@ -135,7 +143,7 @@ def _flatten_field(path: tuple[DataField, ...], name: str) -> DataField:
 def select_fields(fields: Sequence[DataField], names: Iterable[str]) -> tuple[DataField, ...]:
     """Return the columns that contain all of `names`, in the order of `fields`; nested rows have only named fields."""
     trees: dict[str, list[tuple[DataField, ...]]] = {}
-    for path in resolve_paths(fields, names):
+    for path in _resolve_all(fields, names, reads_keys=True):
         trees.setdefault(path[0].name, []).append(path[1:])
     return tuple(_restrict_field(f, trees[f.name]) for f in fields if f.name in trees)
 

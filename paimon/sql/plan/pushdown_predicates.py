@@ -31,11 +31,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from sqlglot import exp
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
-from paimon.domain.predicate.sql import FLIPPED, OPERATORS, parse_number
+from paimon.domain.predicate.field_paths import find_type, name_key
+from paimon.domain.predicate.sql import FLIPPED, OPERATORS, parse_number, split_bracket
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     BooleanType,
@@ -44,6 +45,7 @@ from paimon.domain.types.data_types import (
     DataType,
     DateType,
     DecimalType,
+    MapType,
     TimestampType,
     VarCharType,
 )
@@ -230,8 +232,20 @@ class _Converter:
 
     def _column(self, node: exp.Expression) -> DataField | None:
         node = node.unnest()
+        keyed = split_bracket(node)
+        if keyed is not None:
+            return self._key(*keyed)
         field = self.fields.get(node.name.lower()) if isinstance(node, exp.Column) else None
         return None if field is None or "." in field.name else field
+
+    def _key(self, column: exp.Expression, key: str) -> DataField | None:
+        """Return the value of a key of a map, under its path."""
+        field = self._column(column)
+        if field is None or not isinstance(field.type, MapType):
+            return None
+        name = name_key(field.name, key)
+        kind = find_type(name, [field])
+        return None if kind is None else evolve(field, name=name, type=kind)
 
     def _literal(self, node: exp.Expression, kind: DataType) -> Any:
         """Return a value that the column's type holds exactly; None where there is none."""

@@ -16,10 +16,21 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.evaluate_row import matches
-from paimon.domain.predicate.expression import Compare, In, IsNull, Like, Literal, Not, Operator, Predicate
+from paimon.domain.predicate.expression import (
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operator,
+    Predicate,
+    SqlCondition,
+)
 from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.predicate.sql import parse_number, parse_predicate
 from paimon.domain.predicate.text import format_predicate
+from paimon.domain.predicate.transform import columns_of
 from paimon.domain.types.ddl import parse_columns
 
 FIELDS = parse_columns(
@@ -52,10 +63,38 @@ def test_every_form_of_sql() -> None:
         "1 = 1": Literal(True),
         "NULL": Literal(None),
         "2 < 1": Literal(False),
+        "m['k'] = 'v'": col("m")["k"] == "v",
+        "'v' < m['a.b]']": col("m[a.b]]") > "v",
+        "a.m['[k'] NOT IN (1)": col("a.m")["[k"].not_in([1]),
+        "m[''] IS NULL": col("m")[""].is_null(),
     }
     for text, expected in forms.items():
         assert parse_predicate(text) == expected, text
         assert parse_predicate(format_predicate(expected)) == expected, text
+
+
+MAPS = parse_columns("m MAP<STRING, INT>, p MAP<CHAR(2), INT>, n MAP<INT, INT>, d MAP<STRING, ROW<x INT>>, `m[x]` INT, "
+                     "r ROW<k STRING, m MAP<STRING, INT>>")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("m['k'] = 1", {"m[k]"}), ("m['x'] = 1", {"m[x]"}), ("r.m['k.l'] = 1", {"r.m[k.l]"}), ("r['k'] = 'v'", {"r[k]"})],
+)
+def test_texts_are_keys_of_maps_and_names_of_fields(text: str, columns: set[str]) -> None:
+    bound = bind(parse_condition(text), MAPS)
+    assert isinstance(bound, Compare) and columns_of(bound) == columns
+
+
+@pytest.mark.parametrize("text", ["p['k'] = 1", "n['1'] = 1", "n[1] = 1", "d['k'] = ROW(1)", "m['k']['l'] = 1"])
+def test_other_keys_are_left_to_sql(text: str) -> None:
+    assert isinstance(bind(parse_condition(text), MAPS), SqlCondition)
+
+
+def test_the_first_of_equal_keys_counts() -> None:
+    row: dict[str, Any] = {"m": [("k", 1), ("l", None), ("k", 2)]}
+    assert [matches(col("m")[key] == 1, row) for key in ("k", "l", "x")] == [True, None, None]
+    assert matches(col("m")["x"].is_null(), {"m": None})
 
 
 @pytest.mark.parametrize(

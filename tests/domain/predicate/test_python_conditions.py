@@ -48,6 +48,7 @@ MISUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "in a set": (lambda: col("id") in {1, 2}, "isin"),
     "in a dict": (lambda: col("id") in {1: 2}, "isin"),
     "a text in a column": (lambda: "a" in col("tags"), "contains"),
+    "a number as a key": (lambda: col("tags")[1] == 2, "col('m')['key']"),
     "unpacked": (lambda: list(col("id")), "isin"),
     "no parentheses, and": (lambda: col("id") == 1 & col("day") == "b", "parentheses"),
     "no parentheses, or": (lambda: col("id") == 1 | col("day") == "b", "parentheses"),

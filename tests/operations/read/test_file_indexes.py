@@ -16,6 +16,8 @@ from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, SnapshotExpired
+from paimon.domain.predicate.evaluate_row import matches
+from paimon.domain.predicate.expression import Compare, In, IsNull, Operator, Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.operations.read.engine_files import find_engine_files
 from paimon.table import Table
@@ -246,3 +248,78 @@ def test_an_index_never_changes_an_answer(data: st.DataObject) -> None:
             sorted(map(repr, t.scan(where=predicate).to_arrow().to_pylist())) for t in (table, table.with_options(OFF))
         )
         assert found == whole, format_predicate(predicate)
+
+
+TAGS = {
+    "file-index.bloom-filter.columns": "tags[color],tags[size]", "file-index.bloom-filter.tags.items": "20",
+    "file-index.bitmap.columns": "tags[color]", "file-index.range-bitmap.columns": "tags[size]",
+}  # fmt: skip
+TAG_ROWS = st.lists(
+    st.none()
+    | st.dictionaries(st.sampled_from(["color", "size", "x"]), st.none() | st.sampled_from(["a", "ab", "b", ""])),
+    min_size=1,
+    max_size=6,
+)
+
+
+def tag_conditions() -> st.SearchStrategy[Predicate]:
+    key = st.sampled_from(["color", "size", "x", "missing"]).map(paimon.col("tags").__getitem__)
+    value = st.sampled_from(["a", "ab", "b", "", "c"])
+    leaf = st.one_of(
+        st.builds(lambda k, op, v: Compare(k.name, op, v), key, st.sampled_from(Operator), value),
+        st.builds(lambda k, vs, no: In(k.name, vs, no), key, st.lists(st.none() | value, min_size=1), st.booleans()),
+        st.builds(lambda k, no: IsNull(k.name, no), key, st.booleans()),
+        st.builds(lambda k, v: k.startswith(v), key, value),
+    )
+    return st.recursive(leaf, lambda parts: st.builds(lambda a, b: (a & b) | ~a, parts, parts), max_leaves=3)
+
+
+@settings(max_examples=6)
+@given(st.data())
+def test_an_index_of_a_map_key_never_changes_an_answer(data: st.DataObject) -> None:
+    place = data.draw(st.sampled_from(["1 mb", "1 b"]))
+    options = {**TAGS, "file-index.in-manifest-threshold": place, "deletion-vectors.enabled": "true"}
+    options["file.format"] = data.draw(st.sampled_from(["parquet", "orc", "avro"]))
+    keyed = data.draw(st.booleans())
+    keys, layout = (["id"], {"bucket": "1"}) if keyed else ([], {})
+    columns = f"id INT{' NOT NULL' if keyed else ''}, tags MAP<STRING, STRING>"
+    table = create_table(f"memory://{uuid.uuid4()}", columns, primary_keys=keys, options={**options, **layout})
+    rows: list[dict[str, Any]] = []
+    for step in range(data.draw(st.integers(1, 3))):
+        written = [{"id": 10 * step + i, "tags": tags} for i, tags in enumerate(data.draw(TAG_ROWS))]
+        table.write(written)
+        rows += written
+    table.delete(where="id = 1")
+    if data.draw(st.booleans()):
+        table = table.alter("RENAME COLUMN tags TO labels").alter("RENAME COLUMN labels TO tags")
+    for _ in range(3):
+        condition = data.draw(tag_conditions())
+        wanted = [row["id"] for row in rows if row["id"] != 1 and matches(condition, row)]
+        for text in (condition, format_predicate(condition)):
+            found = [sorted(t.scan(where=text).to_arrow()["id"].to_pylist()) for t in (table, table.with_options(OFF))]
+            assert found == [wanted, wanted], format_predicate(condition)
+
+
+@pytest.mark.parametrize("place", ["1 mb", "1 b"])
+def test_conditions_on_a_map_key_skip_files_for_each_reader(tmp_path: Path, place: str) -> None:
+    options = WITHOUT_STATISTICS | TAGS | {"file-index.in-manifest-threshold": place}
+    table = create_table(tmp_path, "id INT, tags MAP<STRING, STRING>, place ROW<m MAP<STRING, INT>>", options=options)
+    for first in range(3):
+        table.write([{"id": first, "tags": {"color": f"c{first}"}, "place": {"m": {"k": first}}}, {"id": first + 10}])
+    for scan in (
+        table.scan(where="tags['color'] = 'c1'", columns=["id"]),
+        table.scan(where=paimon.col("tags")["color"] == "c1", columns=["id"]),
+        table.scan(where="place.m['k'] = 1 AND tags['color'] IN ('c1', 'x')", columns=["id"]),
+    ):
+        assert scan.to_arrow()["id"].to_pylist() == [1] and scan.count() == 1
+        assert scan.to_duckdb().fetchall() == [(1,)]
+        assert "bloom-filter(tags[color])" in scan.explain()
+    catalog = paimon.connect(tmp_path)
+    assert catalog.sql("SELECT id FROM db.t WHERE tags['color'] = 'c1'").to_arrow()["id"].to_pylist() == [1]
+    plan = catalog.sql("EXPLAIN SELECT id FROM db.t WHERE tags['color'] = 'c1'").to_arrow()["plan"].to_pylist()
+    assert any("bloom-filter(tags[color])" in line for line in plan)
+    table.update(set={"id": 7}, where="tags['color'] = 'c1'")
+    table.delete(where="tags['color'] IS NULL OR tags['color'] = 'c2'")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 7]
+    with pytest.raises(InvalidRequest, match=r"'tags\[color\]' does not exist"):
+        table.scan(columns=["tags[color]"]).to_arrow()
