@@ -195,7 +195,11 @@ class Catalog(NotebookDisplay):
         if not cascade and (tables := self.store.tables(name)):
             wrong = f"Database {name!r} is not empty (number of tables: {len(tables)})."
             raise InvalidRequest(wrong, subject=name, hint="pass cascade=True to drop them too")
-        self.store.drop_database(name)
+        from paimon.operations.refs.external_files import deleting_external_files
+
+        tables = [self.store.table_location(name, table) for table in self.store.tables(name)]
+        with deleting_external_files(self.engine, tables):
+            self.store.drop_database(name)
 
     def tables(self, database: str | None = None) -> list[str]:
         """Return the names of the tables of a database, sorted; without one, ``database.table`` for all tables."""
@@ -593,7 +597,10 @@ class Catalog(NotebookDisplay):
             if missing_ok:
                 return
             raise self._missing_error(identifier)
-        self.store.drop_table(identifier.database, identifier.table)
+        from paimon.operations.refs.external_files import deleting_external_files
+
+        with deleting_external_files(self.engine, [self.store.table_location(identifier.database, identifier.table)]):
+            self.store.drop_table(identifier.database, identifier.table)
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Give a table another name, in the same or in another database.

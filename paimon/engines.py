@@ -56,6 +56,7 @@ _MEMORY = "memory-budget"
 _FOOTER_BYTES = 16 * 1024 * 1024
 """The bound of the footers of Parquet files that an engine keeps, some 400 files with 16 columns."""
 _THREADS = "threads"
+_ROOTS = "allowed-roots"
 _METASTORE = "metastore"
 _METASTORES = ("filesystem", "jdbc")
 _FOREIGN_METASTORES = ("hive", "rest", "dlf", "dlf-paimon")
@@ -86,7 +87,8 @@ def connect(
         Called after each commit; see `Table.with_callbacks`.
     **options : object
         Catalog options (``table-default.X``), storage options of the file system (``storage={…}``), ``memory-budget``
-        (such as ``"512 mb"``) and ``threads``. Underscores in option names may replace dashes. With
+        (such as ``"512 mb"``), ``threads``, and ``allowed_roots=[…]``: directories and URLs outside of tables that may
+        contain their data files. Underscores in option names may replace dashes. With
         ``metastore="jdbc"`` databases and tables are rows of a database (`uri`, by default SQLite in a local warehouse;
         `catalog-key`, ``jdbc.user``, ``jdbc.password``), whose locks make commits safe on any storage.
 
@@ -101,7 +103,7 @@ def connect(
         An option is not known, or its value is not valid.
     """
     storage = _check_storage(options.pop("storage", None))
-    text = {_option_name(key): option_text(value) for key, value in options.items()}
+    text = {_option_name(key): _option_value(key, value) for key, value in options.items()}
     _check_options(text)
     catalog = catalog_for(location_of(warehouse), storage, text)
     return evolve(catalog, engine=_with_callbacks(catalog.engine, callbacks))
@@ -251,7 +253,8 @@ def engine_for(
     the location that may contain files. May change Arrow's memory pool; see `docs/reference/environment.md`.
     """
     choose_memory_pool()
-    files = _catalog_files(location, storage, options, allowed_roots)
+    roots = (*allowed_roots, *filter(None, options.get(_ROOTS, "").split(",")))
+    files = _catalog_files(location, storage, options, roots)
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
     expressions, queries = DuckdbEvaluator(), QueriesOnDemand(_memory(options).bytes // 2, _threads(options))
@@ -275,6 +278,7 @@ def engine_for(
         expressions=expressions,
         queries=queries,
         reports=HttpReports(),
+        allowed_roots=roots,
     )
 
 
@@ -318,6 +322,16 @@ def _check_storage(storage: object) -> Mapping[str, object]:
     return storage
 
 
+def _option_value(key: str, value: object) -> str:
+    """Return the text of an option; roots are separated by commas."""
+    if _option_name(key) != _ROOTS:
+        return option_text(value)
+    roots = _to_locations(value.split(",") if isinstance(value, str) else value)
+    if any("," in root for root in roots):
+        raise InvalidRequest("Argument 'allowed_roots' names a path with a comma", subject=_ROOTS, hint="rename it")
+    return ",".join(roots)
+
+
 def _option_name(key: str) -> str:
     name = key.replace("_", "-")
     return f"jdbc.{name.removeprefix('jdbc-')}" if name.startswith("jdbc-") else name
@@ -333,7 +347,7 @@ def _check_options(options: Mapping[str, str]) -> None:
             subject=_METASTORE,
             hint=f"known are: {', '.join(_METASTORES)}",
         )
-    known = (_MEMORY, _THREADS, _METASTORE, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
+    known = (_MEMORY, _THREADS, _ROOTS, _METASTORE, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
     for key in options:
         if key not in known and not key.startswith(DEFAULT_OPTION):
             hint = did_you_mean(key, (*known, "storage", f"{DEFAULT_OPTION}X"))
@@ -363,7 +377,7 @@ def _catalog_files(
         if not is_optional(missing.name):
             raise
         raise missing_extra("a JDBC catalog", "sqlalchemy") from missing
-    inner = files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes)
+    inner = files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes, allowed_roots)
     return locked_files(inner, location, options)
 
 

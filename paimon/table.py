@@ -987,7 +987,7 @@ def open_at(
         paths=paths,
         schema=schema,
         options=combined,
-        allowed_roots=allowed_roots,
+        allowed_roots=tuple(dict.fromkeys((*engine.allowed_roots, *allowed_roots))),
         origin=origin,
     )
     if identifier.system_table is not None:

@@ -17,6 +17,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.evolve import TableDeclaration, build_catalog_properties, create_table
+from paimon.operations.refs.external_files import delete_hidden_table
 from paimon.operations.refs.filled_tables import (
     delete_creation_branches,
     discard_branch,
@@ -63,12 +64,12 @@ class TableCreation:
         """Create a table at a hidden place, fill it, and put it in the place of the table of this name."""
         directories = require_directories(self.engine)
         new = name_hidden_place(self.engine, self.paths, "new")
-        with undo_on_failure(lambda: directories.delete_directory(new.root)):
+        with undo_on_failure(lambda: delete_hidden_table(self.engine, directories, new)):
             schema = create_table(self.engine, new, declaration, allow_unknown_options)
             filled = fill(self.open_at(new.root, self.identifier))
             old = swap_tables(self.engine, new, self.paths)
         with suppress(PaimonError):  # the table is replaced; what remains is not referenced
-            directories.delete_directory(old.root)
+            delete_hidden_table(self.engine, directories, old)
         self.register(schema, known=True)
         self._warn_of_key_scope(schema)
         return filled

@@ -137,7 +137,7 @@ _PUBLIC_WAYS: Mapping[str, str] = {
     "pypaimon.catalog.rest": "use metastore=filesystem or metastore=jdbc; a REST server is not supported",
     "pypaimon.cli": "run 'paimon --help'",
     "pypaimon.common": "use the options, predicates and identifiers that the how-to page lists",
-    "pypaimon.common.external_path_provider": "files are written in the directory of the table",
+    "pypaimon.common.external_path_provider": "set the options data-file.external-paths of a table",
     "pypaimon.common.memory_size": "give sizes as texts such as '128 mb'; options return bytes",
     "pypaimon.common.options": "import CoreOptions, Options and ConfigOption from pypaimon.common.options",
     "pypaimon.common.predicate_json_parser": "build predicates with new_read_builder().new_predicate_builder()",

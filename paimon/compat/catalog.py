@@ -41,6 +41,7 @@ from paimon.compat.snapshot import from_paimon_snapshot, from_paimon_tag
 from paimon.compat.system_tables import SystemTable, open_system_table
 from paimon.compat.table import FileStoreTable
 from paimon.domain.errors import did_you_mean
+from paimon.domain.paths import is_within
 
 _ALTER_ERRORS = (
     *(CatalogException, paimon.PaimonError, ValueError, TypeError, LookupError),
@@ -150,8 +151,9 @@ class Catalog(PeerClass):
     OWNER_PROP = "owner"
     _has_properties = False
 
-    def __init__(self, inner: paimon.Catalog) -> None:
+    def __init__(self, inner: paimon.Catalog, arguments: Mapping[str, Any] | None = None) -> None:
         self.inner = inner
+        self._arguments = arguments
 
     @property
     def warehouse(self) -> str:
@@ -210,10 +212,21 @@ class Catalog(PeerClass):
         with catalog_errors(name):
             if name.is_system_table():
                 return self._open_system_table(name)
-            return FileStoreTable(self.inner.table(name.get_full_name()), name)
+            return FileStoreTable(self._open_table(name), name)
+
+    def _open_table(self, name: Identifier) -> paimon.Table:
+        """Open a table; its external paths are allowed, as in pypaimon, from then on for all tables of the catalog."""
+        table = self.inner.table(name.get_full_name())
+        known = self.inner.engine.allowed_roots
+        roots = [r for r in table.context.options.data_file_external_paths if ":" in r and not is_within(r, known)]
+        if roots and self._arguments is not None:
+            self.inner = paimon.connect(self.inner.warehouse, **{**self._arguments, "allowed_roots": [*known, *roots]})
+            table = self.inner.table(name.get_full_name())
+        return table
 
     def _open_system_table(self, name: Identifier) -> SystemTable:
         try:
+            self._open_table(Identifier.create(name.database, name.get_table_name()))
             inner = self.inner.system_table(name.get_full_name())
         except paimon.InvalidRequest as error:
             raise TableNotExistException(name) from error
@@ -431,16 +444,21 @@ class JdbcCatalog(Catalog):
 
     _has_properties = True
 
-    def __init__(self, inner: paimon.Catalog) -> None:
-        self._opened: paimon.Catalog | None = inner
+    def __init__(self, inner: paimon.Catalog, arguments: Mapping[str, Any] | None = None) -> None:
+        self._opened: paimon.Catalog | None = None
+        super().__init__(inner, arguments)
         inner.databases()  # pypaimon makes the tables of the catalog here
 
     @property
-    def inner(self) -> paimon.Catalog:  # type: ignore[override]
+    def inner(self) -> paimon.Catalog:
         """The catalog of this library."""
         if self._opened is None:
             raise sqlite3.ProgrammingError("The catalog is closed. Open another one with CatalogFactory.create.")
         return self._opened
+
+    @inner.setter
+    def inner(self, catalog: paimon.Catalog) -> None:
+        self._opened = catalog
 
     def close(self) -> None:
         """End the use of this catalog."""
@@ -455,7 +473,7 @@ class CatalogFactory:
         """Open a catalog."""
         warehouse, arguments = to_connect_arguments(catalog_options)
         catalog = paimon.connect(warehouse, **arguments)
-        return (JdbcCatalog if arguments.get("metastore") == "jdbc" else FileSystemCatalog)(catalog)
+        return (JdbcCatalog if arguments.get("metastore") == "jdbc" else FileSystemCatalog)(catalog, arguments)
 
 
 def add_bucket_key(schema: Schema) -> dict[str, Any]:

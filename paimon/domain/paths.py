@@ -59,13 +59,18 @@ def check_within(path: str, roots: Sequence[str], source: str) -> str:
 
     Otherwise `source`, the file that names the path, is corrupt.
     """
-    if _is_normalised(path) and any(_is_below(path, root) for root in roots):
+    if is_within(path, roots):
         return path
     raise CorruptTable(
         source,
         f"names {path!r}, which lies outside the table and the allowed roots",
         hint="pass allowed_roots=[…] if you trust this location",
     )
+
+
+def is_within(path: str, roots: Sequence[str]) -> bool:
+    """Return whether a path is normalized and lies under one of the roots."""
+    return _is_normalised(path) and any(_is_below(path, root) for root in roots)
 
 
 def _is_normalised(path: str) -> bool:

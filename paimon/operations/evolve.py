@@ -44,6 +44,7 @@ from paimon.domain.schema.changes import (
     find_protected_columns,
 )
 from paimon.domain.schema.declare import declare_schema
+from paimon.domain.schema.external_paths import check_external_places
 from paimon.domain.schema.parse_changes import parse_schema_changes
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.schema.schema_json import schema_to_json
@@ -114,6 +115,7 @@ def create_table(
     d, now = declaration, engine.clock.now_millis()
     check_options(d.options, allow_unknown_options)
     schema = declare_schema(d.fields, d.primary_keys, d.partition_keys, d.options, d.comment, now)
+    check_external_places(TableOptions.of(schema.options), paths.root)
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
     is_there = bool(schema_ids(engine, paths))

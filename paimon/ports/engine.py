@@ -100,6 +100,8 @@ class Engine:
         Computes scalar SQL expressions. None: only what the core computes itself is accepted.
     queries : QueryEngine, optional
         Runs the queries of SQL statements. None: such statements are refused.
+    allowed_roots : tuple of str
+        Directories and URLs outside of tables that may contain their data files.
     reports : ReportSender, optional
         Reports that a partition is done to an HTTP server. None: the action ``http-report`` is refused.
     """
@@ -124,6 +126,7 @@ class Engine:
     expressions: ExpressionEvaluator | None = None
     queries: QueryEngine | None = None
     reports: ReportSender | None = None
+    allowed_roots: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
         if self.recipe is None:

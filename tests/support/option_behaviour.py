@@ -235,7 +235,12 @@ _TESTS_BY_FILE = {
         "partition.timestamp-pattern": "test_a_pattern_finds_the_time_in_partition_values",
         "partition.expiration-max-num": "test_an_option_limits_the_partitions_that_expire_at_once",
         "partition.expiration-batch-size": "test_partitions_expire_in_commits_of_a_size",
-        "data-file.external-paths": "test_orphans_are_looked_for_in_external_paths",
+    },
+    "operations/write/test_external_paths.py": {
+        "data-file.external-paths": "test_all_files_of_rows_are_outside_the_table",
+        "data-file.external-paths.strategy": "test_the_roots_take_turns_or_have_weights_or_directories_of_a_hash",
+        "data-file.external-paths.specific-fs": "test_specific_fs_uses_the_roots_of_its_scheme",
+        "data-file.external-paths.weights": "test_the_roots_take_turns_or_have_weights_or_directories_of_a_hash",
     },
     "operations/compact/test_deletion_vectors.py": {
         "deletion-vectors.merge-on-read": "test_level_0_is_read_if_requested",

@@ -9,15 +9,18 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from paimon.adapters.files.allowed_roots import AllowedRoots
 from paimon.adapters.files.local import LocalFiles
+from paimon.adapters.files.routed_files import route_files
 from paimon.adapters.files.store_options import SINGLE_WRITER, STORES
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.secrets import has_password
 from paimon.ports.files import FileIO
 
 LOGIN = "login"
+_LOCAL = "/"
 _MAPPED_SHARE = 32
 """A local file up to this share of the memory budget is mapped, because a merge has many files open."""
 
@@ -28,8 +31,40 @@ def files_at(
     """Create the adapter of an absolute local path or a URL. No request is sent yet.
 
     The storage option `login` names a function that returns more options. Symbolic links may lead to `location` and to
-    `allowed_roots`. A URL with credentials or a query is refused.
+    `allowed_roots`. These may be in other storages, whose options `storage` has under their URLs. A URL with
+    credentials or a query is refused.
     """
+    own = _files_of_store(location, _select_options(location, location, storage), memory_bytes, allowed_roots)
+    stores = {_store_of(root) for root in allowed_roots} - {_store_of(location)}
+    others = {
+        store: partial(_files_of_store, store, _select_options(store, location, storage), memory_bytes, allowed_roots)
+        for store in stores
+    }
+    if _LOCAL in others:
+        others["file:"] = others[_LOCAL]
+    return route_files(own, others)
+
+
+def _store_of(location: str) -> str:
+    """Return how the paths of a storage begin, such as ``s3://bucket/``; ``/`` for the local disk."""
+    scheme, colon, rest = location.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/" if colon else _LOCAL
+
+
+def _select_options(place: str, location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the storage options of a place: those under its own URL, else the common ones where they can be meant."""
+    own = {name: value for name, value in storage.items() if "://" in name}
+    common = {name: value for name, value in storage.items() if name not in own}
+    for name, given in own.items():
+        if _store_of(name) == _store_of(place) and isinstance(given, Mapping):
+            return given
+    is_meant = "://" not in location or location.partition("://")[0] == place.partition("://")[0]
+    return common if is_meant else {}
+
+
+def _files_of_store(
+    location: str, storage: Mapping[str, object], memory_bytes: int, allowed_roots: Sequence[str]
+) -> FileIO:
     if "://" not in location:
         return LocalFiles(memory_bytes // _MAPPED_SHARE, AllowedRoots((location, *allowed_roots)))
     if has_password(location) or "?" in location:

@@ -154,10 +154,7 @@ def data_files(message: CommitMessage) -> tuple[DataFileMeta, ...]:
 
 def file_paths(message: CommitMessage, file: DataFileMeta) -> list[str]:
     """Return the paths of a file of the message and of its extra files."""
-    if file.external_path is not None:
-        directory = file.external_path.rpartition("/")[0]
-        return [file.external_path, *(f"{directory}/{extra}" for extra in file.extra_files)]
-    return [f"{message.bucket_path}/{name}" for name in file.stored_names]
+    return file.paths_in(message.bucket_path)
 
 
 def new_extra_paths(message: CommitMessage) -> list[str]:

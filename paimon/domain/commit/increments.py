@@ -26,16 +26,18 @@ def files_after(files: LiveFiles, data: DataIncrement, compact: CompactIncrement
     }
 
 
-def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
+def join_compactions(
+    first: CompactIncrement, second: CompactIncrement
+) -> tuple[CompactIncrement, tuple[DataFileMeta, ...]]:
     """Combine two consecutive compactions of one bucket.
 
-    Also return the names of the intermediate data files, which the caller deletes.
+    Also return the intermediate data files, which the caller deletes.
     """
     intermediate = {f.file_name for f in first.compact_after}
     before = {f.file_name: f for f in first.compact_before}
     after = {f.file_name: f for f in first.compact_after}
     kept = {f.file_name for f in second.compact_after}
-    dropped: list[str] = []
+    dropped: list[DataFileMeta] = []
     for file in second.compact_before:
         name = file.file_name
         if name not in intermediate:
@@ -43,7 +45,7 @@ def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple
             continue
         after.pop(name)
         if name not in before and name not in kept:
-            dropped.append(name)
+            dropped.append(file)
     after |= {f.file_name: f for f in second.compact_after}
     increment = CompactIncrement(
         before.values(),
@@ -56,11 +58,11 @@ def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple
     return increment, tuple(dropped)
 
 
-def as_compaction(data: DataIncrement, compact: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
+def as_compaction(data: DataIncrement, compact: CompactIncrement) -> tuple[CompactIncrement, tuple[DataFileMeta, ...]]:
     """Return a write and the compaction after it as one compaction: the write only moved rows of the table.
 
-    So a compaction moves postponed rows to real buckets. `data` only adds files. Also return the names of the written
-    files that the compaction replaced, which the caller deletes.
+    So a compaction moves postponed rows to real buckets. `data` only adds files. Also return the written files that
+    the compaction replaced, which the caller deletes.
     """
     written = CompactIncrement(compact_after=data.new_files, changelog_files=data.changelog_files)
     return join_compactions(written, compact)

@@ -84,6 +84,15 @@ class DataFileMeta:
         """The names of all files that belong to it: its own, and those of its extra files."""
         return (self.file_name, *self.extra_files)
 
+    def path_in(self, directory: str) -> str:
+        """Return the path of the file, whose bucket has this directory; an external path is not checked here."""
+        return self.external_path or f"{directory}/{self.file_name}"
+
+    def paths_in(self, directory: str) -> list[str]:
+        """Return the paths of the file and of its extra files, which are next to it."""
+        path = self.path_in(directory)
+        return [path, *(f"{path.rpartition('/')[0]}/{name}" for name in self.extra_files)]
+
 
 @frozen
 class ManifestEntry:

@@ -63,6 +63,8 @@ class TableOptions:
     data_file_path_directory = optional_setting("data-file.path-directory", as_text)
     data_file_external_paths = names_setting("data-file.external-paths")
     data_file_external_paths_strategy = required_setting("data-file.external-paths.strategy", as_word)
+    data_file_external_paths_specific_fs = optional_setting("data-file.external-paths.specific-fs", as_text)
+    data_file_external_paths_weights = optional_setting("data-file.external-paths.weights", as_text)
     data_file_prefix = required_setting("data-file.prefix", as_text)
     changelog_file_prefix = required_setting("changelog-file.prefix", as_text)
     index_file_in_data_file_dir = required_setting("index-file-in-data-file-dir", parse_bool)

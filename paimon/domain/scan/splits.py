@@ -98,4 +98,4 @@ class DataSplit:
     @property
     def file_paths(self) -> tuple[str, ...]:
         """The full paths of the files."""
-        return tuple(f.external_path or f"{self.bucket_path}/{f.file_name}" for f in self.files)
+        return tuple(f.path_in(self.bucket_path) for f in self.files)

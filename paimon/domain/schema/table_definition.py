@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.bucket_mode import BucketMode, get_bucket_mode
+from paimon.domain.schema.external_paths import ExternalPaths, find_external_paths
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField, DataType
 
@@ -88,6 +89,16 @@ class TableDefinition:
         if self.options.pk_clustering_override and level > 0:
             return tuple(self.schema.field_of(name) for name in self.options.clustering_columns)
         return self.schema.key_fields
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The directories that may contain files of the table: its own, and those that the caller allows."""
+        return (self.location, *self.allowed_roots)
+
+    @property
+    def external_paths(self) -> ExternalPaths | None:
+        """Where new data files are written; None if in the directory of the table."""
+        return find_external_paths(self.options, self.location, self.allowed_roots)
 
     @property
     def is_bucketed(self) -> bool:

@@ -16,7 +16,7 @@ from paimon.domain.bucket.key_hashes import Hashes
 from paimon.domain.errors import CorruptTable, NotFound, Unsupported
 from paimon.domain.manifest.entries import DELETION_VECTORS, HASH_INDEX, FileKind, IndexManifestEntry
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.manifests import index_path, read_index_manifest
+from paimon.operations.metadata.manifests import index_path, place_index_file, read_index_manifest
 from paimon.operations.table_context import TableContext
 
 
@@ -64,6 +64,7 @@ def write_hashes(context: TableContext, partition: bytes, bucket: int, hashes: H
     """Write the hash index file of a bucket; `partition` is the partition as a serialized row."""
     data = encode_hash_index(hashes)
     entry = IndexManifestEntry(FileKind.ADD, partition, bucket, HASH_INDEX, name, len(data), len(hashes))
+    entry = place_index_file(context.table, entry)
     with context.files.create(index_path(context.table, entry, "index manifest")) as sink:
         sink.write(data)
     return entry

@@ -159,7 +159,7 @@ def commit(
     """
     # 1. Refuse what no commit can publish.
     check_request(request)
-    check_paths(request.messages, (context.table.location, *context.table.allowed_roots))
+    check_paths(request.messages, context.table.roots)
     check_callbacks(context)
     # 2. Look for an earlier commit with this identifier. A process that was taken for dead may publish it after this
     #    check, and before the first attempt.

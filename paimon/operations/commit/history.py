@@ -42,7 +42,7 @@ from paimon.domain.commit.stream_target import StreamTarget
 from paimon.domain.errors import CommitOverwritten, CorruptTable, InvalidRequest, NotFound, StorageError, TableReplaced
 from paimon.domain.json_text import LONG_MIN, SNAPSHOT_FILE
 from paimon.domain.manifest.entries import FileKind
-from paimon.domain.paths import TablePaths, join_path
+from paimon.domain.paths import TablePaths, is_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_from_json, snapshot_to_json
@@ -110,9 +110,9 @@ def _check_files_of_this_table(context: TableContext, snapshot: Snapshot) -> Non
         for entry in read_manifest(context, manifest.file_name):
             file = entry.file
             is_older = file.creation_time_millis is not None and file.creation_time_millis < created_local
-            if entry.kind is FileKind.ADD and is_older and file.external_path is None:
-                path = join_path(directories.directory(entry.partition, entry.bucket), file.file_name)
-                if context.files.status(path) is None:
+            if entry.kind is FileKind.ADD and is_older:
+                path = file.path_in(directories.directory(entry.partition, entry.bucket))
+                if is_within(path, context.table.roots) and context.files.status(path) is None:
                     raise TableReplaced(context.table.location, snapshot.id)
 
 

@@ -120,7 +120,7 @@ def abort(
     a snapshot older than the files, and ends the search for references. Without it all snapshots are read. A commit
     that was published keeps its files.
     """
-    check_paths(messages, (context.table.location, *context.table.allowed_roots))
+    check_paths(messages, context.table.roots)
     try:
         with suppress(TableReplaced):  # the snapshots of the new table do not name these files
             if commit_identifier != BATCH_COMMIT_IDENTIFIER and is_committed(context, commit_user, commit_identifier):

@@ -48,7 +48,6 @@ from paimon.domain.lsm.sorted_run import Section, SortedRun
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import mask_retracts
-from paimon.domain.paths import join_path
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.domain.undo import undo_on_failure
@@ -292,7 +291,7 @@ class OutputFiles:
     def remove(self) -> None:
         """Delete all files written so far."""
         written = (*self.data, *self.changelog)
-        paths = [join_path(self._directory, name) for f in written for name in f.stored_names]
+        paths = [path for f in written for path in f.paths_in(self._directory)]
         self.data, self.changelog = [], []
         self._context.files.delete(paths)
 

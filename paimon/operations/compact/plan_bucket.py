@@ -250,9 +250,7 @@ def check_external_paths(context: TableContext, files: Iterable[DataFileMeta]) -
     """Refuse files outside the table and the allowed roots."""
     for file in files:
         if file.external_path is not None:
-            check_within(
-                file.external_path, (context.table.location, *context.table.allowed_roots), context.paths.manifests
-            )
+            check_within(file.external_path, context.table.roots, context.paths.manifests)
 
 
 def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:

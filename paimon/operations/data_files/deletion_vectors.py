@@ -32,7 +32,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.manifests import index_path, read_index_manifest
+from paimon.operations.metadata.manifests import index_path, place_index_file, read_index_manifest
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
@@ -157,7 +157,7 @@ def _write_index_files(
     uuid = context.engine.ids.uuid()
     with undo_on_failure(lambda: delete_index_files(context, written)):
         for number, content in enumerate(contents):
-            entry = _build_entry(vectors, f"index-{uuid}-{number}", content)
+            entry = place_index_file(context.table, _build_entry(vectors, f"index-{uuid}-{number}", content))
             with context.files.create(index_path(context.table, entry, "index manifest")) as sink:
                 sink.write(content.data)
             written.append(entry)

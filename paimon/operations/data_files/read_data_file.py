@@ -122,7 +122,7 @@ class Bucket:
 
     def path_of(self, file: DataFileMeta) -> str:
         """Return the path of a file."""
-        return file.external_path or f"{self.path}/{file.file_name}"
+        return file.path_in(self.path)
 
     def columns_of(self, file: DataFileMeta) -> tuple[DataField, ...]:
         """Return the columns of the table that a file was written with, in the types of that time."""

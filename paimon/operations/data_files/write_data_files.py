@@ -27,6 +27,7 @@ from paimon.domain.paths import check_segment, join_path
 from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.row.row_hash_columnar import serialize_rows
 from paimon.domain.schema.declared_indexes import DeclaredIndex, declare_indexes
+from paimon.domain.schema.external_paths import ExternalPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.writable import BLOB_FORMAT, check_rows_writable, is_stored_as_blob, is_stored_as_vector
 from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
@@ -101,6 +102,8 @@ class FileLayout:
     write_cols: tuple[str, ...] | None = None
     # the layouts of the files next to each file: one for each BLOB column, and each VECTOR column with its own format
     dedicated: tuple[FileLayout, ...] = ()
+    # where files are written; None for the directory of the bucket
+    external: ExternalPaths | None = None
     # the sequence numbers of each file begin at 0, and the commit replaces them (data evolution)
     has_own_sequences: bool = False
 
@@ -202,9 +205,14 @@ class FileLayout:
             target_rows=options.target_file_row_num,
             indexes=declare_indexes(schema.fields, options.values),
             embedded_index_bytes=options.file_index_in_manifest_threshold_bytes,
+            external=table.external_paths,
             has_own_sequences=options.data_evolution_enabled,
         )
         return layout._with_dedicated_files(options)
+
+    def path_of(self, directory: str, name: str) -> str:
+        """Return the path of a new file of a bucket; `directory` is that of the bucket."""
+        return join_path(directory, name) if self.external is None else self.external.path_of(directory, name)
 
     def to_file_columns(self, table: pa.Table) -> pa.Table:
         """Return the columns of the file in its order; key columns share the arrays of the table's columns.
@@ -307,10 +315,10 @@ class RollingFiles:
             self._open = None
         for files in self._dedicated:
             files.abort()
-        names = [name for f in self.finished for name in f.stored_names]
+        paths = [path for f in self.finished for path in f.paths_in(self._directory)]
         self.finished = []
-        if names:
-            self._engine.files.delete([join_path(self._directory, name) for name in names])
+        if paths:
+            self._engine.files.delete(paths)
 
     def _open_next(self) -> _OpenFile:
         # Prefix and suffix come from options, and a schema file may contain any text.
@@ -370,7 +378,7 @@ class _OpenFile:
         self._engine = engine
         self._layout = layout
         self._name = name
-        path = join_path(directory, name)
+        path = layout.path_of(directory, name)
         self._sink: OutputFile = engine.files.create(path)
         with undo_on_failure(self._sink.abort):
             self._writer: FormatWriter = engine.format(layout.format_name).writer(
@@ -491,4 +499,5 @@ class _OpenFile:
             delete_row_count=self._deletes,
             file_source=layout.source,
             write_cols=layout.write_cols,
+            external_path=None if layout.external is None else self._path,
         )

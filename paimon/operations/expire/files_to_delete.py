@@ -38,8 +38,9 @@ from paimon.domain.errors import CorruptTable
 from paimon.domain.maintenance.deleted_files import FileKey, find_removed_files, list_added_files
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.manifest.entry_columns import entry_columns
-from paimon.domain.paths import check_within, join_path
+from paimon.domain.paths import is_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.schema.external_paths import ENTROPY_LEVELS, is_entropy
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.expire.referenced_files import find_referenced_files
@@ -203,31 +204,27 @@ def _add_index_and_statistics(context: TableContext, found: FilesToDelete, snaps
 
 def _to_paths(table: TableDefinition, keys: Sequence[FileKey]) -> list[str]:
     """Return the paths of data files; files outside the allowed roots are left out."""
-    roots = (table.location, *table.allowed_roots)
+    roots = table.roots
     buckets = BucketPaths.of(table)
     directories = {k[:3]: k[2] if k[2] is not None else buckets.directory(k[0], k[1]) for k in keys}
-    allowed = {place: directory for place, directory in directories.items() if _is_within(directory, roots)}
+    allowed = {place: directory for place, directory in directories.items() if is_within(directory, roots)}
     return [join_path(allowed[key[:3]], key[3]) for key in keys if key[:3] in allowed]
-
-
-def _is_within(directory: str, roots: Sequence[str]) -> bool:
-    try:
-        check_within(directory, roots, directory)
-    except CorruptTable:
-        return False
-    return True
 
 
 def _delete_empty_directories_of(context: TableContext, keys: Sequence[FileKey]) -> None:
     """Delete the directories of buckets and partitions that are empty."""
     buckets = BucketPaths.of(context.table)
-    level = {buckets.directory(key[0], key[1]) for key in keys if key[2] is None}
-    delete_empty_bucket_directories(context, level)
+    places = {buckets.directory(key[0], key[1]) if key[2] is None else key[2] for key in keys}
+    delete_empty_bucket_directories(context, [place for place in places if is_within(place, context.table.roots)])
 
 
 def delete_empty_bucket_directories(context: TableContext, directories: Collection[str]) -> None:
     """Delete the empty directories of buckets, then the empty ones of partitions above them."""
     level = set(directories)
+    for _ in range(ENTROPY_LEVELS):
+        added = {directory for directory in level if is_entropy(directory.rpartition("/")[2])}
+        context.files.delete(sorted(added))
+        level = level - added | {directory.rpartition("/")[0] for directory in added}
     for _ in range(1 + len(context.schema.partition_keys)):
         if level:
             context.files.delete(sorted(level))

@@ -39,9 +39,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.manifest.entry_columns import Mask
-from paimon.domain.paths import check_within, join_path
+from paimon.domain.paths import is_within, join_path
+from paimon.domain.schema.external_paths import ENTROPY_LEVELS, find_bucket_directory, is_entropy
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.publish import find_detached_snapshots
 from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories
@@ -101,7 +102,7 @@ def remove_orphans(context: TableContext, older_than: OlderThan = A_DAY, *, allo
     delete_files(context.engine, found["path"].to_pylist())
     if context.options.snapshot_clean_empty_directories:
         parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
-        buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
+        buckets = {path for path in parents if find_bucket_directory(path).rpartition("/")[2].startswith("bucket-")}
         delete_empty_bucket_directories(context, buckets)
     context.files.delete(unfinished)
     return found
@@ -262,7 +263,18 @@ def _list_data_directory(engine: Engine, task: tuple[str, int]) -> pa.Table:
     """Return the files of the buckets below a directory."""
     directory, levels = task
     buckets = _list_bucket_directories(engine, directory, levels - 1) if levels else [directory]
-    return pa.concat_tables([_SCHEMA.empty_table(), *(_to_table(_list_files(engine, bucket)) for bucket in buckets)])
+    found = (_to_table(_list_bucket(engine, bucket)) for bucket in buckets)
+    return pa.concat_tables([_SCHEMA.empty_table(), *found])
+
+
+def _list_bucket(engine: Engine, directory: str, levels: int = ENTROPY_LEVELS) -> list[FileStatus]:
+    """Return the files of a bucket, also those below the directories that `entropy-inject` adds."""
+    entries = engine.files.list(directory)
+    found = [s for s in entries if not s.is_directory]
+    for inner in entries if levels else ():
+        if inner.is_directory and is_entropy(inner.name):
+            found += _list_bucket(engine, join_path(directory, inner.name), levels - 1)
+    return found
 
 
 def _list_files(engine: Engine, directory: str) -> list[FileStatus]:
@@ -288,10 +300,4 @@ def _list_level(engine: Engine, directory: str, levels: int) -> list[str]:
 
 def _find_external_roots(table: TableDefinition) -> list[str]:
     """Return the external paths of data files that lie within the allowed roots."""
-    found = []
-    for root in table.options.data_file_external_paths:
-        try:
-            found.append(check_within(root, (table.location, *table.allowed_roots), root))
-        except CorruptTable:
-            continue
-    return found
+    return [root for root in table.options.data_file_external_paths if is_within(root, table.roots)]

@@ -41,6 +41,7 @@ from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind, HealthReport
 from paimon.domain.maintenance.metadata_checks import bucket_counts, file_faults, find_overlaps, group_by_bucket
 from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.paths import is_within
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.types.type_text import format_type
 from paimon.operations.fsck.file_checks import FileTask, check_file
@@ -121,7 +122,7 @@ class ContentCheck:
             directory = buckets.directory(partition, bucket)
             for file in files:
                 for reason in file_faults(file, types if bucket >= 0 else []):
-                    self._add_layout_fault(state, f"{directory}/{file.file_name}", reason)
+                    self._add_layout_fault(state, file.path_in(directory), reason)
             if types and bucket >= 0:
                 for first, second in find_overlaps(files, types):
                     reason = f"{first.file_name} and {second.file_name} overlap in level {first.level}"
@@ -151,7 +152,7 @@ class ContentCheck:
         for entry in entries:
             for cast in proof.find_unsafe_casts([entry.file]):
                 if cast.bound is not None:
-                    path = f"{directories.directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
+                    path = entry.file.path_in(directories.directory(entry.partition, entry.bucket))
                     column, kind = cast.change.name, format_type(cast.change.wanted.with_nullable(True))
                     reason = f"has the value {cast.bound} in column {column!r}, which {kind} does not hold"
                     self._findings.faults.append(Fault(FaultKind.TYPE, path, reason, [state.name]))
@@ -161,9 +162,8 @@ class ContentCheck:
     ) -> None:
         tasks: list[FileTask] = []
         for entry in entries:
-            directory = directories.directory(entry.partition, entry.bucket)
-            path = entry.file.external_path or f"{directory}/{entry.file.file_name}"
-            if path not in self._read:
+            path = entry.file.path_in(directories.directory(entry.partition, entry.bucket))
+            if path not in self._read and is_within(path, state.context.table.roots):  # another check reports the rest
                 self._read.add(path)
                 tasks.append(FileTask(entry, path, state.name, hash_index.find_entry(entry.partition, entry.bucket)))
         engine, check = state.context.engine, partial(check_file, state.context.for_tasks(len(tasks)))

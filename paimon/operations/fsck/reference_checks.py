@@ -264,7 +264,7 @@ class ReferenceCheck:
             return join_path(buckets.directory(partition, bucket), name)
         return check_within(
             external,
-            (self._context.table.location, *self._context.table.allowed_roots),
+            self._context.table.roots,
             self._context.paths.manifests,
         )
 

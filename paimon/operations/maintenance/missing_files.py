@@ -82,7 +82,7 @@ def _warn_of_loss(context: TableContext, rows: int, of: str) -> None:
 def _path_of(context: TableContext, entry: ManifestEntry, source: str) -> str:
     external = entry.file.external_path
     if external is not None:
-        return check_within(external, (context.table.location, *context.table.allowed_roots), source)
+        return check_within(external, context.table.roots, source)
     return f"{BucketPaths.of(context.table).directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
 
 

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from attrs import evolve
+
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.entries import (
     DELETION_VECTORS,
@@ -237,8 +239,17 @@ def index_path(table: TableDefinition, entry: IndexManifestEntry, source: str) -
     the table and its allowed roots.
     """
     if entry.external_path is not None:
-        return check_within(entry.external_path, (table.location, *table.allowed_roots), source)
+        return check_within(entry.external_path, table.roots, source)
     if table.options.index_file_in_data_file_dir:
         directory = BucketPaths.of(table).directory(entry.partition, entry.bucket)
         return join_path(directory, check_stored_segment(entry.file_name, source))
     return table.paths.index(entry.file_name, source)
+
+
+def place_index_file(table: TableDefinition, entry: IndexManifestEntry) -> IndexManifestEntry:
+    """Return the entry of a new index file with its external path, if index files are next to external data files."""
+    external = table.external_paths if table.options.index_file_in_data_file_dir else None
+    if external is None:
+        return entry
+    directory = BucketPaths.of(table).directory(entry.partition, entry.bucket)
+    return evolve(entry, external_path=external.path_of(directory, entry.file_name))

@@ -130,9 +130,7 @@ def _check_ranges(bucket: Bucket, files: Sequence[DataFileMeta]) -> None:
     first = files[0]
     for file in files:
         if (file.first_row_id, file.row_count) != (first.first_row_id, first.row_count):
-            raise CorruptTable(
-                f"{bucket.path}/{file.file_name}", f"has a row id range that differs from {first.file_name}"
-            )
+            raise CorruptTable(bucket.path_of(file), f"has a row id range that differs from {first.file_name}")
 
 
 def _assign_columns_to_files(

@@ -297,7 +297,7 @@ def _assemble_splits(scan: _Request, buckets: list[BucketFiles]) -> tuple[DataSp
 def _check_external_paths(table: TableDefinition, bucket: BucketFiles) -> None:
     for file in bucket.files:
         if file.external_path is not None:
-            check_within(file.external_path, (table.location, *table.allowed_roots), table.paths.manifests)
+            check_within(file.external_path, table.roots, table.paths.manifests)
 
 
 def plan_with_fallback(context: TableContext, request: ScanRequest) -> Plan:

@@ -155,7 +155,7 @@ def _list_copies(context: TableContext, source: TableContext, state: TableState)
     """Yield source and target of each file."""
     assert state.snapshot is not None
     old, new = BucketPaths.of(source.table), BucketPaths.of(context.table)
-    where, roots = source.paths.snapshot(state.snapshot.id), (source.table.location, *source.table.allowed_roots)
+    where, roots = source.paths.snapshot(state.snapshot.id), source.table.roots
     for entry in state.entries:
         file = entry.file
         directory = old.directory(entry.partition, entry.bucket)

@@ -169,7 +169,7 @@ def _read_sources(context: TableContext, snapshot: Snapshot, predicate: Predicat
                     hint="try again",
                 )
             if file.external_path is not None:
-                roots = (context.table.location, *context.table.allowed_roots)
+                roots = context.table.roots
                 check_within(file.external_path, roots, context.paths.manifests)
         marked = vectors.get((bucket.partition, bucket.bucket))
         directory = directories.directory(bucket.partition, bucket.bucket)

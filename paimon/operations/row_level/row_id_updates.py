@@ -41,7 +41,6 @@ from paimon.domain.commit.message import CommitMessage, DataIncrement, RowGroupB
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest, RowIdNotFound
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.scan.row_id_groups import first_row_id_of, group_by_row_range
@@ -267,7 +266,7 @@ class RowIdUpdates:
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Delete the files of messages that are never committed."""
-        paths = [join_path(m.bucket_path, f.file_name) for m in messages for f in m.data.new_files]
+        paths = [path for m in messages for f in m.data.new_files for path in f.paths_in(m.bucket_path)]
         if paths:
             self._context.files.delete(paths)
 

@@ -17,7 +17,6 @@ from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIn
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.partition.partition_path import format_partition_path
-from paimon.domain.paths import join_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import IndexChange, delete_index_files
@@ -188,7 +187,7 @@ class Buckets:
         """Add the result of a compaction to the bucket, and delete files that only existed between two compactions."""
         state.compacted, between = join_compactions(state.compacted, message.compact)
         if between:
-            self._context.files.delete([join_path(state.directory, name) for name in between])
+            self._context.files.delete([path for file in between for path in file.paths_in(state.directory)])
 
     def take_messages(self, kept: Collection[Address]) -> list[CommitMessage]:
         """Return one commit message for each bucket that changed since the last call.
@@ -231,7 +230,7 @@ class Buckets:
             found = {f.file_name for f in state.compacted.compact_before} - {f.file_name for f in state.files}
             made = [f for f in state.compacted.compact_after if f.file_name not in found]
             made += [*state.files, *state.changelog, *state.compacted.changelog_files]
-            paths += [join_path(state.directory, name) for f in made for name in f.stored_names]
+            paths += [path for f in made for path in f.paths_in(state.directory)]
             delete_index_files(self._context, (*state.compacted.new_index_files, *state.index.new))
             state.clear()
             if state.rolling is not None:

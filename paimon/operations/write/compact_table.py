@@ -23,7 +23,6 @@ from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.maintenance.rescale import CommitPosition, sort_postponed_files
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.manifest.entries import DataFileMeta, FileKind
-from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
@@ -256,7 +255,7 @@ def _as_compaction_message(context: TableContext, message: CommitMessage) -> Com
     """Return the message as part of a compaction, and delete the files that its compaction replaced already."""
     increment, dropped = as_compaction(message.data, message.compact)
     if dropped:
-        context.engine.files.delete([join_path(message.bucket_path, name) for name in dropped])
+        context.engine.files.delete([path for file in dropped for path in file.paths_in(message.bucket_path)])
     return CommitMessage(
         message.partition, message.bucket, message.total_buckets, message.bucket_path, compact=increment
     )

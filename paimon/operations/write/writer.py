@@ -16,14 +16,13 @@ from attrs import evolve
 from paimon.domain.bucket.postponed import depends_on_rows
 from paimon.domain.commit.message import CommitMessage, DataIncrement, ReadState
 from paimon.domain.commit.overwrite import partitions_of_spec
-from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.check import check_aggregates
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.options.parse import LARGEST_LONG, parse_memory
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.buckets.bucket_assigner import BucketAssigner
 from paimon.operations.buckets.key_index import KeyIndex
@@ -95,7 +94,6 @@ class TableWriter:
         concurrent: bool = False,
         planned_buckets: Mapping[bytes, int] = MappingProxyType({}),
     ) -> None:
-        _check_writable(context.table)
         options = context.options
         self._context = context
         self._table = context.table
@@ -317,9 +315,3 @@ def _check_merge(context: TableContext) -> MergeSpec:
     get_merge_engine(spec)
     check_aggregates(context.schema, context.options)
     return spec
-
-
-def _check_writable(table: TableDefinition) -> None:
-    """Refuse a table that this library does not write yet."""
-    if table.options.data_file_external_paths_strategy != "none":
-        raise Unsupported("writing to external paths", hint="set 'data-file.external-paths.strategy' to none")

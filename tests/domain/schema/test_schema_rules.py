@@ -31,14 +31,14 @@ STRICTER = {
     "bf_mod_two", "bf_bogus", "bf_hive_ts", "ccols_missing", "cincr",
     "type_fmt", "mf_bogus", "ff_changelog_bogus", "avro_level",
     "stats_bogus", "stats_trunc0", "fstats_bogus", "fdefault_bad", "fdefault_pk",
-    "rle_notime", "pk_float", "pk_double", "blobf",
+    "rle_notime", "pk_float", "pk_double", "blobf", "ext_fs",
 }  # fmt: skip
 """What Java makes, though writing to it fails; defaults on reads, of which 1.4.2 no longer knows; floating primary
 keys, which it merges wrongly (see `docs/decisions/floating-keys.md`); and `blob-field` of a text column."""
 WIDER = {"bkey_spaces", "bucket_blank", "fn_nested-update", "de_dv", "vector"}
 """Blanks and names of functions that are stored as Java knows them, and tables of newer versions."""
 
-NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "sn_order"}
+NOT_FOLLOWED = {"sn_order"}
 """Options that only Java follows: see the effects of options."""
 
 

@@ -17,7 +17,7 @@ from paimon.adapters.formats.on_demand import FormatsOnDemand
 from paimon.domain.bucket.bucket_rule import compute_bucket
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.request import CommitRequest
-from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.row.binary_row import deserialize, serialize
@@ -307,12 +307,6 @@ def test_thin_files_have_no_key_columns():
     assert from_simple_stats(file.key_stats, types)[0].maximum == "b" * 127 + "c"
     assert from_simple_stats(file.value_stats, [f.type for f in table.schema.fields])[0].maximum == "b" * 127 + "c"
     assert deserialize(file.max_key, types) == ("b" * 200,)
-
-
-def test_writes_to_external_paths_are_refused_immediately():
-    options = {"bucket": "1", "data-file.external-paths.strategy": "round-robin"}
-    with pytest.raises(Unsupported, match="external paths"):
-        TableWriter(TableContext(engine(), definition("k INT NOT NULL", ["k"], options=options)), "me")
 
 
 @pytest.mark.parametrize("form", ["parquet", "avro"])

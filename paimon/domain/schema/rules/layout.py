@@ -8,6 +8,7 @@ from __future__ import annotations
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_bool
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.external_paths import read_external_paths
 from paimon.domain.schema.rules.sort_columns import check_sort_columns
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
@@ -27,6 +28,7 @@ def check_layout(schema: TableSchema, options: TableOptions) -> None:
     _check_blobs(schema, options)
     _check_clustering(schema, options)
     _check_retention(schema, options)
+    read_external_paths(options)
 
 
 def option_error(option: str, reason: str, hint: str | None = None) -> InvalidRequest:

@@ -145,7 +145,7 @@ def _to_location(
     return {
         "partition": texts.format_partition(entry.partition, schema.partition_fields),
         "bucket": entry.bucket,
-        "file_path": file.external_path or f"{directory}/{file.file_name}",
+        "file_path": file.path_in(directory),
         "file_format": file_format(file.file_name),
         "schema_id": file.schema_id,
         "level": file.level,

@@ -1,0 +1,96 @@
+"""RoutedFiles: a FileIO that finds the storage of each path by the beginning of the path.
+
+Invariant: files below the location of the tables are in its own storage, and only there a file is put if absent or
+replaced. The other storages have data files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, OutputFile, PutOutcome
+
+
+class RoutedFiles:
+    """The files of several storages.
+
+    `others` opens the storage of all paths that begin with its keys, such as ``s3://b/``, when it is first used.
+    """
+
+    def __init__(self, own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> None:
+        self._own = own
+        self._others = dict(others)
+        self._opened: dict[str, FileIO] = {}
+
+    def _of(self, path: str) -> FileIO:
+        for beginning, open_storage in self._others.items():
+            if path.startswith(beginning):
+                return self._opened.get(beginning) or self._opened.setdefault(beginning, open_storage())
+        return self._own
+
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
+        """Read a whole file."""
+        return self._of(path).read(path, max_bytes)
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open a file for random access."""
+        return self._of(path).open(path)
+
+    def create(self, path: str) -> OutputFile:
+        """Begin a file."""
+        return self._of(path).create(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create a file, unless it exists."""
+        return self._of(path).put_if_absent(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Create a file, or replace its content."""
+        self._of(path).replace(path, data)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """List a directory."""
+        return self._of(path).list(path)
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return what is at a path."""
+        return self._of(path).status(path)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files and empty directories, those of each storage together."""
+        groups: dict[int, tuple[FileIO, list[str]]] = {}
+        for path in paths:
+            files = self._of(path)
+            groups.setdefault(id(files), (files, []))[1].append(path)
+        for files, group in groups.values():
+            files.delete(group)
+
+
+class RoutedDirectories(RoutedFiles):
+    """The files of several storages, of which the own one has directories."""
+
+    def __init__(self, own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> None:
+        super().__init__(own, others)
+        assert isinstance(own, Directories)
+        self._directories: Directories = own
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory of the own storage."""
+        self._directories.make_directory(path)
+
+    def move_directory(self, source: str, target: str) -> None:
+        """Rename a directory of the own storage."""
+        self._directories.move_directory(source, target)
+
+    def delete_directory(self, path: str) -> None:
+        """Delete a directory of the own storage with its content."""
+        self._directories.delete_directory(path)
+
+
+def route_files(own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> FileIO:
+    """Return the FileIO of a location, with other storages by the beginnings of their paths."""
+    if not others:
+        return own
+    return RoutedDirectories(own, others) if isinstance(own, Directories) else RoutedFiles(own, others)
