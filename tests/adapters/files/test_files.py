@@ -17,8 +17,9 @@ from support.fsspec_object_store import ObjectStore, register
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.files.put_if_absent import judge_trial, prove_exclusive
+from paimon.adapters.files.routed_files import route_files
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
-from paimon.ports.files import FileIO, PutOutcome
+from paimon.ports.files import Directories, FileIO, PutOutcome
 from paimon.testing.contracts import FileIOContract
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, draw_faults, plan_numbered_faults
 from paimon.testing.memory_files import MemoryFiles
@@ -54,6 +55,43 @@ class TestObjectStore(FileIOContract):
     def make_files(self) -> tuple[FileIO, str]:
         root = f"az://{uuid.uuid4()}/root"
         return FsspecFiles(root), root
+
+
+class TestRoutedFiles(FileIOContract):
+    """Paths of the own storage, and those of another one in the class below."""
+
+    root = "/root"
+
+    def make_files(self) -> tuple[FileIO, str]:
+        other = f"memory://{uuid.uuid4()}"
+        routes = {f"{other}/": lambda: FsspecFiles(other), "/other/": MemoryFiles}
+        return route_files(MemoryFiles(), routes), {"/root": "/root", "memory": f"{other}/root"}[self.root]
+
+
+class TestRoutedFilesOfAnotherStorage(TestRoutedFiles):
+    root = "memory"
+
+
+def test_routed_files_delete_in_each_storage_and_open_none_before() -> None:
+    opened: list[str] = []
+
+    def open_other() -> FileIO:
+        opened.append("other")
+        return MemoryFiles()
+
+    files = route_files(MemoryFiles(), {"s3://b/": open_other})
+    files.replace("/a", b"1")
+    assert opened == []
+    files.replace("s3://b/a", b"2")
+    files.replace("s3://b/b", b"3")
+    files.delete(["/a", "s3://b/a", "/missing"])
+    assert (files.status("/a"), files.status("s3://b/a"), files.read("s3://b/b"), opened) == (
+        None,
+        None,
+        b"3",
+        ["other"],
+    )
+    assert isinstance(route_files(LocalFiles(), {"s3://b/": open_other}), Directories)
 
 
 class TestFaultyWithoutFaults(FileIOContract):
