@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
+    import pyarrow.dataset as ds
 
 
 SHOWN_ROWS = 20
@@ -86,6 +87,12 @@ class Results:
     def to_arrow(self) -> pa.Table:
         """Return all rows as one Arrow table."""
         return pa.Table.from_batches(list(self._batches()), schema=self.arrow_schema)
+
+    def to_dataset(self) -> ds.Dataset:
+        """Return all rows, read into memory, as a dataset of pyarrow; that of a `Scan` is read by the engine."""
+        import pyarrow.dataset as ds  # loaded with the first dataset
+
+        return ds.dataset(self.to_arrow())
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return all rows as a pandas DataFrame.

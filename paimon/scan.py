@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
-from attrs import evolve
+from attrs import evolve, frozen
 
 from paimon.display.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.display.other_names import SCAN_NAMES, explain_attribute
@@ -24,8 +24,9 @@ from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_quotes
+from paimon.domain.predicate.foreign import condition_of_pyarrow, format_pruning, is_pyarrow_expression
 from paimon.domain.predicate.text import format_predicate
-from paimon.domain.predicate.transform import columns_of, restrict_to_columns
+from paimon.domain.predicate.transform import columns_of, join_conjuncts, restrict_to_columns
 from paimon.domain.report import Report, ShownText
 from paimon.domain.scan.estimate import ScanEstimate, estimate_plan
 from paimon.domain.scan.scan_plan import Plan, ScanRequest
@@ -41,12 +42,20 @@ from paimon.operations.metadata.snapshots import find_snapshot, read_statistics,
 from paimon.operations.read.changes.incremental import plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.plan import plan_with_fallback
-from paimon.operations.read.projection import bind_predicate, build_output_schema, list_readable_fields
+from paimon.operations.read.projection import (
+    bind_predicate,
+    build_output_schema,
+    get_read_defaults,
+    list_readable_fields,
+)
 from paimon.operations.read.split import ReadPlan, describe_index_selections, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
 from paimon.operations.read.time_travel import PinnedTable, find_incremental_range, pin_snapshot, selects_newest
 from paimon.operations.table_context import TableContext
-from paimon.results import Results, SnapshotRead, SourceReads, find_reads, first_rows
+from paimon.results import Results, SnapshotRead, SourceReads, find_reads, first_rows, note_reader
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 _RECORDS_MODE = "incremental-between-scan-mode"
 """Where this option is given, an incremental scan returns all records, as Java's `TableRead` does."""
@@ -232,6 +241,8 @@ class Scan(NotebookDisplay, Results):
             f"  columns: {', '.join(self.read_plan.columns)}",
             f"  where:   {'everything' if predicate is None else format_predicate(predicate)}",
         ]
+        pruning = None if predicate is None else format_pruning(predicate, self.pinned.table.schema.names)
+        head += [] if pruning is None else [f"  prunes:  {pruning}"]
         rows = [] if predicate is None else describe_index_selections(self.context, plan.splits, predicate)
         return ShownText("\n".join([*head, plan.explain(), *rows]))
 
@@ -262,6 +273,36 @@ class Scan(NotebookDisplay, Results):
             self._context.engine.observer.progress("read splits", done, len(splits))
             batches += read
         return pa.Table.from_batches(batches, schema=self.arrow_schema)
+
+    def to_dataset(self) -> ds.Dataset:
+        """Return the rows as a dataset of pyarrow, to which engines push down their columns and filters.
+
+        Returns
+        -------
+        pyarrow.dataset.Dataset
+            The rows of one snapshot, which is selected now, read whenever an engine uses the dataset. A filter prunes
+            partitions, buckets, files and row groups, and keeps the meaning that pyarrow gives it. It can be pickled.
+
+        Raises
+        ------
+        InvalidRequest
+            A column or the condition of the scan is not valid.
+
+        Examples
+        --------
+        >>> import paimon, pyarrow.compute as pc
+        >>> catalog = paimon.connect("memory://scan-to-dataset")
+        >>> catalog.create_database("shop")
+        >>> orders = catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT")
+        >>> snapshot_ids = orders.write([{"id": 1, "amount": 5}, {"id": 2, "amount": 9}]).snapshot_ids
+        >>> orders.scan().to_dataset().to_table(columns=["amount"], filter=pc.field("id") == 2).to_pylist()
+        [{'amount': 9}]
+        """
+        from paimon.datasets.arrow_datasets import TableDataset  # loads pyarrow.dataset
+
+        found = copy(self)
+        found.pinned, found.read_plan  # noqa: B018  (the snapshot is chosen, and arguments are checked)
+        return note_reader(TableDataset(ScanRows(found)), found._list_reads)
 
     def count(self) -> int:
         """Return the number of rows; columns that counting does not need are not read."""
@@ -355,6 +396,62 @@ class Scan(NotebookDisplay, Results):
 find_reads.register(Scan, Scan._list_reads)
 
 
+@frozen(eq=False)
+class ScanRows:
+    """The rows of a scan of a pinned snapshot, of which a dataset reads some columns and rows."""
+
+    scan: Scan
+    # whether the plan of the scan is a split, which other conditions keep
+    is_split: bool = False
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns."""
+        return self.scan.arrow_schema
+
+    @property
+    def takes_conditions(self) -> bool:
+        """Whether a condition on the result means the same on stored rows, so that `narrow` can take it."""
+        scan = self.scan
+        return scan._limit is None and not scan._view.binlog and not get_read_defaults(scan.pinned.table)
+
+    def narrow(self, columns: Sequence[str], condition: Any) -> ScanRows:
+        """Return some columns, and the rows for which a condition is also true."""
+        wheres = [condition_of(where) for where in (self.scan._where, condition) if where is not None]
+        found = copy(self.scan)
+        found._columns, found._where = columns, join_conjuncts(wheres) if wheres else None
+        found._read_plan, found._schema = None, None
+        found._plan = self.scan._plan if self.is_split else None
+        return ScanRows(found, self.is_split)
+
+    def divide(self) -> list[ScanRows]:
+        """Return the rows of each split of the plan. A limit is one of all splits, so it allows one part."""
+        if self.scan._limit is not None:
+            return [self]
+        plan, parts = self.scan.plan(), []
+        for split in plan.splits:
+            part = copy(self.scan)
+            part._plan = evolve(plan, splits=(split,))
+            parts.append(ScanRows(part, is_split=True))
+        return parts
+
+    def plan(self) -> Plan:
+        """Find what to read."""
+        return self.scan.plan()
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows in memory."""
+        return self.scan.to_arrow()
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        return self.scan.to_batches()
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self.scan.count()
+
+
 def _read_whole(context: TableContext, read: ReadPlan, split: DataSplit) -> list[pa.RecordBatch]:
     return list(read_split(context, split, read))
 
@@ -410,10 +507,12 @@ def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:
         )
 
 
-def condition_of(where: str | Predicate) -> Predicate:
+def condition_of(where: Any) -> Predicate:
     """Return the condition of SQL text, which may be any scalar SQL expression, or of an expression."""
     if isinstance(where, Predicate):
         return where
+    if is_pyarrow_expression(where):
+        return condition_of_pyarrow(where)
     from paimon.domain.predicate.scalar_sql import parse_condition  # the parser is only loaded for text
 
     return parse_condition(where)

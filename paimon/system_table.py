@@ -49,6 +49,7 @@ from paimon.scan import Scan, check_selection, condition_of, explain_large_table
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import pyarrow.dataset as ds
 
 SystemTableSource = Callable[[TableContext], pa.Table]
 
@@ -189,6 +190,10 @@ class SystemTable(NotebookDisplay):
     def to_polars(self) -> pl.DataFrame:
         """Return all rows as a polars DataFrame."""
         return self.scan().to_polars()
+
+    def to_dataset(self) -> ds.Dataset:
+        """Return the rows of this moment as a dataset of pyarrow, for query engines; see `Scan.to_dataset`."""
+        return self.scan().to_dataset()
 
     @property
     def columns(self) -> list[str]:

@@ -65,12 +65,14 @@ from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, 
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.engine import Engine, with_callbacks
 from paimon.references import Age, Branches, Consumers, Tags
+from paimon.results import find_reads
 from paimon.scan import Scan, lookup_keys
 from paimon.system_table import SystemTable, open_system_table
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import pyarrow.dataset as ds
 
     from paimon.builders.merge_builder import MergeBuilder
 
@@ -202,8 +204,9 @@ class Table(NotebookDisplay):
         columns : sequence of str
             Columns wanted, in order; ``"a.b"`` is a nested field; all by default.
         where : str or Predicate
-            SQL text (``"amount > 10 AND day = '2026-01-01'"``) or an expression (``paimon.col("amount") > 10``).
-            Combine expressions with ``&``, ``|`` and ``~``, each in parentheses; `and`, `or` and `not` raise.
+            SQL text (``"amount > 10 AND day = '2026-01-01'"``) or an expression (``paimon.col("amount") > 10``), also
+            one of pyarrow (``pyarrow.compute.field("amount") > 10``), which keeps its meaning there. Combine
+            expressions with ``&``, ``|`` and ``~``, each in parentheses; `and`, `or` and `not` raise.
         limit : int
             The largest number of rows.
         snapshot, tag, timestamp : int, str, or int, str or datetime
@@ -257,18 +260,7 @@ class Table(NotebookDisplay):
         return lookup_keys(scan, keys, keep_missing)
 
     def count(self, where: str | Predicate | None = None) -> int:
-        """Return the number of rows of the latest snapshot.
-
-        Parameters
-        ----------
-        where : str or Predicate, optional
-            Count only the rows where this is true; as in `scan`.
-
-        Returns
-        -------
-        int
-            The number of rows.
-        """
+        """Return the number of rows of the latest snapshot, or of those where `where` is true; it is as in `scan`."""
         return self.scan(where=where).count()
 
     def head(self, rows: int = 10) -> pa.Table:
@@ -286,6 +278,14 @@ class Table(NotebookDisplay):
     def to_polars(self) -> pl.DataFrame:
         """Return all rows of the latest snapshot as a polars DataFrame; see `Scan.to_polars`."""
         return self.scan().to_polars()
+
+    def to_dataset(self) -> ds.Dataset:
+        """Return the rows of the latest snapshot for query engines, which push down filters; see `Scan.to_dataset`."""
+        return self.scan().to_dataset()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return all rows as an Arrow stream, for other libraries. It takes no filter: `to_dataset` does."""
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def history(self) -> pa.Table:
         """Return the live snapshots with the columns of ``$snapshots``, newest first; `snapshots` returns values."""
@@ -954,6 +954,9 @@ class Table(NotebookDisplay):
 
     def _path(self, name: Column) -> tuple[str, ...]:
         return to_column_path(self.context.schema, name)
+
+
+find_reads.register(Table, lambda table: find_reads(table.scan()))
 
 
 def open_at(

@@ -50,7 +50,7 @@ TABLE_NAMES = _by_name({
     "table.to_pandas()": "df to_df toPandas to_dataframe to_frame",
     "table.to_polars()": "pl to_pl",
     "table.to_arrow().to_pylist()": "to_pylist to_dicts to_list to_dict iterrows items",
-    "table.scan().to_batches()": "to_batches iter_batches to_reader to_arrow_batch_reader to_pyarrow_dataset",
+    "table.scan().to_batches()": "to_batches iter_batches to_reader to_arrow_batch_reader",
     "table.scan().to_duckdb()": "to_duckdb",
     "table.scan().explain()": "explain plan",
     "paimon.spark.read(spark, table)": "to_spark toDF",

@@ -18,6 +18,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import (
     And,
     Compare,
+    ForeignCondition,
     In,
     IsNull,
     Like,
@@ -56,7 +57,7 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
                 return bind(to_sql_condition(predicate), fields)
             return _bind_leaf(predicate, fields)
         case SqlCondition():
-            return _bind_sql(predicate, [type_at(column, fields) for column in columns_of(predicate)])
+            return _bind_sql(predicate, fields)
         case Literal():
             return predicate
         case And(children=children):
@@ -80,13 +81,28 @@ def _bind_leaf(leaf: Leaf, fields: Sequence[DataField]) -> Predicate:
     return leaf
 
 
-def _bind_sql(condition: SqlCondition, types: Sequence[DataType]) -> Predicate:
-    """Return the condition with Java's order of zeros, unless it is from a SQL statement."""
+def _bind_sql(condition: SqlCondition, fields: Sequence[DataField]) -> Predicate:
+    """Return the condition with Java's order of zeros, unless it is from a SQL statement or of another library."""
+    types = [type_at(column, fields) for column in columns_of(condition)]
+    if isinstance(condition, ForeignCondition):
+        return _bind_foreign(condition, fields)
     if condition.expression.has_zero_order or not any(map(is_floating, types)):
         return condition
     from paimon.domain.predicate.scalar_sql import order_zeros  # loads the SQL parser
 
     return evolve(condition, expression=order_zeros(condition.expression))
+
+
+def _bind_foreign(condition: ForeignCondition, fields: Sequence[DataField]) -> Predicate:
+    """Return the condition with what it implies."""
+    from paimon.domain.predicate.foreign import decode_tree  # loaded with the first condition of another library
+    from paimon.domain.predicate.implied import imply_condition
+
+    tree = decode_tree(condition.expression)
+    if tree is None:
+        return condition
+    implied = [imply_condition(tree, fields, bind, negated) for negated in (False, True)]
+    return evolve(condition, implied=implied[0], implied_by_opposite=implied[1])
 
 
 def _comparable_type(column: str, fields: Sequence[DataField]) -> DataType:

@@ -156,6 +156,11 @@ class ScalarSql:
     # whether `sql` already compares floating zeros as required; otherwise `bind` adds Java's order
     has_zero_order: bool = False
 
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        return "SQL expression"
+
 
 @frozen
 class SqlCondition(Predicate):
@@ -163,3 +168,30 @@ class SqlCondition(Predicate):
 
     expression: ScalarSql
     negated: bool = False
+
+
+@frozen
+class ForeignExpression(ScalarSql):
+    """A condition of another library, which keeps its meaning there: that library evaluates it."""
+
+    # "pyarrow" or "polars"
+    library: str = "pyarrow"
+    # in the form in which the library stores its expressions
+    stored: bytes = field(default=b"", repr=False)
+    # the names of `columns` in the stored form
+    names: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        return f"{self.library} expression"
+
+
+@frozen
+class ForeignCondition(SqlCondition):
+    """A condition of another library, with what it implies in the terms of this one: that part prunes."""
+
+    # bound; None for every row
+    implied: Predicate | None = None
+    # what the negation implies
+    implied_by_opposite: Predicate | None = None

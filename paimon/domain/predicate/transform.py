@@ -14,6 +14,7 @@ from paimon.domain.errors import Unsupported
 from paimon.domain.predicate.expression import (
     And,
     Compare,
+    ForeignCondition,
     In,
     IsNull,
     Like,
@@ -115,7 +116,8 @@ def _join_predicates(parts: tuple[Predicate, ...], join: type[And] | type[Or], a
 def restrict_to_columns(predicate: Predicate, names: Collection[str]) -> Predicate | None:
     """Return the strongest condition on these columns alone that the predicate implies; None if there is none.
 
-    Scalar SQL expressions are left out, because only their evaluator knows them.
+    Scalar SQL expressions are left out, because only their evaluator knows them. Those of other libraries are replaced
+    by what they imply.
     """
     weak = _weaken_to_columns(simplify(predicate), names)
     return None if weak == Literal(True) else weak
@@ -129,6 +131,9 @@ def _weaken_to_columns(predicate: Predicate, names: Collection[str]) -> Predicat
             return _join_predicates(tuple(_weaken_to_columns(c, names) for c in children), Or, absorbing=True)
         case Compare(column=column) | In(column=column) | Like(column=column) | IsNull(column=column):
             return predicate if any(prefix in names for prefix in list_ancestors(column)) else Literal(True)
+        case ForeignCondition():
+            implied = predicate.implied_by_opposite if predicate.negated else predicate.implied
+            return Literal(True) if implied is None else _weaken_to_columns(simplify(implied), names)
         case SqlCondition():
             return Literal(True)  # statistics cannot decide it
     return predicate
@@ -147,7 +152,12 @@ def map_names(predicate: Predicate, rename: Callable[[str], str]) -> Predicate:
 
     def rename_sql(condition: SqlCondition) -> Predicate:
         columns = tuple(rename(name) for name in condition.expression.columns)
-        return evolve(condition, expression=evolve(condition.expression, columns=columns))
+        renamed = evolve(condition, expression=evolve(condition.expression, columns=columns))
+        if not isinstance(renamed, ForeignCondition):
+            return renamed
+        parts = (renamed.implied, renamed.implied_by_opposite)
+        implied, opposite = (None if part is None else map_names(part, rename) for part in parts)
+        return evolve(renamed, implied=implied, implied_by_opposite=opposite)
 
     return map_leaves(predicate, lambda leaf: evolve(leaf, column=rename(leaf.column)), rename_sql)
 

@@ -1,7 +1,7 @@
-"""Evaluate conditions and assigned expressions, parts of which may be scalar SQL.
+"""Evaluate conditions and assigned expressions, parts of which may be scalar SQL or expressions of other libraries.
 
-Invariant: the core computes what it can itself. Each scalar SQL expression becomes a computed column first, and the
-core evaluates the rest over these columns.
+Invariant: the core computes what it can itself. Each such part becomes a computed column first, and the core evaluates
+the rest over these columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_valu
 from paimon.domain.assignment.expression import Expression, SqlValue
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.evaluate_columnar import evaluate, read_path
-from paimon.domain.predicate.expression import Compare, Operator, Predicate, ScalarSql, SqlCondition
+from paimon.domain.predicate.expression import (
+    Compare,
+    ForeignExpression,
+    Operator,
+    Predicate,
+    ScalarSql,
+    SqlCondition,
+)
 from paimon.domain.predicate.transform import map_leaves
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
@@ -52,7 +59,7 @@ def _check_truth(expression: ScalarSql, values: pa.Array) -> pa.Array:
 
 def _not_a_truth_error(expression: ScalarSql, kind: pa.DataType) -> InvalidRequest:
     return InvalidRequest(
-        f"SQL expression {expression.text!r} is not a condition, but a value of type {kind}",
+        f"{expression.kind} {expression.text!r} is not a condition, but a value of type {kind}",
         subject=expression.text,
         hint="compare it with a value",
     )
@@ -69,7 +76,15 @@ def evaluate_sql(engine: Engine, expression: ScalarSql, rows: pa.RecordBatch) ->
     """Return the value of a scalar SQL expression for each row; `rows` has at least one column."""
     columns = [read_path(rows, name) for name in expression.columns] or [rows.column(0)]
     batch = pa.RecordBatch.from_arrays(columns, list(expression.columns) or ["row"])
+    if isinstance(expression, ForeignExpression):
+        return _evaluate_foreign(expression, batch)
     return _get_evaluator(engine, expression).evaluate(expression, batch)
+
+
+def _evaluate_foreign(expression: ForeignExpression, rows: pa.RecordBatch) -> pa.Array:
+    from paimon.domain.predicate.foreign import evaluate_foreign  # loaded with the first condition of another library
+
+    return evaluate_foreign(expression, rows)
 
 
 def check_condition(engine: Engine, condition: Predicate, fields: Sequence[DataField]) -> None:
@@ -89,7 +104,10 @@ def find_sql_type(engine: Engine, expression: ScalarSql, fields: Sequence[DataFi
     """Return the Arrow type of a scalar SQL expression."""
     paths = resolve_paths(fields, expression.columns)
     names = {name: arrow_type(path[-1].type) for name, path in zip(expression.columns, paths, strict=True)}
-    return _get_evaluator(engine, expression).find_type(expression, pa.schema(names or {"row": pa.int64()}))
+    schema = pa.schema(names or {"row": pa.int64()})
+    if isinstance(expression, ForeignExpression):
+        return _evaluate_foreign(expression, pa.RecordBatch.from_pylist([], schema)).type
+    return _get_evaluator(engine, expression).find_type(expression, schema)
 
 
 def _get_evaluator(engine: Engine, expression: ScalarSql) -> ExpressionEvaluator:

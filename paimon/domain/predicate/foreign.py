@@ -1,0 +1,94 @@
+"""Conditions of pyarrow as conditions of this library: they keep pyarrow's meaning, and prune by what they imply."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import (
+    ForeignCondition,
+    ForeignExpression,
+    Predicate,
+    ScalarSql,
+    SqlCondition,
+)
+from paimon.domain.predicate.expression_tree import Node, decode_expression, list_columns
+from paimon.domain.predicate.text import format_predicate
+from paimon.domain.predicate.transform import map_leaves, restrict_to_columns
+from paimon.domain.text_checks import show_value
+
+PYARROW = "pyarrow"
+_POSITIONS = "name the columns: pyarrow.compute.field('name')"
+
+
+def is_pyarrow_expression(value: object) -> bool:
+    """Return whether a value is an expression of pyarrow, without loading the module that defines them."""
+    return type(value).__module__ == "pyarrow._compute" and type(value).__name__ == "Expression"
+
+
+def condition_of_pyarrow(expression: Any) -> Predicate:
+    """Return the condition of a pyarrow expression over named columns.
+
+    Raises `InvalidRequest` for an expression over positions of columns, or in a form of pyarrow that is not known.
+    """
+    text = show_value(str(expression))
+    try:
+        (stored,) = expression.__reduce__()[1]
+        data = stored.to_pybytes()
+    except pa.ArrowNotImplementedError as error:
+        raise InvalidRequest(f"Expression {text} names columns by position.", subject=text, hint=_POSITIONS) from error
+    tree = decode_expression(data)
+    if tree is None:
+        hint = "write the condition as SQL text, or with paimon.col"
+        raise InvalidRequest(f"Expression {text} cannot be read from this release of pyarrow.", subject=text, hint=hint)
+    names = tuple(dict.fromkeys(list_columns(tree)))
+    return ForeignCondition(ForeignExpression(str(expression), "", names, True, PYARROW, data, names))
+
+
+def decode_tree(expression: ScalarSql) -> Node | None:
+    """Return the tree of a condition of another library; None if it is not understood."""
+    assert isinstance(expression, ForeignExpression)
+    return decode_expression(expression.stored)
+
+
+def format_pruning(predicate: Predicate, names: Collection[str]) -> str | None:
+    """Return what prunes of a bound predicate with conditions of other libraries; None for one without them."""
+    found: list[SqlCondition] = []
+
+    def note(part: SqlCondition) -> Predicate:
+        """Note a condition."""
+        found.append(part)
+        return part
+
+    map_leaves(predicate, lambda leaf: leaf, note)
+    if not any(isinstance(part, ForeignCondition) for part in found):
+        return None
+    weaker = restrict_to_columns(predicate, names)
+    return "nothing" if weaker is None else format_predicate(weaker)
+
+
+def evaluate_foreign(expression: ForeignExpression, rows: pa.RecordBatch) -> pa.Array:
+    """Return the value of an expression for each row; `rows` has a column, and those of the expression in order.
+
+    Raises `InvalidRequest` if the types do not fit, or if it is not computed from one row.
+    """
+    from pyarrow import acero  # only these conditions need it
+    from pyarrow.compute import Expression
+
+    names = list(expression.names) or rows.schema.names
+    table = pa.Table.from_batches([rows.rename_columns(names)])
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+    try:
+        found = Expression._deserialize(pa.py_buffer(expression.stored))
+        project = acero.Declaration("project", acero.ProjectNodeOptions([found], ["truth"]), inputs=[source])
+        return project.to_table(use_threads=False).column(0).combine_chunks()
+    except (pa.ArrowException, NotImplementedError) as error:
+        what = str(error).splitlines()[0]
+        raise InvalidRequest(
+            f"Expression {show_value(expression.text)} cannot be computed: {what}",
+            subject=expression.text,
+            hint="compare each column with a value of its type; cast one of both otherwise",
+        ) from error
