@@ -1,6 +1,7 @@
 """ObjectCache: the port that keeps decoded immutable files (manifests, schemas) by path, within a bound in bytes.
 
-Invariant: values are immutable and shared between callers; any value may be evicted at any time.
+Invariant: values are immutable and shared between callers; any value may be evicted at any time. Suite:
+`paimon.testing.contracts.caches`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class ObjectCache(Protocol):
         Returns
         -------
         object or None
-            The value of the last `put` with this path and view. None if there was none or it was evicted.
+            The value of the last `put` with this path and view, itself and no copy. None if there was none or it was
+            evicted.
         """
 
     def put(self, path: str, value: object, size_bytes: int, view: str = "") -> None:
@@ -43,7 +45,8 @@ class ObjectCache(Protocol):
         value : object
             Immutable, because all callers share it.
         size_bytes : int
-            The memory of the value with its containers. A value above the bound of the cache is not cached.
+            The memory of the value with its containers. The sum over all values never exceeds the bound of the cache.
+            A value above the bound is not cached, and evicts the older one of its path and view.
         view : str
             The name of one of several values of this file.
         """
@@ -54,7 +57,7 @@ class ObjectCache(Protocol):
         Parameters
         ----------
         paths : iterable of str
-            The deleted files. Paths without values are ignored.
+            The deleted files, read once. Paths without values are ignored.
         """
 
     def clear(self) -> None:

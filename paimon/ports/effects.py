@@ -1,6 +1,7 @@
 """Clock, Ids, Random and ProcessEffects: the ports for time, unique names, random numbers and process settings.
 
-Invariant: the domain and the operations have no clock, no randomness and no process-wide state of their own.
+Invariant: the domain and the operations have no clock, no randomness and no process-wide state of their own. Suite:
+`paimon.testing.contracts.effects`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Clock(Protocol):
         Returns
         -------
         int
-            Epoch milliseconds. The clock may go backwards, so order never depends on it.
+            Epoch milliseconds, a whole number. The clock may go backwards, so order never depends on it.
         """
 
     def local_offset_millis(self, at_millis: int) -> int:
@@ -34,7 +35,7 @@ class Clock(Protocol):
         Returns
         -------
         int
-            Local time minus UTC in milliseconds. The same moment gives the same offset.
+            Local time minus UTC in milliseconds, whole minutes. The same moment gives the same offset.
         """
 
     def sleep_millis(self, millis: float) -> None:
@@ -56,7 +57,7 @@ class Ids(Protocol):
         Returns
         -------
         str
-            36 characters, version 4, never returned before by any process.
+            36 characters in lower case, version 4, never returned before by any process.
         """
 
 

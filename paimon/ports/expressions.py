@@ -1,6 +1,7 @@
 """The port for scalar SQL expressions: functions, CASE, CAST, LIKE, arithmetic between columns, date functions.
 
-Invariant: only the text of a caller becomes SQL. Rows and column names travel as Arrow data.
+Invariant: only the text of a caller becomes SQL. Rows and column names travel as Arrow data. Suite:
+`paimon.testing.contracts.expressions`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class FileStatus:
     path : str
         The full path, in the form in which the caller gave the directory.
     size : int
-        Bytes; 0 for a directory.
+        Bytes; 0 for a directory. `list` and `status` agree.
     is_directory : bool
         Whether the entry is a directory. An object store has a directory where objects lie below the path.
     modified_millis : int, optional
@@ -138,7 +138,10 @@ class OutputFile(Protocol):
         """
 
     def abort(self) -> None:
-        """Discard the file. No file remains, and further calls do nothing. The call never raises a StorageError."""
+        """Discard the file. No file remains, and further calls do nothing. The call never raises a StorageError.
+
+        An older file of the same name stays. After `close`, the call does nothing.
+        """
 
     @property
     def closed(self) -> bool:
@@ -288,7 +291,7 @@ class FileIO(Protocol):
         Returns
         -------
         sequence of FileStatus
-            The entries in ascending order of their names. Empty if there is no such directory.
+            All entries, however many there are, in ascending order of their names. Empty if there is no such directory.
 
         Raises
         ------
@@ -318,8 +321,8 @@ class FileIO(Protocol):
     def delete(self, paths: Sequence[str]) -> None:
         """Delete files and empty directories.
 
-        The call is idempotent: missing files are not an error, and a directory with content stays. The order of the
-        deletions is not defined, and the call is not atomic.
+        The call is idempotent: missing files are not an error, and a directory with content stays. Entries whose names
+        begin with a deleted name stay, too. The order of the deletions is not defined, and the call is not atomic.
 
         Parameters
         ----------
@@ -335,7 +338,10 @@ class FileIO(Protocol):
 
 @runtime_checkable
 class Directories(Protocol):
-    """Optional methods of a FileIO whose storage has directories. Catalogs use them."""
+    """Optional methods of a FileIO whose storage has directories. Catalogs use them.
+
+    Suite: `paimon.testing.contracts.directories`.
+    """
 
     def make_directory(self, path: str) -> None:
         """Create a directory with its missing parents. The call is idempotent.
@@ -352,7 +358,7 @@ class Directories(Protocol):
         """
 
     def move_directory(self, source: str, target: str) -> None:
-        """Rename a directory with all its content in one step.
+        """Rename a directory with all its content in one step. A reader sees all of it at one of the two places.
 
         Parameters
         ----------
@@ -364,7 +370,7 @@ class Directories(Protocol):
         Raises
         ------
         AlreadyExists
-            Something exists at the target. Nothing changed.
+            Something exists at the target, also an empty directory or that of a concurrent call. Nothing changed.
         NotFound
             There is no such source directory.
         StorageError
@@ -388,13 +394,16 @@ class Directories(Protocol):
 
 @runtime_checkable
 class ManyFiles(Protocol):
-    """An optional method of a FileIO that can create several small files faster together than one after the other."""
+    """An optional method of a FileIO that can create several small files faster together than one after the other.
+
+    Suite: `paimon.testing.contracts.directories`.
+    """
 
     def create_all(self, files: Mapping[str, bytes]) -> None:
         """Create several files.
 
         Each file becomes visible whole or not at all, in no particular order. When the call returns, all files are as
-        durable as after the `close` of `create`.
+        durable as after the `close` of `create`. Missing parents are created, and files of the same names are replaced.
 
         Parameters
         ----------

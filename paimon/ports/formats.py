@@ -2,7 +2,7 @@
 
 Invariant: a truncated, changed or foreign file raises CorruptTable with its path, never an error of a third-party
 library. A file of a format without a footer (Avro) that is cut between two blocks is a valid file of fewer rows.
-Suite: `paimon.testing.contracts.formats`.
+Suites: `paimon.testing.contracts.formats`, `file_sharing` and `records` there.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class ReadRequest:
         The requested columns, with names, types and ids of the schema that wrote the file. A column that the file lacks
         is read as nulls. A ROW type may have a part of its fields.
     predicate : Predicate, optional
-        A filter, bound to `predicate_fields`. It only skips row groups and stripes that cannot match, so rows that do
-        not match may be returned.
+        A filter, bound to `predicate_fields`. A reader may leave out rows that do not match, such as those of a row
+        group whose statistics exclude the predicate. It returns every row that matches. Ignoring the filter is correct.
     predicate_fields : tuple of DataField
         The fields that the predicate names. They need not be requested.
     batch_rows : int
@@ -49,8 +49,8 @@ class ReadRequest:
         of the file without such rows are not decoded where the format allows it. None reads all rows.
     ascending : str, optional
         The name of a predicate field by which the rows of the file are sorted in ascending order. The reader may stop
-        after the last value that can match. Never a floating-point column, because formats order NaN and zeros
-        differently.
+        after the last row that can match, which may be one of several with the same value. Ignoring the order is
+        correct. Never a floating-point column, because formats order NaN and zeros differently.
     batch_bytes : int, optional
         The most bytes that a batch may need if each value were the longest one. Formats that do not know the length of
         values ignore it.
@@ -144,7 +144,9 @@ class FormatWriter(Protocol):
         Parameters
         ----------
         batch : pyarrow.RecordBatch or pyarrow.Table
-            Rows in the canonical Arrow types of the requested fields (`paimon.domain.types.arrow`), in their order.
+            Columns in the order of the requested fields, each of exactly the type of
+            `paimon.domain.types.arrow.arrow_type`: never a dictionary, a view or a large type. Flags of nullability and
+            metadata of the schema may differ, and are ignored. Arrays may be slices, and chunks may be empty.
 
         Raises
         ------
@@ -160,7 +162,8 @@ class FormatWriter(Protocol):
         Returns
         -------
         int
-            Bytes. The caller uses it to begin the next file.
+            Bytes; it grows with the rows, with those that the sink does not have yet. The caller uses it to begin the
+            next file.
         """
 
     def held_bytes(self) -> int:
@@ -223,15 +226,16 @@ class FormatIO(Protocol):
         Yields
         ------
         pyarrow.RecordBatch
-            Exactly the requested fields in the requested order, in the canonical Arrow type of each field
-            (`paimon.domain.types.arrow`). Rows are in file order. No batch is empty.
+            Batches whose schema equals `paimon.domain.types.arrow.arrow_schema` of the requested fields: the same
+            order, types, nullability, and as only metadata the key ``paimon.type`` of some fields. No column is a
+            dictionary or a view. Rows are in file order. No batch is empty, or has more than `batch_rows` rows.
 
         Raises
         ------
         CorruptTable
             The file is truncated, changed or of another format. The error may come with any batch.
         StorageError
-            The storage failed.
+            The storage failed. It is the error of `source`, never CorruptTable, because the file may be sound.
         Unsupported
             The file uses a feature of the format that the reader does not know.
         """
@@ -254,9 +258,9 @@ class FormatIO(Protocol):
         Raises
         ------
         InvalidRequest
-            The value of an option of the format is not valid.
+            The value of an option of the format is not valid, or the format has no such compression.
         Unsupported
-            The format cannot hold a column or has no such compression.
+            The format cannot hold a column.
         """
 
 
@@ -306,7 +310,8 @@ class FileSharing(Protocol):
         Returns
         -------
         SharedFile or None
-            None if another decoder may return other values than `read`, for example because of a stored type.
+            None if another decoder may return other values than `read`: a column has another stored type or is
+            missing, or the file does not prove the constants.
 
         Raises
         ------
@@ -393,7 +398,7 @@ class RecordIO(Protocol):
         """Decode all records of a file.
 
         Avro, Parquet and ORC are recognized by their magic bytes. The number of decoded bytes is limited, so that a
-        small hostile file cannot fill the memory.
+        small hostile file cannot fill the memory. Values are those that were written: a time is its number.
 
         Parameters
         ----------
@@ -464,6 +469,6 @@ class RecordIO(Protocol):
 
         Raises
         ------
-        Unsupported
+        InvalidRequest
             The format or the compression is not known.
         """

@@ -1,6 +1,6 @@
 """Observer: the port that receives progress and metrics.
 
-Invariant: an observer never changes a result.
+Invariant: an observer never changes a result. Suite: `paimon.testing.contracts.effects`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Observer(Protocol):
         Parameters
         ----------
         metric : str
-            A dotted name, such as ``"commit.hint_failed"``.
+            A dotted name, such as ``"commit.hint_failed"``. An observer accepts names that it does not know.
         value : int
             What to add. The sum does not depend on the order of the calls.
         """

@@ -23,14 +23,49 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.files.local import LocalFiles
-from paimon.adapters.observers import CountingObserver
+from paimon.adapters.observers import CountingObserver, SilentObserver
 from paimon.adapters.snapshots.commits import LockedSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.paths import TablePaths
+from paimon.ports.cache import ObjectCache
+from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.files import FileIO
+from paimon.ports.observer import Observer
+from paimon.testing.contracts import ClockContract, IdsContract, ObjectCacheContract, ObserverContract, RandomContract
 from paimon.testing.faulty_files import FaultyFiles, plan_numbered_faults
 from paimon.testing.memory_files import MemoryFiles
+
+
+class TestLruCache(ObjectCacheContract):
+    def make_cache(self, max_bytes: int) -> ObjectCache:
+        return LruCache(max_bytes)
+
+
+class TestSystemClock(ClockContract):
+    def make_clock(self) -> Clock:
+        return SystemClock()
+
+
+class TestRandomIds(IdsContract):
+    def make_ids(self) -> Ids:
+        return RandomIds()
+
+
+class TestSystemRandom(RandomContract):
+    def make_random(self) -> Random:
+        return SystemRandom()
+
+
+class TestSilentObserver(ObserverContract):
+    def make_observer(self) -> Observer:
+        return SilentObserver()
+
+
+class TestCountingObserver(ObserverContract):
+    def make_observer(self) -> Observer:
+        return CountingObserver()
+
 
 EXECUTORS = [SerialExecutor(), ThreadExecutor(1), ThreadExecutor(3)]
 

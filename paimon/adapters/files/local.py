@@ -30,6 +30,7 @@ from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, 
 
 _FLUSH_THREADS = 8
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _ALL_ALLOWED = AllowedRoots()
 
 
@@ -142,7 +143,12 @@ class LocalFiles:
             raise AlreadyExists("directory", target)
         with translate_os_errors(source):
             make_directory_durably(os.path.dirname(new))
-            os.rename(old, new)
+            try:
+                os.rename(old, new)
+            except OSError as error:  # another process created the target after the check
+                if error.errno not in _NOT_EMPTY:
+                    raise
+                raise AlreadyExists("directory", target) from error
             sync_directory(os.path.dirname(new))
 
     def delete_directory(self, path: str) -> None:
@@ -230,7 +236,7 @@ def _remove_if_empty(directory: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+        if error.errno not in _NOT_EMPTY:
             raise
 
 
@@ -353,8 +359,11 @@ def make_directory_durably(directory: str) -> None:
         missing.append(directory)
         directory = os.path.dirname(directory)
     for name in reversed(missing):
-        with contextlib.suppress(FileExistsError):
+        try:
             os.mkdir(name)
+        except FileExistsError:
+            if not os.path.isdir(name):
+                raise
         sync_directory(os.path.dirname(name))
 
 

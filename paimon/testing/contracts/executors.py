@@ -51,6 +51,16 @@ class ExecutorContract:
         assert list(results) == [0, 1, 4]
         assert taken == [0, 1, 2]
 
+    def test_each_task_runs_once(self) -> None:
+        """And none before the first result is requested."""
+        if not self.runs_in_this_process:
+            return
+        ran: list[int] = []
+        results = self.make_executor().map(ran.append, range(_TASKS))
+        assert ran == []
+        assert list(results) == [None] * _TASKS
+        assert sorted(ran) == list(range(_TASKS))
+
     def test_an_error_ends_the_iteration(self) -> None:
         """Check that results before an error are right, and that none comes after it.
 

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
-from paimon.domain.errors import CorruptTable, NotFound, PaimonError
+from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError
 from paimon.ports.files import FileIO, OutputFile, PutOutcome
+from paimon.testing.contracts.races import run_together, run_watched
 
-_RACERS = 8
+_RACERS = 4
+_ROUNDS = 4
 _YEAR_2001_MILLIS = 10**12
 
 
 class FileIOContract:
     """Derive a test class from this one and implement `make_files`."""
+
+    long_list = 1_100
+    """The files of a long directory: more than a page of the listing, and than one request can delete."""
 
     def make_files(self) -> tuple[FileIO, str]:
         """Return a new adapter and the path of an empty directory, which need not exist.
@@ -55,6 +60,21 @@ class FileIOContract:
         expect_error(ZeroDivisionError, lambda: _fail_while_writing(files, f"{root}/x/failed"))
         assert [s.name for s in files.list(f"{root}/x")] == []
 
+    def test_an_aborted_file_keeps_the_one_of_its_name(self) -> None:
+        """A later `close` does nothing, nor does an `abort` after `close`."""
+        files, root = self.make_files()
+        path = f"{root}/x/kept"
+        output = files.create(path)
+        output.write(b"old")
+        output.close()
+        output.abort()
+        assert files.read(path) == b"old"
+        output = files.create(path)
+        output.write(b"new")
+        for end in (output.abort, output.close, output.abort):
+            end()
+        assert files.read(path) == b"old"
+
     def test_with_block_closes(self) -> None:
         """A file becomes visible at the end of its `with` block, and replaces one of its name."""
         files, root = self.make_files()
@@ -87,14 +107,13 @@ class FileIOContract:
     def test_put_if_absent_has_one_winner(self) -> None:
         """One of several concurrent calls creates the file, and the others do not change it."""
         files, root = self.make_files()
-        with ThreadPoolExecutor(_RACERS) as pool:
-            for round_number in range(10):
-                path = f"{root}/r/{round_number}"
-                mine = [str(n).encode() * 10_000 for n in range(_RACERS)]
-                outcomes = list(pool.map(lambda data, p=path: files.put_if_absent(p, data), mine))
-                winners = [d for d, o in zip(mine, outcomes, strict=True) if o is PutOutcome.CREATED]
-                assert winners == [files.read(path)]
-                assert outcomes.count(PutOutcome.EXISTS) == _RACERS - 1
+        mine = [str(n).encode() * 10_000 for n in range(_RACERS)]
+        for round_number in range(_ROUNDS):
+            path = f"{root}/r/{round_number}"
+            outcomes = run_together([partial(files.put_if_absent, path, data) for data in mine])
+            winners = [d for d, o in zip(mine, outcomes, strict=True) if o is PutOutcome.CREATED]
+            assert winners == [files.read(path)]
+            assert outcomes.count(PutOutcome.EXISTS) == _RACERS - 1
 
     def test_replace(self) -> None:
         """A call creates or replaces the file."""
@@ -102,6 +121,19 @@ class FileIOContract:
         files.replace(f"{root}/h/LATEST", b"1")
         files.replace(f"{root}/h/LATEST", b"22")
         assert files.read(f"{root}/h/LATEST") == b"22"
+
+    def test_a_reader_sees_the_old_or_the_new_content(self) -> None:
+        """A file that is replaced is never missing, and never a part of its content."""
+        files, root = self.make_files()
+        path, contents = f"{root}/h/LATEST", (b"old" * 1_000, b"new" * 2_000)
+        files.replace(path, contents[0])
+
+        def replace() -> None:
+            """Replace the content some times."""
+            for content in (contents[1], contents[0], contents[1]):
+                files.replace(path, content)
+
+        assert run_watched(replace, lambda: files.read(path) in contents)
 
     def test_missing_files(self) -> None:
         """A read raises NotFound with the path, a listing is empty, and there is no status."""
@@ -113,6 +145,32 @@ class FileIOContract:
             assert (error.kind, error.name) == ("file", path)
         assert list(files.list(path)) == []
         assert files.status(path) is None
+
+    def test_a_directory_is_not_a_file(self) -> None:
+        """It cannot be read, and a file has no entries."""
+        files, root = self.make_files()
+        files.replace(f"{root}/d/x", b"1")
+        for call in (files.read, files.open):
+            error = expect_error(PaimonError, lambda do=call: do(f"{root}/d"))  # type: ignore[misc]
+            assert isinstance(error, CorruptTable | NotFound)
+        assert list(files.list(f"{root}/d/x")) == []
+
+    def test_other_failures_are_storage_errors(self) -> None:
+        """Storages may refuse a path below a file. They say so by a StorageError with the path."""
+        files, root = self.make_files()
+        files.replace(f"{root}/file", b"1")
+        path = f"{root}/file/below"
+        calls = (
+            partial(files.replace, path, b"2"),
+            partial(files.put_if_absent, path, b"2"),
+            lambda: files.create(path).close(),
+        )
+        for call in calls:
+            try:
+                call()
+            except StorageError as error:
+                assert error.path == path
+        assert files.read(f"{root}/file") == b"1"
 
     def test_read_has_a_limit(self) -> None:
         """A file of `max_bytes` bytes is read; a larger one is refused with its path, size and the limit."""
@@ -141,12 +199,37 @@ class FileIOContract:
             ("ä#%25", False),
         ]
         assert [s.path for s in found] == [f"{root}/d/{s.name}" for s in found]
+        assert [s.size for s in found] == [3, 3, 0, 0, len("d/ä#%25".encode())]
         status = files.status(f"{root}/d/b")
         assert status is not None
         assert (status.size, status.is_directory, status.path) == (3, False, f"{root}/d/b")
         directory = files.status(f"{root}/d/c")
         assert directory is not None
         assert directory.is_directory
+
+    def test_names_with_a_common_prefix_are_different(self) -> None:
+        """A call for ``d`` neither sees nor deletes ``dd`` and what is below it."""
+        files, root = self.make_files()
+        others = ["dd/x", "d-1/x", "d.x", "d d/x"]
+        for name in ("d/x", *others):
+            files.replace(f"{root}/p/{name}", b"1")
+        assert [s.name for s in files.list(f"{root}/p/d")] == ["x"]
+        assert files.status(f"{root}/p/d-") is None
+        files.delete([f"{root}/p/d/x", f"{root}/p/d-"])
+        files.delete([f"{root}/p/d"])
+        assert files.status(f"{root}/p/d/x") is None
+        for name in others:
+            assert files.read(f"{root}/p/{name}") == b"1"
+
+    def test_long_directories_are_listed_and_deleted(self) -> None:
+        """No entry is lost where a storage lists in pages, and no file remains where it deletes in batches."""
+        files, root = self.make_files()
+        names = [f"data-{number:05}" for number in range(self.long_list)]
+        for name in names:
+            files.replace(f"{root}/long/{name}", b"1")
+        assert [s.name for s in files.list(f"{root}/long")] == names
+        files.delete([f"{root}/long/{name}" for name in names[1:]])
+        assert [s.name for s in files.list(f"{root}/long")] == names[:1]
 
     def test_modified_times_are_epoch_milliseconds(self) -> None:
         """A file that is written later is not older. A listing gives the same time, or the storage gives none."""
@@ -170,6 +253,19 @@ class FileIOContract:
         files.delete([f"{root}/d/a"])
         files.delete([])
         assert [s.name for s in files.list(f"{root}/d")] == ["c"]
+
+    def test_delete_keeps_directories_with_content(self) -> None:
+        """A directory is deleted only after the last of its entries, and a call for one with content is no error."""
+        files, root = self.make_files()
+        for name in ("d/x", "d/s/y"):
+            files.replace(f"{root}/{name}", b"1")
+        for _ in range(2):
+            files.delete([f"{root}/d", f"{root}/d/s", f"{root}/none"])
+        assert [s.name for s in files.list(f"{root}/d")] == ["s", "x"]
+        assert files.read(f"{root}/d/s/y") == b"1"
+        files.delete([f"{root}/d/s/y"])
+        files.delete([f"{root}/d/s"])
+        assert [s.name for s in files.list(f"{root}/d")] == ["x"]
 
 
 def expect_error(kind: type[BaseException], call: Callable[[], object]) -> BaseException:

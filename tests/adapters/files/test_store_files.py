@@ -36,7 +36,7 @@ from paimon.adapters.files.store_files import StoreFiles
 from paimon.adapters.files.store_options import client_config, retry_config
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, StorageError
 from paimon.ports.files import WHOLE_BYTES, FileIO, PutOutcome
-from paimon.testing.contracts import FileIOContract
+from paimon.testing.contracts import FileIOContract, ManyFilesContract
 
 SECRET = "hush-hush-hush"
 DATA = b"0123456789" * 20_000
@@ -48,7 +48,8 @@ def endpoint() -> Iterator[str]:
         yield url
 
 
-class TestStoreFiles(FileIOContract):
+class TestStoreFiles(FileIOContract, ManyFilesContract):
+    long_list = 40
     endpoint: str
 
     @pytest.fixture(autouse=True)

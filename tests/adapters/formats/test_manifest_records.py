@@ -17,10 +17,19 @@ from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
+from paimon.ports.formats import RecordIO
+from paimon.testing.contracts import RecordIOContract
 
 HOME = golden_directory()
 RECORDS = AvroRecordIO()
 MANIFESTS = sorted(p for p in HOME.glob("*/table/manifest/manifest-*") if "list" not in p.name)
+
+
+class TestAvroRecords(RecordIOContract):
+    def make_records(self) -> RecordIO:
+        return RECORDS
+
+
 CODECS = ("zstd", "snappy", "deflate", "bzip2", "xz", "none")
 
 

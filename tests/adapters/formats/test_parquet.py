@@ -30,7 +30,7 @@ from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import parse_type
 from paimon.ports.formats import FormatIO, ReadRequest, WriteRequest, WrittenFile
-from paimon.testing.contracts import FormatIOContract
+from paimon.testing.contracts import FileSharingContract, FormatIOContract
 from paimon.testing.memory_files import MemoryFiles
 from paimon.testing.strategies import arrow_tables, fields_of
 
@@ -40,7 +40,7 @@ TYPED_CASES = ["types_flat_parquet", "types_nested_parquet", "types_nano_parquet
                "fp_edges_parquet"]  # fmt: skip
 
 
-class TestParquet(FormatIOContract):
+class TestParquet(FormatIOContract, FileSharingContract):
     def make_format(self) -> FormatIO:
         return FORMAT
 

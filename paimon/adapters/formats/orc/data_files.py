@@ -25,7 +25,7 @@ from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.wide_timestamps import read_column
 from paimon.adapters.formats.orc.writer import OrcWriter
 from paimon.adapters.formats.row_ranges import RowRanges
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, PaimonError
 from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import arrow_schema, arrow_type
@@ -64,15 +64,18 @@ class OrcFormat:
 
         A file that is damaged or exceeds the limits raises CorruptTable.
         """
-        with _corrupt_files(request.path):
-            yield from _read(source, request, self._most_bytes)
+        watched = _WatchedSource.of(source)
+        with _corrupt_files(request.path, watched):
+            yield from _read(source if watched is None else watched.open(), request, self._most_bytes)
 
     def inspect(self, source: pa.NativeFile, path: str) -> FileContent:
         """Return the columns and the number of rows of a file; see `paimon.ports.formats.FileInspection`."""
-        with _corrupt_files(path):
-            tail = read_tail(source)
+        watched = _WatchedSource.of(source)
+        with _corrupt_files(path, watched):
+            opened = source if watched is None else watched.open()
+            tail = read_tail(opened)
             check_types(tail)
-            return FileContent(orc.ORCFile(source).schema, tail.rows)
+            return FileContent(orc.ORCFile(opened).schema, tail.rows)
 
     def read_statistics(self, source: pa.NativeFile, path: str, fields: Sequence[DataField]) -> Sequence[ColumnStats]:
         """Return the statistics that the tail has of columns; nested columns have none."""
@@ -86,12 +89,55 @@ class OrcFormat:
         return OrcWriter(sink, request)
 
 
+class _WatchedSource:
+    """A file of a store that records the failure of a read, of which Arrow's ORC reader passes on the text only."""
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        self._source = source
+        self.failure: PaimonError | None = None
+
+    @classmethod
+    def of(cls, source: pa.NativeFile) -> _WatchedSource | None:
+        """Return the watched file; None if it is local, so that no read calls Python."""
+        return cls(source) if isinstance(source, pa.PythonFile) else None
+
+    def open(self) -> pa.NativeFile:
+        """Return the file for readers."""
+        return pa.PythonFile(self, "r")
+
+    def read(self, size: int | None = None) -> bytes:
+        """Read bytes."""
+        try:
+            return bytes(self._source.read(size))
+        except PaimonError as error:
+            self.failure = error
+            raise
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Change the position."""
+        return int(self._source.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Return the position."""
+        return int(self._source.tell())
+
+    def close(self) -> None:
+        """Do nothing: the caller closes the source."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the source is closed."""
+        return bool(self._source.closed)
+
+
 @contextmanager
-def _corrupt_files(path: str) -> Iterator[None]:
-    """Convert errors about the content of a file to CorruptTable."""
+def _corrupt_files(path: str, watched: _WatchedSource | None = None) -> Iterator[None]:
+    """Convert errors about the content of a file to CorruptTable, and raise a failure of the storage itself."""
     try:
         yield
     except _DECODING_ERRORS as error:
+        if watched is not None and watched.failure is not None:
+            raise watched.failure from error
         raise CorruptTable(path, f"is not a readable ORC file: {error!r}") from error
 
 

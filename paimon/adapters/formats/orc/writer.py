@@ -117,7 +117,7 @@ class OrcWriter:
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
         self._arrow_rows += batch.num_rows
         self._pending_bytes += batch.nbytes
-        if self._sink.tell() > before:
+        if self._sink.tell() > max(before, len(ORC_HEADER)):  # the first write stores the header at once
             self._flushed_bytes += self._pending_bytes
             self._pending_bytes = 0
 

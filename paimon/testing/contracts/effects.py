@@ -1,0 +1,199 @@
+"""Contract tests of the ports Clock, Ids, Random and Observer.
+
+An adapter that keeps the contracts of `paimon.ports.effects` or `paimon.ports.observer` passes. Derive a class from the
+contract of the port, whose `make_…` method returns the adapter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+from paimon.ports.effects import Clock, Ids, Random
+from paimon.ports.observer import Observer
+from paimon.testing.contracts.races import run_together
+
+_YEAR_2001_MILLIS = 10**12
+_MINUTE_MILLIS = 60_000
+_DAY_MILLIS = 24 * 60 * _MINUTE_MILLIS
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_THREADS = 4
+
+
+class ClockContract:
+    """The tests of the port. A subclass implements `make_clock`."""
+
+    def make_clock(self) -> Clock:
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_now_is_epoch_milliseconds(self) -> None:
+        """A whole number of this century, neither seconds nor microseconds."""
+        now = self.make_clock().now_millis()
+        assert type(now) is int
+        assert _YEAR_2001_MILLIS < now < 10 * _YEAR_2001_MILLIS
+
+    def test_the_offset_is_in_milliseconds(self) -> None:
+        """It has whole minutes, is less than two days, and does not depend on when it is asked."""
+        clock = self.make_clock()
+        for month in range(12):
+            at = 1_700_000_000_000 + month * 30 * _DAY_MILLIS
+            offset = clock.local_offset_millis(at)
+            assert type(offset) is int
+            assert offset % _MINUTE_MILLIS == 0 and abs(offset) < 2 * _DAY_MILLIS
+            assert clock.local_offset_millis(at) == offset
+
+    def test_a_sleep_takes_its_time(self) -> None:
+        """By this clock. A time that is zero or negative returns at once, and fractions are no error."""
+        clock = self.make_clock()
+        before = clock.now_millis()
+        clock.sleep_millis(30.5)
+        assert clock.now_millis() - before >= 30
+        for millis in (0, -5, -0.5, 0.25):
+            clock.sleep_millis(millis)
+
+
+class IdsContract:
+    """The tests of the port. A subclass implements `make_ids`."""
+
+    def make_ids(self) -> Ids:
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_names_are_random_uuids(self) -> None:
+        """36 characters in lower case, version 4."""
+        ids = self.make_ids()
+        assert all(_UUID.fullmatch(ids.uuid()) for _ in range(100))
+
+    def test_no_name_comes_twice(self) -> None:
+        """From one adapter, from two, and from threads."""
+        ids, other = self.make_ids(), self.make_ids()
+        drawn = run_together([partial(_draw, source.uuid, 250) for source in [ids] * _THREADS + [other]], pauses=2_000)
+        found = [name for names in drawn for name in names]
+        assert len(set(found)) == len(found)
+
+    def test_forked_processes_share_no_names(self) -> None:
+        """A child process does not repeat what its parent draws."""
+        ids = self.make_ids()
+        ids.uuid()
+        assert run_forked(ids.uuid) != ids.uuid()
+
+
+class RandomContract:
+    """The tests of the port. A subclass implements `make_random`."""
+
+    def make_random(self) -> Random:
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_numbers_are_at_least_0_and_less_than_1(self) -> None:
+        """They differ, and reach both halves."""
+        source = self.make_random()
+        found = [source.uniform() for _ in range(200)]
+        assert all(0 <= number < 1 for number in found)
+        assert min(found) < 0.5 < max(found)
+        assert len(set(found)) > 100
+
+    def test_forked_processes_share_no_sequence(self) -> None:
+        """Writers that wait after a lost race would otherwise meet again."""
+        source = self.make_random()
+        source.uniform()
+        assert run_forked(lambda: repr(source.uniform())) != repr(source.uniform())
+
+
+class ObserverContract:
+    """The tests of the port. A subclass implements `make_observer`."""
+
+    def make_observer(self) -> Observer:
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_any_progress_is_accepted(self) -> None:
+        """Of activities without a total, without a unit or an end; and of one that begins again."""
+        observer = self.make_observer()
+        for activity in ("read splits", "größe 100 %", "read splits", ""):
+            for done, total in ((0, None), (0, 0), (0, 3), (2, 3), (5, None)):
+                observer.progress(activity, done, total)
+        observer.progress("read splits", 1)
+
+    def test_any_count_is_accepted(self) -> None:
+        """Of a metric that the observer does not know, and of nothing."""
+        observer = self.make_observer()
+        for metric in ("commit.hint_failed", "a metric of tomorrow", ""):
+            for value in (0, 1, 2**70):
+                observer.count(metric, value)
+
+    def test_threads_may_call(self) -> None:
+        """Concurrently, with activities and metrics that no thread used before."""
+        observer = self.make_observer()
+
+        def call(thread: int) -> bool:
+            """Report both kinds, under names of this thread and of all."""
+            for number in range(50):
+                for name in ("shared", f"own {thread} {number}"):
+                    observer.progress(name, number, 50)
+                    observer.count(name, 1)
+            return True
+
+        assert run_together([partial(call, n) for n in range(_THREADS)], pauses=500) == [True] * _THREADS
+
+
+def _draw(draw: Callable[[], str], count: int) -> list[str]:
+    return [draw() for _ in range(count)]
+
+
+def run_forked(call: Callable[[], str]) -> str:
+    """Call a function in a fork of this process.
+
+    Parameters
+    ----------
+    call : callable
+        Returns a short text.
+
+    Returns
+    -------
+    str
+        The text; empty on a system without fork.
+    """
+    if not hasattr(os, "fork"):
+        return ""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child only draws, and takes no lock of a thread
+        child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, call().encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as pipe:
+        return pipe.read().decode()
