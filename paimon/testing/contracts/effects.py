@@ -185,9 +185,8 @@ def run_forked(call: Callable[[], str]) -> str:
     if not hasattr(os, "fork"):
         return ""
     reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child only draws, and takes no lock of a thread
-        child = os.fork()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        child = os.fork()  # it only draws, and takes no lock of a thread
     if child == 0:
         try:
             os.write(writer, call().encode())

@@ -432,6 +432,13 @@ class _FailingSource(BytesIO):
         self._left = failing_read
 
     def read(self, size: int | None = -1) -> bytes:
+        """Read bytes, or fail.
+
+        Raises
+        ------
+        StorageError
+            This read, or one before it, fails.
+        """
         self._left -= 1
         if self._left <= 0:
             raise StorageError(PATH, "simulated failure")
