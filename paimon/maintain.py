@@ -28,6 +28,7 @@ from paimon.operations.expire.expire_partitions import expire_partitions, to_par
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
 from paimon.operations.expire.retention_reasons import expire_and_explain, expire_changelogs_and_explain
+from paimon.operations.global_indexes import GlobalIndexChange, create_global_index, drop_global_index
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.maintenance.missing_files import (
@@ -412,6 +413,78 @@ class Maintain:
         """
         predicate = None if where is None else condition_of(where)
         return rewrite_file_indexes(self._context, commit_user_of(self._context, None), predicate)
+
+    def create_global_index(
+        self, index_column: str, index_type: str = "btree", where: str | Predicate | None = None
+    ) -> GlobalIndexChange:
+        """Index the values of a column of a table with data evolution; call it again to index rows appended since.
+
+        Scans, updates and deletes with a condition on the column then read only the rows that can match. Rows without
+        an index are always read, so the index changes no result.
+
+        Parameters
+        ----------
+        index_column : str
+            The column: a number, a boolean, a text other than CHAR, a date or a time.
+        index_type : str, default "btree"
+            The type of the index; ``"btree"`` is the only one that is built.
+        where : str or Predicate, optional
+            A condition on partition columns; only the rows of these partitions are indexed.
+
+        Returns
+        -------
+        GlobalIndexChange
+            The snapshot, unless all rows have an index, and the number of index files and rows.
+
+        Raises
+        ------
+        InvalidRequest
+            The column does not exist, or the table has no data evolution.
+        Unsupported
+            The type of the index or of the column is not supported, or the type of the column changed.
+        CommitConflict
+            Another commit changed the column or compacted the files during the call. Call again.
+        """
+        predicate = None if where is None else condition_of(where)
+        user = commit_user_of(self._context, None)
+        return create_global_index(self._context, user, index_column, index_type, predicate)
+
+    def drop_global_index(
+        self,
+        index_column: str,
+        index_type: str = "btree",
+        where: str | Predicate | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> GlobalIndexChange:
+        """Remove the global indexes of a column; expiry deletes their files.
+
+        Parameters
+        ----------
+        index_column : str
+            The column.
+        index_type : str, default "btree"
+            The type of the indexes, which may also be one that only other clients build.
+        where : str or Predicate, optional
+            A condition on partition columns; only the indexes of these partitions are removed.
+        dry_run : bool, default False
+            Only count the files.
+
+        Returns
+        -------
+        GlobalIndexChange
+            The snapshot, unless there is no such index, and the number of index files and rows.
+
+        Raises
+        ------
+        InvalidRequest
+            The column does not exist.
+        CommitConflict
+            Another commit removed one of the indexes during the call. Call again.
+        """
+        predicate = None if where is None else condition_of(where)
+        user = commit_user_of(self._context, None)
+        return drop_global_index(self._context, user, index_column, index_type, predicate, dry_run)
 
     def mark_partitions_done(self, *partitions: Mapping[str, object]) -> list[str]:
         """Mark each partition that matches as done, by the actions of `partition.mark-done-action`.

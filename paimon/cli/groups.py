@@ -31,6 +31,7 @@ from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.markup import format_count
 from paimon.domain.schema.changes import RemoveOption, SetComment, SetOption
 from paimon.verbs.file_verbs import DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES
+from paimon.verbs.index_verbs import CREATE_GLOBAL_INDEX, DROP_GLOBAL_INDEX
 from paimon.verbs.reference_verbs import ROLLBACK
 from paimon.verbs.repair_verbs import REPAIR_VERBS
 
@@ -68,7 +69,14 @@ def _add_peer_verbs(commands: Commands) -> None:
     explain.add_argument("--where", metavar="CONDITION", help="SQL condition")
     explain.add_argument("-l", "--limit", type=int, metavar="N", help="largest number of rows")
     explain.set_defaults(run=_explain_read)
-    for verb in (DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES, *REPAIR_VERBS):
+    for verb in (
+        DROP_PARTITION,
+        MARK_PARTITION_DONE,
+        PURGE_FILES,
+        *REPAIR_VERBS,
+        CREATE_GLOBAL_INDEX,
+        DROP_GLOBAL_INDEX,
+    ):
         add_verb(commands, verb)
     _add_alter(commands)
 

@@ -56,7 +56,8 @@ _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon.common.options.config_option": {"options": "ConfigOption Description"},
     "pypaimon.common.options.core_options": {
         "options": (
-            "ChangelogProducer CoreOptions ExternalPathStrategy MergeEngine NestedKeyNullStrategy SortOrder StartupMode"
+            "ChangelogProducer CoreOptions ExternalPathStrategy GlobalIndexColumnUpdateAction GlobalIndexSearchMode "
+            "MergeEngine NestedKeyNullStrategy SortOrder StartupMode"
         ),
     },
     "pypaimon.common.options.options": {"options": "Options"},
@@ -148,7 +149,7 @@ _PUBLIC_WAYS: Mapping[str, str] = {
     "pypaimon.deletionvectors": "deleted rows are left out by new_read_builder().new_read().to_arrow(splits)",
     "pypaimon.filesystem": "pass options of the storage to CatalogFactory.create, such as s3.endpoint",
     "pypaimon.function": "define functions in SQL engines; a REST server is not supported",
-    "pypaimon.globalindex": "filter with new_read_builder().with_filter(…); global indexes are not supported",
+    "pypaimon.globalindex": "call table.create_global_index; conditions of new_read_builder().with_filter(…) use it",
     "pypaimon.index": "read the system table 'db.table$table_indexes'",
     "pypaimon.management": "permissions belong to a REST server, which is not supported",
     "pypaimon.manifest": "read the system tables 'db.table$manifests' and 'db.table$files'",

@@ -89,10 +89,27 @@ class NestedKeyNullStrategy(str, Enum):  # noqa: UP042
     ERROR = "error"
 
 
+class GlobalIndexColumnUpdateAction(str, Enum):  # noqa: UP042
+    """What an update of indexed values does."""
+
+    THROW_ERROR = "THROW_ERROR"
+    DROP_PARTITION_INDEX = "DROP_PARTITION_INDEX"
+
+
+class GlobalIndexSearchMode(str, Enum):  # noqa: UP042
+    """Whether rows that no index covers are read; here they always are."""
+
+    FAST = "fast"
+    FULL = "full"
+    DETAIL = "detail"
+
+
 _ENUMS: Mapping[str, type[Enum]] = {
     "changelog-producer": ChangelogProducer,
     "data-file.external-paths.strategy": ExternalPathStrategy,
+    "global-index.column-update-action": GlobalIndexColumnUpdateAction,
     "merge-engine": MergeEngine,
+    "scalar-index.search-mode": GlobalIndexSearchMode,
     "scan.mode": StartupMode,
     "sequence.field.sort-order": SortOrder,
 }
@@ -112,7 +129,7 @@ def parse_value(key: str, kind: Kind, value: object) -> Any:
         return value
     names = _ENUMS.get(key)
     if names is not None:
-        return next((constant for constant in names if constant.value == value), value)
+        return next((constant for constant in names if constant.value.lower() == value.lower()), value)
     parse = _PARSERS.get(kind)
     return value if parse is None else parse(value, key)
 

@@ -6,7 +6,7 @@ Source: `pypaimon.table.table`, `pypaimon.table.file_store_table`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from typing import Any, Self
@@ -17,6 +17,7 @@ import paimon
 from paimon.compat.catalog_values import Identifier
 from paimon.compat.data_types import DataField
 from paimon.compat.file_io import FileIO
+from paimon.compat.index_arguments import Partitions, get_index_column, select_partitions
 from paimon.compat.managers import (
     BranchManager,
     ChangelogManager,
@@ -26,6 +27,7 @@ from paimon.compat.managers import (
     TagManager,
 )
 from paimon.compat.options import CoreOptions, Options
+from paimon.compat.predicate import Predicate
 from paimon.compat.refused import PeerClass, check_known_options, refuse
 from paimon.compat.schema import TableSchema, from_paimon_fields, from_paimon_schema
 from paimon.compat.schema_manager import SchemaManager
@@ -301,14 +303,32 @@ class StoredTable(Table):
             raise ValueError(f"No snapshot found with timestamp earlier than or equal to {timestamp_millis}ms.")
         self.rollback_to(found.id)
 
-    def create_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
-        """Refuse global indexes."""
-        refuse(
-            "create_global_index", "filter by the primary key, or use partitions: files are pruned by their statistics"
-        )
+    def create_global_index(
+        self,
+        index_column: str | Sequence[str],
+        index_type: str = "btree",
+        partition_filter: Predicate | None = None,
+        partitions: Partitions | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Index a column of the rows that have no index of it yet; return the number of new index files."""
+        selected = select_partitions(partition_filter, partitions)
+        if options:
+            check_known_options(options)
+        table = self.inner.with_options(options, allow_unknown_options=True) if options else self.inner
+        return table.maintain.create_global_index(get_index_column(index_column), index_type, selected).files
 
-    def drop_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
-        """Refuse global indexes."""
-        refuse(
-            "drop_global_index", "filter by the primary key, or use partitions: files are pruned by their statistics"
+    def drop_global_index(
+        self,
+        index_column: str | Sequence[str],
+        index_type: str = "btree",
+        partition_filter: Predicate | None = None,
+        partitions: Partitions | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove the indexes of a column; return the number of their files, also in a dry run."""
+        selected = select_partitions(partition_filter, partitions)
+        dropped = self.inner.maintain.drop_global_index(
+            get_index_column(index_column), index_type, selected, dry_run=dry_run
         )
+        return dropped.files

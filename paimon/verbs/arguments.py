@@ -80,6 +80,9 @@ def _convert(procedure: str, parameter: Parameter, value: object) -> object:
             return value
 
 
+PARTITIONS_HELP = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
+
+
 def to_moment(value: Time) -> object:
     """Return an age such as ``'7 d'`` as a timedelta; any other time stays as it is."""
     if not isinstance(value, str):
@@ -120,3 +123,10 @@ def to_predicate(partitions: Partitions) -> Predicate:
             first = first & other
         parts.append(first)
     return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def choose_condition(partitions: str | None, where: str | None) -> str | Predicate | None:
+    """Return the condition that is given, as partitions or as SQL."""
+    if partitions is not None and where is not None:
+        raise InvalidRequest("Both 'partitions' and 'where' are given.", subject="where", hint="give one of them")
+    return where if partitions is None else to_predicate(parse_partitions(partitions))

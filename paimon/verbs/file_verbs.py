@@ -16,16 +16,15 @@ from paimon.domain.text_checks import match_whole
 from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted
-from paimon.operations.compact.rewrite_indexes import IndexesRewritten
 from paimon.operations.maintenance.purge import Purged
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.verbs.arguments import (
+    PARTITIONS_HELP,
     Partitions,
     Time,
+    choose_condition,
     parse_assignments,
-    parse_partitions,
     to_moment,
-    to_predicate,
 )
 from paimon.verbs.expiry_verbs import AGE_HELP
 from paimon.verbs.verb import (
@@ -58,19 +57,16 @@ def compact(  # noqa: PLR0913, PLR0917  (the parameters of Java's procedure)
         raise InvalidRequest(
             f"Compact strategy {compact_strategy!r} is not known.", subject=compact_strategy, hint="full or minor"
         )
-    if partitions is not None and where is not None:
-        raise InvalidRequest("Both 'partitions' and 'where' are given.", subject="where", hint="give one of them")
     given = parse_assignments(options, "options")
     changed = table.with_options(given) if given else table
-    condition = where if partitions is None else to_predicate(parse_partitions(partitions))
+    condition = choose_condition(partitions, where)
     full = compact_strategy == "full"
     return changed.compact(full, condition, order_strategy=order_strategy, order_by=order_by, dry_run=dry_run)
 
 
 def rescale(table: VerbTable, buckets: int, partitions: str | None, where: str | None, dry_run: bool) -> RescaleResult:
     """Rewrite a table, or partitions, to another number of buckets."""
-    condition = where if partitions is None else to_predicate(parse_partitions(partitions))
-    return table.rescale(buckets, condition, dry_run=dry_run)
+    return table.rescale(buckets, choose_condition(partitions, where), dry_run=dry_run)
 
 
 def drop_partitions(table: VerbTable, partitions: Partitions) -> Rows:
@@ -118,11 +114,6 @@ def compact_database(
 def compact_manifests(table: VerbTable, dry_run: bool) -> ManifestsCompacted:
     """Merge the manifests of a table."""
     return table.maintain.compact_manifests(dry_run=dry_run)
-
-
-def rewrite_file_index(table: VerbTable, where: str | None) -> IndexesRewritten:
-    """Build the file indexes of existing files again."""
-    return table.maintain.rewrite_file_index(where)
 
 
 def mark_partitions_done(table: VerbTable, partitions: Partitions) -> Rows:
@@ -214,21 +205,16 @@ def _to_manifest_rows(done: ManifestsCompacted) -> Rows:
     return [{"snapshot": done.snapshot_id, **counts}]
 
 
-def _to_index_rows(done: IndexesRewritten) -> Rows:
-    return [{"snapshot": done.snapshot_id, "written_partitions": done.partitions, "written_indexes": done.files}]
-
-
 def _to_purged_rows(done: Purged) -> Rows:
     counts = {"branches": done.branches, "tags": done.tags, "consumers": done.consumers}
     return [{"snapshot": done.snapshot_id, **counts, "snapshots": done.snapshots, "changelogs": done.changelogs}]
 
 
-_PARTITIONS = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
 _SNAPSHOT = Column("snapshot", pa.int64())
 COMPACT = Verb(
     "compact", "merge the files of a table; no row changes", compact, _to_compacted_rows,
     (
-        Parameter("partitions", Type.TEXT, _PARTITIONS, in_method=False),
+        Parameter("partitions", Type.TEXT, PARTITIONS_HELP, in_method=False),
         Parameter(
             "order_strategy", Type.TEXT, f"how rows are sorted: {', '.join(STRATEGIES)}; 'none' does not sort",
             default=NO_STRATEGY, flag=Flag(metavar="STRATEGY"),
@@ -303,29 +289,12 @@ COMPACT_MANIFEST = Verb(
     ),
     method="Maintain.compact_manifests",
 )  # fmt: skip
-REWRITE_FILE_INDEX = Verb(
-    "rewrite_file_index", "build the file indexes of existing files again; no row changes", rewrite_file_index,
-    _to_index_rows,
-    (
-        Parameter(
-            "where", Type.TEXT, "a condition on partition columns",
-            flag=Flag(metavar="CONDITION", help="SQL condition on partition columns"),
-        ),
-    ),
-    (_SNAPSHOT, Column("written_partitions", pa.int64()), Column("written_indexes", pa.int64())),
-    Command(
-        "rewrite-file-index", "lake/default.db/orders",
-        "build the file indexes of existing files again, by the options of the table now",
-        heading="file indexes of {table}",
-    ),
-    method="Maintain.rewrite_file_index",
-)  # fmt: skip
 MARK_PARTITION_DONE = Verb(
     "mark_partition_done", "mark partitions as done: by a file _SUCCESS, a report or a callback", mark_partitions_done,
     keep_rows,
     (
         Parameter(
-            "partitions", Type.PARTITIONS, _PARTITIONS, required=True,
+            "partitions", Type.PARTITIONS, PARTITIONS_HELP, required=True,
             flag=Flag("-p --partition", "A=1,B=2", "values of partition columns; can be repeated"),
         ),
     ),
@@ -361,7 +330,7 @@ RESCALE = Verb(
             "buckets", Type.INTEGER, "the new number of buckets", required=True, java="bucket_num",
             flag=Flag(metavar="N", help="buckets of each partition afterwards"),
         ),
-        Parameter("partitions", Type.TEXT, _PARTITIONS, java="partition", in_method=False),
+        Parameter("partitions", Type.TEXT, PARTITIONS_HELP, java="partition", in_method=False),
         Parameter(
             "where", Type.TEXT, "SQL condition on partition columns", in_call=False, flag=Flag(metavar="CONDITION"),
         ),
@@ -392,7 +361,7 @@ DROP_PARTITION = Verb(
     "drop_partition", "drop partitions in one commit", drop_partitions, keep_rows,
     (
         Parameter(
-            "partitions", Type.PARTITIONS, _PARTITIONS, required=True,
+            "partitions", Type.PARTITIONS, PARTITIONS_HELP, required=True,
             flag=Flag("-p --partition", "A=1,B=2", "values of partition columns; can be repeated"),
         ),
     ),
@@ -514,5 +483,5 @@ REPAIR = Verb(
 )  # fmt: skip
 FILE_VERBS = (
     *(MAINTAIN, COMPACT, COMPACT_DATABASE, COMPACT_MANIFEST, RESCALE, ANALYZE, FSCK, REMOVE_ORPHAN_FILES),
-    *(REWRITE_FILE_INDEX, DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES, REPAIR),
+    *(DROP_PARTITION, MARK_PARTITION_DONE, PURGE_FILES, REPAIR),
 )

@@ -15,6 +15,7 @@ from paimon.verbs.arguments import bind_arguments, complete_arguments
 from paimon.verbs.expiry_verbs import EXPIRY_VERBS
 from paimon.verbs.file_verbs import FILE_VERBS
 from paimon.verbs.health_verbs import HEALTH_VERBS
+from paimon.verbs.index_verbs import INDEX_VERBS
 from paimon.verbs.reference_verbs import REFERENCE_VERBS
 from paimon.verbs.repair_verbs import REPAIR_VERBS
 from paimon.verbs.transfer_verbs import TRANSFER_VERBS
@@ -22,6 +23,7 @@ from paimon.verbs.verb import CommandGroup, Parameter, Type, Verb, VerbTable
 
 VERBS: Sequence[Verb[Any]] = (
     *FILE_VERBS,
+    *INDEX_VERBS,
     *HEALTH_VERBS,
     *REPAIR_VERBS,
     *TRANSFER_VERBS,
@@ -67,10 +69,8 @@ _OTHERS: Mapping[str, tuple[str, tuple[Parameter, ...]]] = {
 
 _ONLY_JAVA = frozenset({
     "alter_view_dialect", "create_function",
-    "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
-    "create_global_index", "materialize_deletion_vectors", "merge_into", "migrate_database",
-    "migrate_file", "migrate_iceberg_table", "reassign_row_id",
-    "update",
+    "alter_function", "data_evolution_merge_into", "delete", "drop_function", "materialize_deletion_vectors",
+    "merge_into", "migrate_database", "migrate_file", "migrate_iceberg_table", "reassign_row_id", "update",
 })  # fmt: skip
 """Procedures of Java that this library lacks."""
 

@@ -14,6 +14,7 @@ PURE = [PACKAGE / "domain", PACKAGE / "capture", PACKAGE / "ports", PACKAGE / "o
 # The few that the domain names as state machines: they live for one parse, or one stream.
 STATE_MACHINES = {
     "BloomFilterBuilder",
+    "BtreeWriter",
     "ColumnSummary",
     "DynamicBuckets",
     "HashFilter",
@@ -26,6 +27,7 @@ STATE_MACHINES = {
     "SafeSnapshot",
     "StatementReader",
     "TokenReader",
+    "_EntryBuffer",
     "_JavaMap",
 }
 

@@ -140,7 +140,6 @@ def test_an_append_table_with_buckets_gets_a_bucket_key_and_a_warning(tmp_path: 
     ("use", "way"),
     [
         (lambda table: table.new_vector_search_builder(), "a library for vectors"),
-        (lambda table: table.create_global_index("id"), "filter by the primary key"),
         (lambda table: table.new_read_builder().with_projection({"x": "id"}), "Catalog.sql"),
         (lambda table: table.new_read_builder().new_scan().with_slice(0, 1), "call with_shard"),
         (lambda table: table.new_read_builder().new_scan().with_chunk_shuffle(1, 9), "a DataLoader with shuffle=True"),

@@ -115,6 +115,16 @@ class JavaPaimon:
         """Compact an append table without buckets, as long as Java plans tasks."""
         self._gateway.jvm.interop.RowDriver.compact(str(directory), self._long(identifier))
 
+    def build_global_index(self, directory: Path, column: str, options: Mapping[str, str] | None = None) -> int:
+        """Build a B-tree index of a column of all rows; return the number of its files."""
+        driver = self._gateway.jvm.interop.GlobalIndexDriver
+        return int(driver.build(str(directory), column, json.dumps(dict(options or {}))))
+
+    def select_by_index(self, directory: Path, column: int, operator: str, value: object = None) -> list[int]:
+        """Return the first column, INT, of the rows that Java reads for a condition; it filters no rows itself."""
+        driver, text = self._gateway.jvm.interop.GlobalIndexDriver, "" if value is None else json.dumps(value)
+        return sorted(json.loads(driver.select(str(directory), column, operator, text)))
+
     def compact_postponed(self, directory: Path, buckets: int, *, identifier: int = 1, user: str = "java") -> None:
         """Move the postponed rows of a table to real buckets. New partitions get this number of buckets."""
         self._gateway.jvm.interop.PostponeDriver.compact(str(directory), buckets, user, self._long(identifier))

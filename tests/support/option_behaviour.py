@@ -4,6 +4,13 @@ A name after the test is the drawn or stored case that sets the option.
 """
 
 _TESTS_BY_FILE = {
+    "operations/test_global_indexes.py": {
+        "btree-index.block-size": "test_the_options_limit_blocks_and_files",
+        "btree-index.records-per-range": "test_the_options_limit_blocks_and_files",
+        "global-index.column-update-action": "test_updates_of_indexed_values_are_refused_or_drop_the_index",
+        "global-index.enabled": "test_damage_and_missing_files_are_reported",
+        "global-index.external-path": "test_columns_and_tables_that_cannot_be_indexed",
+    },
     "operations/write/test_vector_columns.py": {
         "vector.file.format": "test_vectors_in_files_of_their_own",
         "vector.target-file-size": "test_vector_files_end_by_their_size",

@@ -21,7 +21,8 @@ Source: `FileStoreCommitImpl.tryCommitOnce`, `StrictModeChecker`.
 #     2. types        rows written under an older type of a column must fit the newest one
 #     3. read state   rows computed from a snapshot: no other writer changed rows since
 #     4. since        what other users committed after a snapshot that the change knows: strict mode, key index
-#     5. files        files to delete are live, key ranges of a level are disjoint, deletion vectors are current
+#     5. files        new global indexes show the live values, and updates drop those that they make wrong;
+#                     files to delete are live, key ranges of a level are disjoint, deletion vectors are current
 #     6. buckets      the partition still has the number of buckets that the writer assumed
 #     7. late rows    the rows of an append would not win against rows committed since its read: they are renumbered
 #
@@ -46,6 +47,7 @@ from paimon.domain.commit.conflicts.buckets import (
 )
 from paimon.domain.commit.conflicts.compactions import check_dropped_deletes, check_level_order, find_dropped_deletes
 from paimon.domain.commit.conflicts.files import check_conflicts, check_vectors, drop_known, needs_check
+from paimon.domain.commit.conflicts.global_indexes import check_new_indexes, drop_stale_indexes
 from paimon.domain.commit.conflicts.other_commits import (
     LateRowsFound,
     can_strict_mode_refuse,
@@ -230,6 +232,8 @@ def _adapt_change(intent: Intent, base: Base) -> Change:
     if change.kind is CommitKind.COMPACT:
         _check_compaction(intent, base)
         return change
+    if any(e.kind is FileKind.ADD and e.file.first_row_id is not None for e in change.entries):
+        change = drop_stale_indexes(change, base.index_files, table.schema, table.options.global_index_update_action)
     if intent.request.replaces:
         selected = _select_partitions(intent)
         postpone = table.options.bucket == POSTPONED
@@ -305,6 +309,9 @@ def _check_files(intent: Intent, base: Base, change: Change) -> None:
         live = base.read_live_files_near(change)
         check_conflicts(live, change, intent.key_types, table.options.pk_clustering_override)
         check_vectors(live, base.index_files, change, table.is_bucketed)
+    if any(e.global_index is not None and e.kind is FileKind.ADD for e in change.index):
+        live = base.read_live_files({e.partition for e in change.index}.__contains__)
+        check_new_indexes(live, base.index_files, change, table.schema)
     if change.row_base is not None:
         check_row_updates(base.read_live_files(change.partitions.__contains__), base.index_files, change)
 

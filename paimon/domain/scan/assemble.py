@@ -33,7 +33,8 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Mask, files_at
 from paimon.domain.merge.merge_engines import is_row_keeping
 from paimon.domain.scan.read_rules import ReadRules
-from paimon.domain.scan.row_id_groups import group_by_row_range
+from paimon.domain.scan.row_id_groups import first_row_id_of, group_by_row_range
+from paimon.domain.scan.row_id_ranges import RowIdRanges
 from paimon.domain.scan.split_packing import (
     FileGroup,
     can_skip_merge,
@@ -61,6 +62,8 @@ class BucketFiles:
     files: tuple[DataFileMeta, ...]
     # names of the files that can contain a selected row; None: all files
     matching: frozenset[str] | None = None
+    # the row ids that a predicate can select by global indexes; None: all
+    row_ids: RowIdRanges | None = None
 
 
 def group_by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]:
@@ -90,7 +93,7 @@ def pack_bucket(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
     """Return the files of each split of a bucket."""
     files: Sequence[DataFileMeta] = bucket.files
     if rules.is_data_evolution:
-        return pack_ranges(group_by_row_range(files), rules.limits)
+        return pack_ranges(_select_groups(group_by_row_range(files), bucket.row_ids), rules.limits)
     if rules.is_ordered:
         files = sorted(files, key=lambda f: f.min_sequence_number)
     if not rules.merges:
@@ -104,6 +107,29 @@ def pack_bucket(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
     if bucket.matching is not None:
         found = prune_sections(found, bucket.matching, rules.engine)
     return pack_sections(found, rules.limits)
+
+
+def _select_groups(
+    groups: Sequence[tuple[DataFileMeta, ...]], row_ids: RowIdRanges | None
+) -> Sequence[tuple[DataFileMeta, ...]]:
+    """Return the groups of files that have selected rows, or rows without ids."""
+    return groups if row_ids is None else [g for g in groups if (ids := _find_ids(g)) is None or row_ids.cut(*ids)]
+
+
+def _find_ids(group: Sequence[DataFileMeta]) -> tuple[int, int] | None:
+    """Return the row ids of a group: the first one, and the end."""
+    first = min(map(first_row_id_of, group))
+    return None if first < 0 else (first, max(first_row_id_of(file) + file.row_count for file in group))
+
+
+def _find_row_id_ranges(files: Sequence[DataFileMeta], row_ids: RowIdRanges | None) -> tuple[tuple[int, int], ...]:
+    """Return the selected row ids of the files of a split; none if all rows are selected, or some have no ids."""
+    ids = None if row_ids is None else [_find_ids(group) for group in group_by_row_range(files)]
+    if row_ids is None or ids is None or None in ids:
+        return ()
+    whole = [span for span in ids if span is not None]
+    selected = [part for span in whole for part in row_ids.cut(*span)]
+    return () if selected == whole else tuple(selected)
 
 
 def _select_files(files: Sequence[DataFileMeta], matching: Collection[str] | None) -> Sequence[DataFileMeta]:
@@ -146,4 +172,5 @@ def assemble_splits(
             files=group.files,
             raw_convertible=group.raw_convertible,
             deletion_files=deletions if any(deletions) else (),
+            row_id_ranges=_find_row_id_ranges(group.files, bucket.row_ids) if rules.is_data_evolution else (),
         )

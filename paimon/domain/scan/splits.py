@@ -60,6 +60,8 @@ class DataSplit:
     before_deletion_files: tuple[DeletionFile | None, ...] = field(converter=_to_vectors, default=())
     # parallel to `files`: the positions (first, end) to read, `end` not included; empty: all rows
     row_ranges: tuple[tuple[int, int], ...] = field(converter=_to_ranges, default=())
+    # the row ids (first, end) that a predicate can select by global indexes; empty: all rows
+    row_id_ranges: tuple[tuple[int, int], ...] = field(converter=_to_ranges, default=())
 
     def __repr__(self) -> str:
         merge = "as they are" if self.raw_convertible else "merged"
@@ -86,7 +88,7 @@ class DataSplit:
         known = [count for count in vectors if count is not None]
         if not self.raw_convertible or self.before_files or len(known) < len(vectors):
             return None
-        if self.row_ranges and sum(known):
+        if (self.row_ranges and sum(known)) or self.row_id_ranges:
             return None  # how many of the deleted rows are in the ranges is not recorded
         return self.row_count - sum(known)
 

@@ -240,7 +240,7 @@ def index_path(table: TableDefinition, entry: IndexManifestEntry, source: str) -
     """
     if entry.external_path is not None:
         return check_within(entry.external_path, table.roots, source)
-    if table.options.index_file_in_data_file_dir:
+    if table.options.index_file_in_data_file_dir and entry.global_index is None:
         directory = BucketPaths.of(table).directory(entry.partition, entry.bucket)
         return join_path(directory, check_stored_segment(entry.file_name, source))
     return table.paths.index(entry.file_name, source)

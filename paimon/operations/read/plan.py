@@ -17,6 +17,7 @@ Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`, `FallbackReadFileStoreTab
 #                          without level 0 or old files where the request or the table leaves them out
 #     _prune_by_stats      files whose statistics and embedded indexes admit a match; where rows are merged, such files
 #                          are only marked, because a file without a match can hold the newer row of a key
+#     find_indexed_rows    the row ids that global indexes leave (data evolution)
 #     _assemble_splits     the files of each bucket as splits, by `paimon.domain.scan.assemble`
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from paimon.domain.scan.prune_by_partition import (
 )
 from paimon.domain.scan.prune_by_stats import key_mask, value_mask
 from paimon.domain.scan.read_rules import ReadRules
+from paimon.domain.scan.row_id_ranges import RowIdRanges
 from paimon.domain.scan.scan_plan import Plan, PruneStep, ScanKind, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.layout import UNAWARE
@@ -68,6 +70,7 @@ from paimon.operations.metadata.manifests import (
 )
 from paimon.operations.metadata.schemas import latest_schema, load_schemas
 from paimon.operations.metadata.snapshots import latest_snapshot, report_expired, snapshot_before
+from paimon.operations.read.global_indexes import IndexedRows, find_indexed_rows
 from paimon.operations.table_context import TableContext
 
 _MOST_CACHED_FILES = 1_000
@@ -169,10 +172,12 @@ def _plan_snapshot(context: TableContext, request: ScanRequest, snapshot: Snapsh
     entries = _live_entries(scan, _select_manifests(scan))
     entries, matching = _prune_by_stats(scan, entries)
     check_added_once(entries)
+    rows = _find_indexed_rows(scan)
     with context.engine.process.pause_gc():
-        splits = _assemble_splits(scan, group_by_bucket(entries, matching))
+        splits = _assemble_splits(scan, group_by_bucket(entries, matching), None if rows is None else rows.ids)
     files = sum(len(split.files) for split in splits)
-    scan.steps.append(PruneStep("files", len(entries), files, sum(split.file_size for split in splits)))
+    name = "files" if rows is None else f"global index {', '.join(rows.names)}"
+    scan.steps.append(PruneStep(name, len(entries), files, sum(split.file_size for split in splits)))
     return Plan(snapshot, context.schema.id, splits, tuple(scan.steps))
 
 
@@ -275,13 +280,22 @@ def _mask_by_indexes(scan: _Request, entries: EntryColumns, schemas: Mapping[int
     return index_masks(entries, scan.predicate, scan.context.schema, schemas)
 
 
+def _find_indexed_rows(scan: _Request) -> IndexedRows | None:
+    """Return the rows that the predicate can select by global indexes; None if none is used."""
+    options, manifest = scan.context.options, scan.snapshot.index_manifest
+    is_used = options.data_evolution_enabled and options.global_index_enabled and scan.request.kind is ScanKind.ALL
+    if not is_used or manifest is None or scan.predicate is None:
+        return None
+    return find_indexed_rows(scan.context, manifest, scan.predicate)
+
+
 def _load_schemas(scan: _Request, entries: EntryColumns) -> dict[int, TableSchema]:
     own = scan.context.schema
     ids = set(np.unique(entries.number("_SCHEMA_ID")).tolist()) - {own.id}
     return {own.id: own, **load_schemas(scan.context, ids)}
 
 
-def _assemble_splits(scan: _Request, buckets: list[BucketFiles]) -> tuple[DataSplit, ...]:
+def _assemble_splits(scan: _Request, buckets: list[BucketFiles], row_ids: RowIdRanges | None) -> tuple[DataSplit, ...]:
     table = scan.context.table
     directories = BucketPaths.of(table)
     vectors = find_deletion_files(scan.context, scan.snapshot) if scan.request.kind is ScanKind.ALL else {}
@@ -290,6 +304,7 @@ def _assemble_splits(scan: _Request, buckets: list[BucketFiles]) -> tuple[DataSp
         _check_external_paths(table, bucket)
         directory = directories.directory(bucket.partition, bucket.bucket)
         deletion_files = vectors.get((bucket.partition, bucket.bucket), {})
+        bucket = evolve(bucket, row_ids=row_ids)
         splits.extend(assemble_splits(scan.snapshot.id, bucket, scan.rules, directory, deletion_files))
     return tuple(splits)
 

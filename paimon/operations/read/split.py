@@ -40,6 +40,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.scan.engine_files import restrict_split
+from paimon.domain.scan.row_id_ranges import RowIdRanges
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
@@ -195,12 +196,17 @@ def _make_selection(bucket: Bucket, split: DataSplit, predicate: Predicate | Non
         predicate = None
     vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
     ranges = {f.file_name: part for f, part in zip(split.files, split.row_ranges, strict=False)}
+    chosen = RowIdRanges.of(split.row_id_ranges) if split.row_id_ranges else None
 
     def select(file: DataFileMeta) -> DeletionVector | RowSlice | None:
         """Return the deleted rows of a file, or the part of it to read."""
         vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
         if file.file_name in ranges:
             return RowSlice((ranges[file.file_name],), vector)
+        if chosen is not None and file.first_row_id is not None and file.is_main_file:
+            first = file.first_row_id
+            parts = chosen.cut(first, first + file.row_count)
+            return RowSlice(tuple((low - first, end - first) for low, end in parts), vector)
         return vector if predicate is None else narrow_by_indexes(bucket, file, predicate, vector)
 
     return select

@@ -115,7 +115,7 @@ def test_files_in_which_keys_were_looked_up_must_be_there() -> None:
     base = [entry(text) for text in BASE]
     check_conflicts(base, Change(COMPACT, looked_up=((b"p", 0, "b"), (b"p", 1, "d"))), KEY)
     for place in ((b"p", 1, "b"), (b"q", 0, "b"), (b"p", 0, "x")):
-        with pytest.raises(CommitConflict, match="looked keys up") as raised:
+        with pytest.raises(CommitConflict, match="computed from are not in the table") as raised:
             check_conflicts(base, Change(COMPACT, looked_up=((b"p", 0, "b"), place)), KEY)
         assert raised.value.files == (place[2],)
 

@@ -156,7 +156,7 @@ def _check_looked_up(live: Iterable[ManifestEntry], change: Change) -> None:
     names = {(e.partition, e.bucket, e.file.file_name) for e in live}
     missing = [name for *bucket, name in change.looked_up if (*bucket, name) not in names]
     if missing:
-        raise CommitConflict("Files in which the compaction looked keys up are not in the table", files=missing)
+        raise CommitConflict("Files that this commit was computed from are not in the table", files=missing)
 
 
 def _apply_entries(live: dict[_Identity, ManifestEntry], entries: Iterable[ManifestEntry]) -> None:

@@ -1,0 +1,105 @@
+"""Read the global indexes of a snapshot, and find the rows that a predicate can select.
+
+Invariant: no row for which the predicate is true is left out. Of an index file, the footer, the list of blocks and the
+blocks of the condition are read.
+Source: `GlobalIndexScanner`, `DataEvolutionBatchScan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.index.btree_blocks import KeyBounds
+from paimon.domain.index.btree_keys import BtreeKeys
+from paimon.domain.index.btree_reader import BtreeFile, ReadRange
+from paimon.domain.index.varints import Numbers
+from paimon.domain.manifest.entries import IndexManifestEntry
+from paimon.domain.predicate.evaluate_row import matches
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of, restrict_to_columns
+from paimon.domain.row.binary_row import deserialize
+from paimon.domain.scan.prune_by_global_index import (
+    BTREE,
+    Wanted,
+    find_indexes,
+    has_one_type,
+    range_of,
+    select_row_ids,
+)
+from paimon.domain.scan.row_id_ranges import RowIdRanges
+from paimon.domain.types.data_types import DataField
+from paimon.operations.data_files.cached_blocks import CachedBlockFiles
+from paimon.operations.metadata.manifests import index_path, read_index_manifest
+from paimon.operations.metadata.schemas import load_schemas, schema_ids
+from paimon.operations.table_context import TableContext
+
+
+@frozen(eq=False)
+class IndexedRows:
+    """The rows that a predicate can select by global indexes."""
+
+    ids: RowIdRanges
+    # the indexes, such as "btree(name)"
+    names: tuple[str, ...]
+
+
+def find_indexed_rows(context: TableContext, manifest: str, predicate: Predicate) -> IndexedRows | None:
+    """Return the rows that a bound predicate can select by the indexes of an index manifest; None if it is all rows."""
+    columns = {f.name: f for f in context.schema.fields if f.name in columns_of(predicate)}
+    indexes = find_indexes(read_index_manifest(context, manifest), columns.values())
+    indexes = {name: files for name, files in indexes.items() if is_readable(context, columns[name])}
+    if not indexes:
+        return None
+    chosen = {name: _select_partitions(context, files, predicate) for name, files in indexes.items()}
+    ids = select_row_ids(predicate, columns, chosen, partial(_search, context))
+    return None if ids is None else IndexedRows(ids, tuple(f"{BTREE}({name})" for name in sorted(indexes)))
+
+
+def is_readable(context: TableContext, column: DataField) -> bool:
+    """Return whether an index of a column can be read: the column must have had one type only."""
+    ids = schema_ids(context.engine, context.paths)
+    return has_one_type(load_schemas(context, ids).values(), column)
+
+
+def _select_partitions(
+    context: TableContext, files: Sequence[IndexManifestEntry], predicate: Predicate
+) -> Sequence[IndexManifestEntry]:
+    """Return the index files of the partitions that a predicate admits; the rows of the others are not planned."""
+    fields = context.schema.partition_fields
+    condition = restrict_to_columns(predicate, [f.name for f in fields])
+    if condition is None:
+        return files
+    types = [f.type for f in fields]
+
+    def is_wanted(entry: IndexManifestEntry) -> bool:
+        """Return whether a row of the partition of an index file can match."""
+        values = deserialize(entry.partition, types)
+        row = dict(zip([f.name for f in fields], values, strict=True))
+        return matches(condition, row) is True
+
+    return [entry for entry in files if is_wanted(entry)]
+
+
+def _search(context: TableContext, column: DataField, entry: IndexManifestEntry, wanted: Wanted) -> Numbers | None:
+    """Return the rows of one index file, relative to its range; None if they are too many."""
+    path = index_path(context.table, entry, "index manifest")
+    files = CachedBlockFiles(context.engine.files, context.engine.cache)
+    try:
+        with files.open(path) as source:
+            return wanted.search(open_index(column, entry, lambda at, size: bytes(source.read_at(size, at))))
+    except NotFound as error:
+        raise CorruptTable(path, "does not exist, but the index manifest references it") from error
+    except (ValueError, pa.ArrowException, OSError) as error:
+        hint = "drop it with drop_global_index, or set global-index.enabled to false"
+        raise CorruptTable(path, f"is a damaged global index: {error}", hint=hint) from error
+
+
+def open_index(column: DataField, entry: IndexManifestEntry, read: ReadRange) -> BtreeFile:
+    """Return an index file, of which parts are read by `read`."""
+    bounds = KeyBounds.decode(range_of(entry).index_meta or b"")
+    return BtreeFile(entry.file_size, BtreeKeys(column.type), bounds, read)
