@@ -68,6 +68,11 @@ _TESTS_BY_FILE = {
     "operations/compact/test_clustering.py": {
         "clustering.columns": "test_a_full_compaction_clusters_again_after_the_columns_changed",
         "clustering.incremental": "test_compactions_cluster_the_newest_runs",
+        "clustering.incremental.mode": "test_files_are_sorted_one_by_one_with_local_sort",
+        "clustering.history-partition.idle-to-full-sort": (
+            "test_idle_partitions_are_clustered_with_those_of_a_condition"
+        ),
+        "clustering.history-partition.limit": "test_idle_partitions_are_clustered_with_those_of_a_condition",
         "clustering.strategy": "test_the_strategy_follows_from_the_number_of_columns",
     },
     "operations/compact/test_sort_tasks.py": {

@@ -89,9 +89,16 @@ def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str
     return _bind(table, strategy, names, "order_by")
 
 
+def is_clustered_locally(options: TableOptions) -> bool:
+    """Return whether the new files of incremental clustering are sorted one by one, so that they may overlap."""
+    return options.clustering_incremental and options.clustering_incremental_mode == "local-sort"
+
+
 def bind_clustering_order(table: TableDefinition) -> SortOrder:
     """Return the order in which the options `clustering.*` of a table sort its rows."""
     names, strategy = table.options.clustering_columns, table.options.clustering_strategy
+    if is_clustered_locally(table.options):
+        strategy = "order"  # as in Java, whatever the strategy is
     if strategy == "auto":
         few = "order" if len(names) == 1 else "zorder"
         strategy = few if len(names) < _FIRST_HILBERT_COLUMNS else "hilbert"

@@ -424,14 +424,27 @@ COMPACTION = (
         "false",
         "compactions cluster the rows of new files, and of older ones as levels grow",
     ),
-    Option(
+    choice_option(
         "clustering.incremental.mode",
-        Kind.TEXT,
+        "global-sort local-sort",
         "global-sort",
-        "how new files are clustered",
-        effect=REFUSED,
-        reason="Compaction sorts all files that it takes together. Leave the option out.",
+        "local-sort: sort the rows of each new file of about the target size by clustering.columns, not those of all",
     ),
+    Option(
+        "clustering.incremental.optimize-write",
+        Kind.BOOL,
+        "false",
+        "Spark writers sort the rows of a write",
+        effect=REFUSED,
+        reason="Writers do not sort. Leave the option out, and call compact.",
+    ),
+    Option(
+        "clustering.history-partition.idle-to-full-sort",
+        Kind.DURATION,
+        None,
+        "compactions with where also cluster other partitions without new files for this time, and fully",
+    ),
+    Option("clustering.history-partition.limit", Kind.INT, "5", "most such partitions of a compaction"),
     Option(
         "zorder.var-length-contribution",
         Kind.INT,

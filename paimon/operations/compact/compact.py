@@ -16,6 +16,7 @@ from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.request import CommitRequest
+from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
@@ -27,7 +28,7 @@ from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
-from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
+from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, pick_idle_partitions, plan_bucket_work
 from paimon.operations.data_files.deletion_vectors import get_bucket_vectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.schemas import on_same_table
@@ -102,17 +103,35 @@ def plan_buckets(
     """Decide what a compaction does in each bucket; nothing is written.
 
     By default the options of the table select the files; `full` makes each bucket one sorted run, and `order` takes all
-    files. Buckets without work and postponed buckets are left out.
+    files. Buckets without work and postponed buckets are left out. See `pick_idle_partitions` for other partitions.
     """
     check_compactable(context, snapshot)
     vectors = read_bucket_vectors(context, snapshot)
     all_work = [
-        plan_bucket_work(context, bucket, full, vectors=get_bucket_vectors(vectors, key), order=order)
-        for bucket in find_buckets(context, snapshot, predicate)
+        plan_bucket_work(context, bucket, is_full, vectors=get_bucket_vectors(vectors, key), order=order)
+        for bucket, is_full in _select_buckets(context, snapshot, full, predicate)
         if bucket.bucket >= 0
         for key in [(bucket.partition, bucket.bucket)]
     ]
     return [work for work in all_work if not work.is_empty]
+
+
+def _select_buckets(
+    context: TableContext, snapshot: Snapshot, full: bool, predicate: Predicate | None
+) -> list[tuple[BucketFiles, bool]]:
+    """Return the buckets of the selected partitions and of idle ones, and whether each is compacted fully."""
+    options, clock = context.options, context.engine.clock
+    selected = find_buckets(context, snapshot, predicate)
+    idle_millis = options.clustering_idle_millis if options.clustering_incremental else None
+    if predicate is None or idle_millis is None:
+        return [(bucket, full) for bucket in selected]
+    taken = {bucket.partition for bucket in selected}
+    others = [b for b in find_buckets(context, snapshot, None) if b.partition not in taken]
+    now = clock.now_millis()
+    before = now + clock.local_offset_millis(now) - idle_millis
+    top_level = CompactionRules.of_clustering(options).levels - 1
+    idle = pick_idle_partitions(others, before, top_level, options.clustering_history_limit)
+    return [*((bucket, full) for bucket in selected), *((b, True) for b in others if b.partition in idle)]
 
 
 def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[BucketFiles]:

@@ -46,7 +46,7 @@ from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
 from paimon.domain.lsm.record_expiry import RecordExpiry
 from paimon.domain.lsm.sorted_run import KeyedFile
 from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_small_files
-from paimon.domain.maintenance.sort_order import SortOrder, bind_clustering_order
+from paimon.domain.maintenance.sort_order import SortOrder, bind_clustering_order, is_clustered_locally
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -55,6 +55,7 @@ from paimon.domain.options.validate import check_stored_options
 from paimon.domain.paths import check_within
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.split_packing import pack
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -155,8 +156,11 @@ def plan_bucket_work(
         unit = _pick_clustered(context, bucket, full, marked)
         if unit is None:
             return work
-        clustering = bind_clustering_order(context.table)
-        return evolve(work, packs=_pack_to_sort(unit.files), order=clustering, level=unit.output_level)
+        clustering, packs = bind_clustering_order(context.table), _pack_to_sort(unit.files)
+        if is_clustered_locally(context.options) and packs:
+            target = context.options.target_file_size_bytes(False)
+            packs = tuple(map(tuple, pack(packs[0], lambda f: f.file_size, target)))
+        return evolve(work, packs=packs, order=clustering, level=unit.output_level)
     return evolve(work, packs=pack_small_files(bucket.files, PackRules.of(context.options, full), marked))
 
 
@@ -164,6 +168,24 @@ def _pack_to_sort(files: Sequence[DataFileMeta]) -> tuple[Pack, ...]:
     """Return one pack with all files in the order of their rows."""
     ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.max_sequence_number, f.file_name))
     return (tuple(ordered),) if ordered else ()
+
+
+def pick_idle_partitions(
+    buckets: Iterable[BucketFiles], before_millis: int, top_level: int, limit: int
+) -> frozenset[bytes]:
+    """Pick partitions with files below the top level, the newest of which was made before a local time.
+
+    At most `limit` are picked, those without new files for the longest time first.
+    Source: `HistoryPartitionCluster`.
+    """
+    newest: dict[bytes, int] = {}
+    for bucket in buckets:
+        for file in bucket.files:
+            if file.level < top_level:
+                made = file.creation_time_millis or 0
+                newest[bucket.partition] = max(newest.get(bucket.partition, made), made)
+    idle = sorted((made, partition) for partition, made in newest.items() if made < before_millis)
+    return frozenset(partition for _, partition in idle[: max(0, limit)])
 
 
 def _pick_clustered(
@@ -271,12 +293,10 @@ def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
 
 
 def _list_table_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
-    mode = options.get("clustering.incremental.mode") or ""
     return (
         ("row-tracking.enabled", options.row_tracking_enabled),
         ("data-evolution.enabled", options.data_evolution_enabled),
         ("blob-field", bool(options.blob_fields)),
-        ("clustering.incremental.mode", options.clustering_incremental and mode.strip().lower() == "local-sort"),
     )
 
 

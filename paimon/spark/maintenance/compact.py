@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from paimon.domain.errors import Unsupported
-from paimon.domain.maintenance.sort_order import NO_STRATEGY, SortOrder, bind_sort_order
+from paimon.domain.maintenance.sort_order import NO_STRATEGY, SortOrder, bind_sort_order, is_clustered_locally
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import POSTPONED
@@ -101,6 +101,7 @@ def compact_in_tasks(
     if table.definition.options.bucket == POSTPONED:
         return compact_postponed(table.context, user, full, predicate, SparkPostponedCompaction(running))
     distributed = distribute_table(table, running).context
-    is_sorted = order is not None or table.definition.options.clustering_incremental
+    options = table.definition.options
+    is_sorted = order is not None or (options.clustering_incremental and not is_clustered_locally(options))
     sort = SparkSort(running) if is_sorted and table.definition.bucket_mode is BucketMode.UNAWARE else None
     return compact_table(distributed, user, full, predicate, order, sort)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -124,9 +125,39 @@ def test_contradicting_requests_are_refused(tmp_path: Path) -> None:
     write_part(table, 0)
     with pytest.raises(InvalidRequest, match="is clustered"):
         table.compact(order_strategy="order", order_by="b")
-    schema = Path(table.location, "schema", "schema-0")
-    schema.write_text(schema.read_text().replace('"owner" : "x"', '"clustering.incremental.mode" : "LOCAL-SORT"'))
-    with pytest.raises(Unsupported, match=r"clustering\.incremental\.mode"):
-        paimon.open_table(table.location).compact()
-    schema.write_text(schema.read_text().replace('"clustering.incremental" : "true"', '"owner" : "x"'))
-    assert paimon.open_table(table.location).compact(full=True).snapshot_ids == ()
+    with pytest.raises(Unsupported, match=r"clustering\.incremental\.optimize-write.*call compact"):
+        table.alter("SET ('clustering.incremental.optimize-write' = 'true')")
+
+
+def test_files_are_sorted_one_by_one_with_local_sort(tmp_path: Path) -> None:
+    """Each new file of about the target size is in order; together they are not, and the strategy has no effect."""
+    options = {**CLUSTERED, "clustering.columns": "a,b", "clustering.incremental.mode": "LOCAL-SORT"}
+    table = create_table(tmp_path, "a INT, b INT, p STRING", options={**options, "target-file-size": "1 kb"})
+    for part in range(3):
+        write_part(table, part)
+    rows = rows_of(table)
+    assert table.compact().files_before == 3
+    assert [level for _, level, _ in describe_files(table)] == [3] * 3
+    assert rows_of(table) == rows
+    keys = [(row["a"], row["b"]) for row in table.scan().to_arrow().to_pylist()]
+    assert [keys[i : i + 300] == sorted(keys[i : i + 300]) for i in (0, 300, 600)] == [True] * 3
+    assert keys != sorted(keys)
+    assert table.compact(full=True).snapshot_ids == ()
+
+
+def test_idle_partitions_are_clustered_with_those_of_a_condition(tmp_path: Path) -> None:
+    options = {
+        **CLUSTERED,
+        "clustering.history-partition.idle-to-full-sort": "1 ms",
+        "clustering.history-partition.limit": "2",
+    }
+    table = create_table(tmp_path, "a INT, p STRING", partition_keys=["p"], options=options)
+    for partition in "dcba":
+        table.write({"a": [2, 1], "p": [partition] * 2})
+        time.sleep(0.003)
+    assert table.compact(where="p = 'a'").buckets == 2, "too few files in 'a', so only two others"
+    files = table.system_table("files").scan().to_arrow().to_pylist()
+    assert {f["partition"] for f in files if f["level"]} == {"{d}", "{c}"}
+    assert table.compact().snapshot_ids == (), "without a condition there are no other partitions"
+    idle = table.with_options({"clustering.history-partition.idle-to-full-sort": "1 h"})
+    assert idle.compact(where="p = 'a'").snapshot_ids == ()
