@@ -21,6 +21,9 @@ _EMPTY = -1
 PREFIX_BYTES = 16
 """The bytes that `read_head_length` needs."""
 
+REBUILD_HINT = "rebuild it with rewrite_file_index, or set file-index.read.enabled to false"
+"""The hint for a damaged container: the rows of the table are not damaged."""
+
 ColumnIndex = tuple[str, str, bytes | None]
 """The column, the kind and the bytes of an index; None is the empty index of a map key that no row has."""
 
@@ -43,7 +46,9 @@ class IndexEntry:
     def cut(self, data: bytes, path: str) -> bytes:
         """Return the bytes of the index from those of the container."""
         if self.start < 0 or self.length < 0 or self.start + self.length > len(data):
-            raise CorruptTable(path, f"ends inside the index {self.kind!r} of column {self.column!r}")
+            raise CorruptTable(
+                path, f"ends inside the index {self.kind!r} of column {self.column!r}", hint=REBUILD_HINT
+            )
         return data[self.start : self.start + self.length]
 
 
@@ -86,7 +91,7 @@ def _read_name(source: IndexBytes) -> str:
 def read_head_length(data: bytes, path: str) -> int:
     """Return the length of the head, by the first `PREFIX_BYTES` of a container."""
     if len(data) < PREFIX_BYTES or data[:8] != pack_long(_MAGIC):
-        raise CorruptTable(path, "is no file index")
+        raise CorruptTable(path, "is no file index", hint=REBUILD_HINT)
     source = IndexBytes(data, 8)
     version = source.read_int()
     if version != _VERSION:
@@ -101,7 +106,7 @@ def decode_head(data: bytes, path: str) -> tuple[IndexEntry, ...]:
     """Return the indexes that the head of a container lists; later bytes are ignored."""
     length = read_head_length(data, path)
     if not PREFIX_BYTES <= length <= len(data):
-        raise CorruptTable(path, f"is truncated inside the head of {length} bytes")
+        raise CorruptTable(path, f"is truncated inside the head of {length} bytes", hint=REBUILD_HINT)
     source = IndexBytes(data[:length], PREFIX_BYTES)
     entries: list[IndexEntry] = []
     try:
@@ -110,7 +115,7 @@ def decode_head(data: bytes, path: str) -> tuple[IndexEntry, ...]:
             for _ in range(source.read_count()):
                 entries.append(IndexEntry(column, _read_name(source), source.read_int(), source.read_int()))
     except ValueError as error:
-        raise CorruptTable(path, f"has a damaged head: {error}") from error
+        raise CorruptTable(path, f"has a damaged head: {error}", hint=REBUILD_HINT) from error
     return tuple(entries)
 
 

@@ -30,7 +30,7 @@ from paimon.domain.errors import CorruptTable
 from paimon.domain.index.bit_sliced_index import BitSlicedIndex
 from paimon.domain.index.bitmap_index import BitmapIndex
 from paimon.domain.index.bloom_filter import BloomFilter
-from paimon.domain.index.container import IndexEntry, decode_head
+from paimon.domain.index.container import REBUILD_HINT, IndexEntry, decode_head
 from paimon.domain.index.index_keys import Key, KeyForm, to_key
 from paimon.domain.index.range_bitmap import RangeBitmap
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Operator, Or, Predicate
@@ -137,6 +137,12 @@ class FileIndexes:
                     found[name] = index
         return found
 
+    def check(self) -> None:
+        """Decode all indexes of the file that this library can read; `CorruptTable` if one is damaged."""
+        for column in {entry.column for entry in self.entries}:
+            for entry in self._entries_of(column):
+                self._open(entry)
+
     def _entries_of(self, column: str) -> Iterable[IndexEntry]:
         """Return the indexes of a column that this library can read; others are ignored."""
         data_type = self._type_of(column)
@@ -163,8 +169,7 @@ class FileIndexes:
             raise self._damage(error) from error
 
     def _damage(self, error: ValueError) -> CorruptTable:
-        hint = "rebuild it with rewrite_file_index, or set file-index.read.enabled to false"
-        return CorruptTable(self.path, f"contains a damaged file index: {error}", hint=hint)
+        return CorruptTable(self.path, f"contains a damaged file index: {error}", hint=REBUILD_HINT)
 
 
 _KINDS: Mapping[str, Callable[[bytes, KeyForm, int], _Index]] = {

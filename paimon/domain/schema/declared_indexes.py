@@ -66,15 +66,22 @@ class DeclaredIndex:
     @property
     def version(self) -> int:
         """The version of a bitmap index."""
-        text = self.settings.get("version", "2")
-        if parse_int(text, self._option("version")) not in (1, 2):
-            raise bad_value_error(self._option("version"), text, "1 or 2")
-        return int(text)
+        return parse_int(self.settings.get("version", "2"), self._option("version"))
 
     @property
     def block_bytes(self) -> int:
         """The largest size of a block of a bitmap index."""
         return parse_memory(self.settings.get("index-block-size", "16 kb"), self._option("index-block-size"))
+
+    def check_settings(self) -> None:
+        """Refuse settings with which no file can be written: `InvalidRequest`."""
+        if self.kind == "bloom-filter" and self.items < 1:
+            raise bad_value_error(self._option("items"), self.settings["items"], "a number of values, at least 1")
+        if self.kind == "bloom-filter" and not 0 < self.false_positive_rate < 1:
+            raise bad_value_error(self._option("fpp"), self.settings["fpp"], "a rate between 0 and 1, such as 0.05")
+        if self.kind == "bitmap" and self.version not in (1, 2):
+            text = self.settings["version"]
+            raise bad_value_error(self._option("version"), text, "1 or 2")
 
     def chunk_bytes(self, data_type: DataType) -> int:
         """Return the largest size of a chunk of a range bitmap, without its first key."""
@@ -114,7 +121,9 @@ def declare_indexes(fields: Iterable[DataField], options: Mapping[str, str]) -> 
         for name in parse_list(value):
             column, map_key = split_index_column(name)
             _check_column(key, kind, name, by_name)
-            declared[kind, name] = DeclaredIndex(kind, column, map_key, _settings_of(options, kind, column, name))
+            index = DeclaredIndex(kind, column, map_key, _settings_of(options, kind, column, name))
+            index.check_settings()
+            declared[kind, name] = index
     _check_settings(options, declared)
     return tuple(declared.values())
 

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.index.bloom_filter import BloomFilter
-from paimon.domain.index.container import IndexEntry, decode_head, read_head_length
+from paimon.domain.index.container import REBUILD_HINT, IndexEntry, decode_head, read_head_length
 from paimon.domain.index.select_rows import FileIndexes, RowSelection
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import join_path
@@ -101,6 +101,16 @@ def _read_bloom_filters(
         return FileIndexes(index, file.row_count, types, source.read_entries(), source.read_index).open_bloom_filters()
 
 
+def check_indexes(engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType]) -> None:
+    """Decode all indexes of a data file at a path; `CorruptTable` if one is damaged. A missing file is no damage."""
+    index = index_path(path, file)
+    if file.embedded_index is not None:
+        FileIndexes.of(file.embedded_index, f"the embedded index of {path}", file.row_count, types).check()
+    elif index is not None and engine.files.status(index) is not None:
+        with contextlib.closing(_IndexFile(engine, index, caches=False)) as source:
+            FileIndexes(index, file.row_count, types, source.read_entries(), source.read_index).check()
+
+
 class _IndexFile:
     """An `.index` file, which is opened only for what the cache lacks. The caller closes it."""
 
@@ -129,7 +139,9 @@ class _IndexFile:
             return found
         source = self._open()
         if not 0 <= entry.start <= entry.start + entry.length <= source.size():
-            raise CorruptTable(self._path, f"ends inside the index {entry.kind!r} of column {entry.column!r}")
+            raise CorruptTable(
+                self._path, f"ends inside the index {entry.kind!r} of column {entry.column!r}", hint=REBUILD_HINT
+            )
         data = self._head[entry.start : entry.start + entry.length]
         if len(data) < entry.length:
             data += bytes(source.read_at(entry.length - len(data), entry.start + len(data)))
@@ -152,8 +164,7 @@ def _open_index(engine: Engine, path: str) -> pa.NativeFile:
     try:
         return engine.files.open(path)
     except NotFound as error:
-        hint = "rebuild it with rewrite_file_index, or set file-index.read.enabled to false"
-        raise CorruptTable(path, "does not exist, but a manifest references it", hint=hint) from error
+        raise CorruptTable(path, "does not exist, but a manifest references it", hint=REBUILD_HINT) from error
 
 
 def _read_head(source: pa.NativeFile, path: str) -> bytes:

@@ -31,9 +31,10 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats, SimpleStats
 from paimon.domain.stats.stats_codec import from_simple_stats
-from paimon.domain.types.data_types import CharType, DataField
+from paimon.domain.types.data_types import CharType, DataField, DataType
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.buckets.hash_index_files import read_hashes
+from paimon.operations.data_files.file_indexes import check_indexes
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.fsck.states import to_fault
 from paimon.operations.metadata.schemas import load_schema
@@ -62,6 +63,11 @@ def check_file(context: TableContext, task: FileTask) -> FileReport:
     except PaimonError as error:
         faults.append(to_fault(error, task.path, [task.state]))
         return FileReport(0, faults)
+    try:
+        check_indexes(context.engine, task.path, task.entry.file, content.types)
+    except PaimonError as error:
+        fault = to_fault(error, task.path, [task.state])
+        faults.append(evolve(fault, reason=f"{fault.reason}; rewrite_file_index rebuilds it"))
     if content.misplaced:
         reason = f"has {content.misplaced} rows whose key belongs in another bucket"
         faults.append(Fault(FaultKind.PLACE, task.path, reason, [task.state]))
@@ -168,6 +174,11 @@ class FileContent:
         self._placement = placement
         self.rows = 0
         self.misplaced = 0
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """The types of the columns of the file."""
+        return {name: field.type for name, field in self._types.items()}
 
     def faults(self) -> Iterator[str]:
         """Yield a text for each difference between the file and its metadata."""

@@ -201,12 +201,31 @@ def test_selected_rows_are_read_by_each_format(tmp_path: Path, file_format: str)
         ({"file-index.bloom-filter.color.items": "5"}, "that column 'color' does not have"),
         ({"file-index.tree.columns": "color"}, "unknown"),
         ({"file-index.bitmap.columns": "color", "file-index.bitmap.color.version": "3"}, "invalid value '3'"),
+        ({"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.fpp": "1"}, r"id\.fpp.*rate between"),
+        ({"file-index.bloom-filter.columns": "id", "file-index.bloom-filter.id.items": "0"}, r"id\.items.*at least 1"),
     ],
 )
 def test_indexes_that_cannot_be_built_are_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        create_table(tmp_path, COLUMNS, options=options).write(make_rows(0))
-    assert index_files(tmp_path) == []
+        create_table(tmp_path, COLUMNS, options=options)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1" + bytes(500), None], ids=["empty", "foreign", "cut"])
+def test_a_damaged_index_file_is_named_and_can_be_rebuilt(tmp_path: Path, content: bytes | None) -> None:
+    options = {**IN_FILES, **WITHOUT_STATISTICS, "file-index.bitmap.columns": "color"}
+    table = create_table(tmp_path, COLUMNS, options=options)
+    table.write(make_rows(0))
+    (path,) = tmp_path.rglob("*.index")
+    path.write_bytes(path.read_bytes()[:200] if content is None else content)
+    table = paimon.open_table(table.location)
+    rows = table.scan().count()
+    with pytest.raises(CorruptTable, match=f"{path.name}.*[Rr]ebuild it with rewrite_file_index"):
+        table.scan(where="color = 'only 0'").to_arrow()
+    (fault,) = table.maintain.check(deep=True).faults
+    assert fault.path.endswith(path.name) and "rewrite_file_index" in fault.reason
+    table.maintain.rewrite_file_index()
+    assert table.maintain.check(deep=True).faults == ()
+    assert (table.scan().count(), table.scan(where="color = 'only 0'").count() > 0) == (rows, True)
 
 
 ROWS = st.lists(
