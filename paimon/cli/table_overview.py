@@ -5,7 +5,6 @@ Invariant: all live files of the latest snapshot are counted, also those that ba
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -15,12 +14,12 @@ from paimon.cli.output import print_records
 from paimon.cli.terminal import print_styled
 from paimon.display.column_texts import to_plain_texts
 from paimon.domain.errors import PaimonError
-from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.maintenance.bucket_layout import LayoutRules, LevelShape, measure_buckets
 from paimon.domain.markup import format_count
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.type_text import format_type
 from paimon.operations.expire.retention_reasons import read_references
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.plan import count_rows_from_metadata
 from paimon.operations.read.system.partitions_and_buckets import format_partition_name
@@ -36,10 +35,7 @@ class BucketSummary:
 
     partition: str
     bucket: int
-    # number of files by level
-    files: Counter[int]
-    # bytes of the files by level
-    size_bytes: Counter[int]
+    levels: tuple[LevelShape, ...]
     # stored records of all files
     records: int
 
@@ -81,7 +77,7 @@ def _describe_snapshot(table: Table, snapshot: Snapshot | None, shapes: Sequence
     merged = "not all merged" if rows is None else format_count(rows, "row")
     counts = (
         format_count(len(shapes), "bucket"),
-        format_count(sum(shape.files.total() for shape in shapes), "file"),
+        format_count(sum(level.files for shape in shapes for level in shape.levels), "file"),
         f"{format_count(sum(shape.records for shape in shapes), 'stored record')}, {merged}",
     )
     return f"snapshot {snapshot.id}, {snapshot.commit_kind.value}; {'; '.join(counts)}"
@@ -101,19 +97,16 @@ def collect_bucket_shapes(table: Table) -> list[BucketSummary]:
     if snapshot is None:
         return []
     context = table.context
-    grouped: dict[tuple[str, int], list[DataFileMeta]] = defaultdict(list)
     with report_expired(context, snapshot.id):
-        entries = read_live_entries(context, read_data_manifests(context, snapshot))
-    for entry in entries:
-        grouped[format_partition_name(context.table, entry.partition), entry.bucket].append(entry.file)
-    return [_summarize_bucket(partition, bucket, files) for (partition, bucket), files in sorted(grouped.items())]
-
-
-def _summarize_bucket(partition: str, bucket: int, files: list[DataFileMeta]) -> BucketSummary:
-    sizes: Counter[int] = Counter()
-    for file in files:
-        sizes[file.level] += file.file_size
-    return BucketSummary(partition, bucket, Counter(f.level for f in files), sizes, sum(f.row_count for f in files))
+        live = read_live_columns(context, read_data_manifests(context, snapshot))
+    found = measure_buckets(live, LayoutRules.of(context.table))
+    names = [format_partition_name(context.table, row) for row in found.partition_rows]
+    buckets = zip(found.partitions.tolist(), found.buckets.tolist(), found.rows.tolist(), strict=True)
+    shapes = [
+        BucketSummary(names[partition], bucket, found.levels_of(place), records)
+        for place, (partition, bucket, records) in enumerate(buckets)
+    ]
+    return sorted(shapes, key=lambda shape: (shape.partition, shape.bucket))
 
 
 def _describe_columns(table: Table) -> list[dict[str, object]]:
@@ -147,13 +140,13 @@ def _describe_references(table: Table) -> list[dict[str, object]]:
 
 
 def _format_shape(shape: BucketSummary) -> dict[str, object]:
-    levels = "  ".join(f"L{level} {_format_blocks(count)}" for level, count in sorted(shape.files.items()))
+    levels = "  ".join(f"L{level.level} {_format_blocks(level.files)}" for level in shape.levels)
     return {
         "partition": shape.partition,
         "bucket": shape.bucket,
         "levels": levels,
         "records": shape.records,
-        "size": _format_size(shape.size_bytes.total()),
+        "size": _format_size(sum(level.size_bytes for level in shape.levels)),
     }
 
 
@@ -186,8 +179,8 @@ def _to_record(table: Table, shapes: list[BucketSummary]) -> dict[str, object]:
             {
                 "partition": s.partition,
                 "bucket": s.bucket,
-                "files_by_level": {str(k): v for k, v in sorted(s.files.items())},
-                "bytes_by_level": {str(k): v for k, v in sorted(s.size_bytes.items())},
+                "files_by_level": {str(level.level): level.files for level in s.levels},
+                "bytes_by_level": {str(level.level): level.size_bytes for level in s.levels},
                 "records": s.records,
             }
             for s in shapes

@@ -22,7 +22,7 @@ STATE_MACHINES = {
     "IndexBytes",
     "KeyHashes",
     "KeyIndexCheck",
-    "RowGrouper",
+    "RowNumberer",
     "RunBuffer",
     "SafeSnapshot",
     "StatementReader",

@@ -6,12 +6,11 @@ Source: `BitSliceIndexBitmapFileIndex`, `BitSliceIndexRoaringBitmap`.
 
 from __future__ import annotations
 
-import numpy as np
 from attrs import frozen
 from pyroaring import BitMap
 
 from paimon.domain.index.bit_slices import BitSlices
-from paimon.domain.index.grouped_rows import GroupedRows
+from paimon.domain.index.grouped_rows import NumberedRows
 from paimon.domain.index.index_bytes import IndexBytes, pack_bitmap, pack_int, pack_long
 from paimon.domain.index.index_keys import Key, Keys
 from paimon.domain.predicate.expression import Operator
@@ -23,17 +22,15 @@ _EMPTY = BitSlices(0, 0, BitMap(), ())
 _SMALLEST = -(1 << 63)
 
 
-def encode_bit_sliced_index(groups: GroupedRows) -> bytes | None:
+def encode_bit_sliced_index(column: NumberedRows) -> bytes | None:
     """Encode the rows of a column of numbers; None if it has the smallest number of 64 bits, which has no opposite."""
-    keys = to_numpy(groups.keys)
+    keys = to_numpy(column.keys)
     if len(keys) and keys.min() == _SMALLEST:
         return None
-    numbers = np.repeat(keys, np.diff(groups.bounds))
-    order = np.argsort(groups.rows)
-    numbers, rows = numbers[order], groups.rows[order]
+    numbers, rows = keys[column.numbers], column.rows
     is_negative = numbers < 0
     positive = _encode_slices(numbers[~is_negative], rows[~is_negative])
-    return _VERSION + pack_int(groups.row_count) + positive + _encode_slices(-numbers[is_negative], rows[is_negative])
+    return _VERSION + pack_int(column.row_count) + positive + _encode_slices(-numbers[is_negative], rows[is_negative])
 
 
 def _encode_slices(numbers: Keys, rows: Keys) -> bytes:

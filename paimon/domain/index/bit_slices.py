@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from attrs import frozen
 from pyroaring import BitMap
 
-from paimon.domain.index.index_bytes import to_bitmap
+from paimon.domain.index.index_bytes import mask_to_bitmap, to_bitmap
 from paimon.domain.index.index_keys import Keys
 from paimon.domain.predicate.expression import Operator
 
@@ -38,7 +39,12 @@ class BitSlices:
     @classmethod
     def of(cls, numbers: Keys, rows: Keys, maximum: int, slice_count: int) -> BitSlices:
         """Return the slices of numbers from 0 to `maximum`; `rows` ascend."""
-        slices = [to_bitmap(rows[(numbers >> digit) & 1 == 1]) for digit in range(slice_count)]
+        size = int(rows[-1]) + 1 if len(rows) else 0
+        largest = max(maximum, 0)
+        spread = np.zeros(size, np.min_scalar_type(largest))  # narrow numbers are masked faster
+        spread[rows] = numbers
+        slices = [mask_to_bitmap(spread & (1 << digit) != 0) for digit in range(largest.bit_length())]
+        slices += [BitMap()] * (slice_count - len(slices))
         return cls(0, maximum, to_bitmap(rows), slices)
 
     def select(self, operator: Operator, number: int) -> BitMap:

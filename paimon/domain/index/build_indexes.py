@@ -1,7 +1,7 @@
 """Build the file indexes of one data file while its rows are written.
 
 Invariant: the indexes describe exactly the added rows, in their order. All indexes of a column but bloom filters are
-built from one grouping of its rows. No Python step is taken for a row.
+built from one numbering of its keys. No Python step is taken for a row.
 Source: `DataFileIndexWriter`.
 """
 
@@ -16,7 +16,7 @@ from paimon.domain.index.bit_sliced_index import encode_bit_sliced_index
 from paimon.domain.index.bitmap_index import encode_bitmap_index
 from paimon.domain.index.bloom_filter import BloomFilterBuilder, BloomSize
 from paimon.domain.index.container import ColumnIndex
-from paimon.domain.index.grouped_rows import GroupedRows, RowGrouper
+from paimon.domain.index.grouped_rows import NumberedRows, RowNumberer
 from paimon.domain.index.index_keys import KeyForm
 from paimon.domain.index.java_map_order import order_computed_columns, order_computed_names, order_put_names
 from paimon.domain.index.range_bitmap import encode_range_bitmap
@@ -41,8 +41,8 @@ class IndexBuilder:
             for index in declared
             if index.kind == BLOOM_FILTER
         }
-        self._groupers = {
-            index.name: RowGrouper(self._forms[index.name]) for index in declared if index.kind != BLOOM_FILTER
+        self._numberers = {
+            index.name: RowNumberer(self._forms[index.name]) for index in declared if index.kind != BLOOM_FILTER
         }
         self._rows = 0
 
@@ -50,7 +50,7 @@ class IndexBuilder:
         """Add rows, whose columns have canonical Arrow types."""
         self._rows += table.num_rows
         for index in {index.name: index for index in self._declared}.values():
-            takers = [t for t in (self._filters.get(index.name), self._groupers.get(index.name)) if t is not None]
+            takers = [t for t in (self._filters.get(index.name), self._numberers.get(index.name)) if t is not None]
             for chunk in table[index.column].chunks:
                 values = chunk if index.map_key is None else _look_up(chunk, index.map_key)
                 for taker in takers:
@@ -58,20 +58,20 @@ class IndexBuilder:
 
     def close(self) -> list[ColumnIndex]:
         """Return the indexes, in the order in which Java adds them to the container."""
-        groups = {name: grouper.close() for name, grouper in self._groupers.items()}
-        indexes = [(index.name, index.kind, self._encode(index, groups)) for index in self._declared]
+        rows = {name: numberer.close() for name, numberer in self._numberers.items()}
+        indexes = [(index.name, index.kind, self._encode(index, rows)) for index in self._declared]
         # Without bytes, only the index of a map key says something.
         return [index for index in indexes if index[2] is not None or not self._rows]
 
-    def _encode(self, index: DeclaredIndex, groups: Mapping[str, GroupedRows]) -> bytes | None:
+    def _encode(self, index: DeclaredIndex, numbered: Mapping[str, NumberedRows]) -> bytes | None:
         """Return the bytes of an index; None if it cannot contain the values, or has no rows of a map key."""
         if index.map_key is not None and not self._rows:
             return None
         if index.kind == BLOOM_FILTER:
             return self._filters[index.name].close()
-        form, rows = self._forms[index.name], groups[index.name]
+        form, rows = self._forms[index.name], numbered[index.name]
         if index.kind == "bitmap":
-            return encode_bitmap_index(rows, form, index.version, index.block_bytes)
+            return encode_bitmap_index(rows.group(), form, index.version, index.block_bytes)
         if index.kind == "bsi":
             return encode_bit_sliced_index(rows)
         return encode_range_bitmap(rows, form, index.chunk_bytes(form.data_type))

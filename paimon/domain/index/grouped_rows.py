@@ -1,4 +1,4 @@
-"""Group the rows of a column by their keys: what all indexes with bitmaps are built from."""
+"""Number the different keys of a column, and group its rows by them: what all indexes with bitmaps are built from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,29 @@ class GroupedRows:
         return len(self.rows) > 0 and bool(self.rows.max() != self.rows[self.bounds[-2]])
 
 
-class RowGrouper:
+@frozen(eq=False)
+class NumberedRows:
+    """The rows of a column with the number of their key. Keys are numbered as they first appear."""
+
+    row_count: int
+    # the different keys, as int64 or binary, without null
+    keys: pa.Array
+    # the rows that are not null, ascending
+    rows: Keys
+    # the number of the key of each of these rows
+    numbers: Keys
+    null_rows: Keys
+
+    def group(self) -> GroupedRows:
+        """Return the rows by key."""
+        narrow = self.numbers.astype(np.min_scalar_type(len(self.keys)))  # 16 bits are sorted by digits, much faster
+        order = np.argsort(narrow, kind="stable")
+        bounds = np.zeros(len(self.keys) + 1, np.int64)
+        np.cumsum(np.bincount(self.numbers, minlength=len(self.keys)), out=bounds[1:])
+        return GroupedRows(self.row_count, self.keys, self.rows[order], bounds, self.null_rows)
+
+
+class RowNumberer:
     """Takes the values of a file column by column; closed once."""
 
     def __init__(self, form: KeyForm) -> None:
@@ -41,14 +63,10 @@ class RowGrouper:
         """Add the values of a canonical Arrow array."""
         self._chunks.append(to_keys(column, self._form).dictionary_encode())
 
-    def close(self) -> GroupedRows:
+    def close(self) -> NumberedRows:
         """Return the rows of all added values."""
         kind = pa.int64() if self._form.width else pa.binary()
         column = combine_column(pa.chunked_array(self._chunks, pa.dictionary(pa.int32(), kind)).unify_dictionaries())
         valid = read_validity(column.indices)
-        rows = np.flatnonzero(valid)
-        codes = to_numpy(column.indices.drop_null())
-        order = np.argsort(codes, kind="stable")
-        bounds = np.zeros(len(column.dictionary) + 1, np.int64)
-        np.cumsum(np.bincount(codes, minlength=len(column.dictionary)), out=bounds[1:])
-        return GroupedRows(len(column), column.dictionary, rows[order], bounds, np.flatnonzero(~valid))
+        numbers = to_numpy(column.indices.drop_null())
+        return NumberedRows(len(column), column.dictionary, np.flatnonzero(valid), numbers, np.flatnonzero(~valid))

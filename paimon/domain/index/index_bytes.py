@@ -17,6 +17,11 @@ from pyroaring import BitMap
 
 from paimon.domain.index.index_keys import Keys
 
+_COOKIE = 12_346
+"""What a roaring bitmap without runs begins with."""
+_CONTAINER_ROWS = 1 << 16
+_MOST_ARRAY_ROWS = 4_096
+
 
 class IndexBytes:
     """The bytes of one index, and the position of the next field in them."""
@@ -116,6 +121,28 @@ def to_bitmap(rows: Keys) -> BitMap:
     positions = array("I")
     positions.frombytes(rows.astype(np.uint32).tobytes())
     return BitMap(positions)
+
+
+def mask_to_bitmap(mask: npt.NDArray[np.bool_]) -> BitMap:
+    """Return the marked positions as a bitmap, by way of its stored form: many positions are faster as bits.
+
+    A container has 65,536 positions: a bit for each, or up to 4,096 numbers of 16 bits.
+    """
+    heads, bodies = list[tuple[int, int]](), list[bytes]()
+    for number in range(-(-len(mask) // _CONTAINER_ROWS)):
+        part = mask[number * _CONTAINER_ROWS :][:_CONTAINER_ROWS]
+        count = int(np.count_nonzero(part))
+        if count > _MOST_ARRAY_ROWS:
+            bodies.append(np.packbits(part, bitorder="little").tobytes().ljust(_CONTAINER_ROWS // 8, b"\0"))
+        elif count:
+            bodies.append(np.flatnonzero(part).astype("<u2").tobytes())
+        if count:
+            heads.append((number, count - 1))
+    sizes = np.array([len(body) for body in bodies], np.int64)
+    places = 8 + 8 * len(heads) + np.cumsum(sizes) - sizes
+    counts = np.array([_COOKIE, len(heads)], "<u4").tobytes()
+    described = np.array(heads, "<u2").tobytes() + places.astype("<u4").tobytes()
+    return BitMap.deserialize(counts + described + b"".join(bodies))
 
 
 def join_fields(*fields: pa.Array | npt.NDArray[np.signedinteger[Any]]) -> tuple[bytes, Keys]:

@@ -30,7 +30,7 @@ from attrs import frozen
 from pyroaring import BitMap
 
 from paimon.domain.index.bit_slices import BitSlices
-from paimon.domain.index.grouped_rows import GroupedRows
+from paimon.domain.index.grouped_rows import NumberedRows
 from paimon.domain.index.index_bytes import IndexBytes, join_fields, pack_bitmap, pack_int
 from paimon.domain.index.index_keys import Key, KeyForm, Keys, decode_keys, encode_keys
 from paimon.domain.predicate.expression import Operator
@@ -41,19 +41,18 @@ _SLICES_WITHOUT_VALUES = 64
 _INT_BYTES = 4
 
 
-def encode_range_bitmap(groups: GroupedRows, form: KeyForm, chunk_bytes: int) -> bytes:
+def encode_range_bitmap(column: NumberedRows, form: KeyForm, chunk_bytes: int) -> bytes:
     """Encode the rows of a column; `chunk_bytes` limits the further keys of a chunk of the dictionary."""
-    order = np.argsort(to_numpy(groups.keys)) if form.width else to_numpy(pc.sort_indices(groups.keys)).astype(np.int64)
+    order = np.argsort(to_numpy(column.keys)) if form.width else to_numpy(pc.sort_indices(column.keys)).astype(np.int64)
     count = len(order)
-    stored, ends = _encode_sorted(groups.keys.take(from_numpy(order)), form)
+    stored, ends = _encode_sorted(column.keys.take(from_numpy(order)), form)
     bounds = stored[: ends[1]] + stored[ends[-2] :] if count else b""
     dictionary = _encode_dictionary(stored, ends, form, chunk_bytes)
-    head = _VERSION + pack_int(groups.row_count) + pack_int(count) + bounds + pack_int(len(dictionary))
+    head = _VERSION + pack_int(column.row_count) + pack_int(count) + bounds + pack_int(len(dictionary))
     codes = np.empty(count, np.int64)
     codes[order] = np.arange(count)
-    row_codes, row_order = np.repeat(codes, np.diff(groups.bounds)), np.argsort(groups.rows)
     slice_count = max(1, (count - 1).bit_length()) if count else _SLICES_WITHOUT_VALUES
-    slices = BitSlices.of(row_codes[row_order], groups.rows[row_order], count - 1, slice_count)
+    slices = BitSlices.of(codes[column.numbers], column.rows, count - 1, slice_count)
     return pack_int(len(head)) + head + dictionary + _encode_slices(slices)
 
 

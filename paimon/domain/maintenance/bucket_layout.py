@@ -86,7 +86,7 @@ class BucketColumns:
     runs: Integers
     # stored rows of level 0
     level_0_rows: Integers
-    # the bucket, level, number and bytes of the files of each level of each bucket
+    # the bucket (ascending), level, number and bytes of the files of each level of each bucket
     level_buckets: Integers
     levels: Integers
     level_files: Integers
@@ -97,9 +97,9 @@ class BucketColumns:
 
     def levels_of(self, bucket: int) -> tuple[LevelShape, ...]:
         """Return the levels of the bucket at a position."""
-        places = np.flatnonzero(self.level_buckets == bucket)
+        start, end = np.searchsorted(self.level_buckets, [bucket, bucket + 1]).tolist()
         columns = (self.levels, self.level_files, self.level_bytes)
-        return tuple(LevelShape(*row) for row in zip(*(c[places].tolist() for c in columns), strict=True))
+        return tuple(LevelShape(*row) for row in zip(*(c[start:end].tolist() for c in columns), strict=True))
 
 
 def measure_buckets(live: EntryColumns, rules: LayoutRules) -> BucketColumns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import frozen
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import decode_head, encode_container
+from paimon.domain.index.index_bytes import mask_to_bitmap, pack_bitmap, to_bitmap
 from paimon.domain.index.index_reference import build_index
 from paimon.domain.index.select_rows import FileIndexes
 from paimon.domain.index.xx_hash import xx_hash, xx_hash_texts
@@ -227,3 +229,13 @@ def test_hashes_equal_published_ones() -> None:
     assert xx_hash(b"") == 0xEF46DB3751D8E999
     assert xx_hash(b"a") == 0xD24EC4F1A98C6E5B
     assert xx_hash(b"abc") == 0x44BC2CF5AD770999
+
+
+@given(st.data())
+@settings(max_examples=25)
+def test_a_bitmap_of_a_mask_is_that_of_its_positions(data: st.DataObject) -> None:
+    size = data.draw(st.sampled_from([0, 1, 9, 4_097, 65_536, 65_537, 140_001]))
+    share = data.draw(st.sampled_from([0.0, 0.001, 0.0625, 0.5, 1.0]))
+    mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(size) < share
+    found, wanted = mask_to_bitmap(mask), to_bitmap(np.flatnonzero(mask))
+    assert found == wanted and pack_bitmap(found) == pack_bitmap(wanted)

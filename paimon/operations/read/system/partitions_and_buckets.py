@@ -8,13 +8,13 @@ Source: `PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from attrs import define
+from attrs import frozen
 
-from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.manifest.merge_entries import mark_live
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
@@ -22,12 +22,12 @@ from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.domain.whitespace import is_blank
-from paimon.operations.metadata.manifests import read_data_manifests, read_entry_columns, to_entries
+from paimon.operations.metadata.manifests import read_data_manifests, read_entry_columns
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 
-K = TypeVar("K", bound=Hashable)
+_UNKNOWN = np.iinfo(np.int64).min
 
 _SUMS = [
     ("record_count", pa.int64()),
@@ -46,21 +46,18 @@ def partitions_table(context: TableContext) -> pa.Table:
     `created_at`, `created_by`, `updated_by` and `options` are null, because no catalog here records them.
     """
     fields = context.schema.partition_fields
-    grouped = _group_entries(context, lambda e: e.partition if e.bucket >= 0 else None)
-    keys = sorted((key for key in grouped if key is not None), key=lambda key: _order_partition(key, fields))
-    rows = [{"partition": format_partition_name(context.table, key), **_to_columns(grouped[key])} for key in keys]
+    groups = sorted(_sum_groups(context, by_bucket=False), key=lambda group: _order_partition(group.partition, fields))
+    rows = [{"partition": format_partition_name(context.table, g.partition), **g.to_columns()} for g in groups]
     return pa.Table.from_pylist(rows, schema=_PARTITIONS)
 
 
 def buckets_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per bucket of a partition, ordered by the values of its columns and the bucket."""
     fields = context.schema.partition_fields
-    grouped = _group_entries(context, lambda e: (e.partition, e.bucket))
+    groups = _sum_groups(context, by_bucket=True)
+    groups.sort(key=lambda group: (_order_partition(group.partition, fields), group.bucket))
     rows = [
-        {"partition": texts.format_partition(partition, fields), "bucket": bucket, **_to_columns(found)}
-        for (partition, bucket), found in sorted(
-            grouped.items(), key=lambda item: (_order_partition(item[0][0], fields), item[0][1])
-        )
+        {"partition": texts.format_partition(g.partition, fields), "bucket": g.bucket, **g.to_columns()} for g in groups
     ]
     return pa.Table.from_pylist(rows, schema=_BUCKETS)
 
@@ -80,42 +77,47 @@ def format_partition_name(table: TableDefinition, partition: bytes) -> str:
     return "/".join(f"{f.name}={default if is_blank(t) else t}" for f, t in zip(fields, texts, strict=True))
 
 
-@define
+@frozen
 class _Group:
-    """Sums over the files of a group."""
+    """Sums over the live files of a partition, or of a bucket of it."""
 
-    rows: int = 0
-    size_bytes: int = 0
-    files: int = 0
-    updated_millis: int | None = None
+    partition: bytes
+    bucket: int
+    rows: int
+    size_bytes: int
+    files: int
+    # the newest creation time of a file, also of a deleted one
+    updated_millis: int | None
 
-    def add(self, entry: ManifestEntry, live: bool) -> None:
-        """Count one entry of a manifest."""
-        millis = entry.file.creation_time_millis
-        if millis is not None:
-            self.updated_millis = max(self.updated_millis or millis, millis)
-        if live:
-            self.rows += entry.file.row_count
-            self.size_bytes += entry.file.file_size
-            self.files += 1
+    def to_columns(self) -> dict[str, object]:
+        """Return the sums by column."""
+        return {
+            "record_count": self.rows,
+            "file_size_in_bytes": self.size_bytes,
+            "file_count": self.files,
+            "last_update_time": self.updated_millis,
+        }
 
 
-def _group_entries(context: TableContext, key: Callable[[ManifestEntry], K]) -> Mapping[K, _Group]:
+def _sum_groups(context: TableContext, by_bucket: bool) -> list[_Group]:
+    """Sum up the files of each bucket, or of the real buckets of each partition."""
     snapshot = pin_snapshot(context).snapshot
     if snapshot is None:
-        return {}
+        return []
     with report_expired(context, snapshot.id):
-        columns = read_entry_columns(context, read_data_manifests(context, snapshot))
-    grouped: dict[K, _Group] = {}
-    for entry, live in zip(to_entries(columns), mark_live(columns).tolist(), strict=True):
-        grouped.setdefault(key(entry), _Group()).add(entry, live)
-    return {k: group for k, group in grouped.items() if group.files}
-
-
-def _to_columns(group: _Group) -> dict[str, object]:
-    return {
-        "record_count": group.rows,
-        "file_size_in_bytes": group.size_bytes,
-        "file_count": group.files,
-        "last_update_time": group.updated_millis,
-    }
+        entries = read_entry_columns(context, read_data_manifests(context, snapshot))
+    live = mark_live(entries)
+    if not by_bucket:
+        entries, live = entries.filter(entries.buckets >= 0), live[entries.buckets >= 0]
+    keys = entries.partitions * (1 << 32) + (entries.buckets if by_bucket else 0)
+    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+    sums = [np.zeros(len(first), np.int64) for _ in range(3)]
+    for found, name in zip(sums, ("_ROW_COUNT", "_FILE_SIZE"), strict=False):
+        np.add.at(found, places[live], entries.number(name)[live])
+    np.add.at(sums[2], places[live], 1)
+    updated = np.full(len(first), _UNKNOWN)
+    np.maximum.at(updated, places, entries.number("_CREATION_TIME", missing=_UNKNOWN))
+    partitions = [entries.partition_rows[number] for number in entries.partitions[first].tolist()]
+    times = [None if millis == _UNKNOWN else millis for millis in updated.tolist()]
+    columns = (partitions, entries.buckets[first].tolist(), *(found.tolist() for found in sums), times)
+    return [group for group in map(_Group, *columns) if group.files]
