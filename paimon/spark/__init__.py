@@ -43,17 +43,20 @@ if TYPE_CHECKING:
     from paimon.spark.maintenance.rescale import rescale
     from paimon.spark.row_level.delete_update import delete, update
     from paimon.spark.row_level.merge import merge
+    from paimon.spark.session_catalog.attach import attach, detach
     from paimon.spark.sql.sql_catalog import SparkCatalog, connect
     from paimon.spark.streams.capture_changes import cdc
     from paimon.spark.streams.write_stream import write_stream
 
 _LOADED_ON_USE = {
     "SparkCatalog": "sql.sql_catalog",
+    "attach": "session_catalog.attach",
     "cdc": "streams.capture_changes",
     "check": "maintenance.expire_and_check",
     "compact": "maintenance.compact",
     "connect": "sql.sql_catalog",
     "delete": "row_level.delete_update",
+    "detach": "session_catalog.attach",
     "expire_snapshots": "maintenance.expire_and_check",
     "maintain": "maintenance.expire_and_check",
     "merge": "row_level.merge",
@@ -66,11 +69,13 @@ _LOADED_ON_USE = {
 
 __all__ = [
     "SparkCatalog",
+    "attach",
     "cdc",
     "check",
     "compact",
     "connect",
     "delete",
+    "detach",
     "expire_snapshots",
     "maintain",
     "merge",

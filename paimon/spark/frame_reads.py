@@ -22,6 +22,7 @@ from paimon.operations.metadata.snapshots import find_expiry
 from paimon.results import SnapshotRead, SourceReads, find_reads
 from paimon.scan import Scan
 from paimon.spark.options import FILES_MARK, PINNED, READ_MARK, TABLE_OPTIONS, TIME_TRAVEL_OPTIONS
+from paimon.spark.session_catalog.jvm import find_proxy
 from paimon.spark.warehouse import open_in_session
 
 _MISSING_FILE = re.compile(r"FILE_NOT_EXIST\].* file (?:file:)?/*(/\S+)")
@@ -82,6 +83,10 @@ def _list_leaves(frame: Any) -> Iterator[Any]:
 
 def _find_leaf_read(spark: SparkSession, leaf: Any) -> SnapshotRead | None:
     match leaf.getClass().getSimpleName():
+        case "DataSourceV2Relation" if (table := find_proxy(leaf.table())) is not None:
+            return _find_catalog_read(table, leaf.options())
+        case "DataSourceV2ScanRelation" if (table := find_proxy(leaf.relation().table())) is not None:
+            return _find_catalog_read(table, leaf.relation().options())
         case "DataSourceV2Relation":
             options = leaf.options()
             mark = options.get(READ_MARK)
@@ -92,6 +97,12 @@ def _find_leaf_read(spark: SparkSession, leaf: Any) -> SnapshotRead | None:
         case _:
             mark = None
     return None if mark is None else _parse_mark(mark)
+
+
+def _find_catalog_read(table: Any, options: Any) -> SnapshotRead | None:
+    """Return what a relation of an attached catalog reads; None if the query chose the snapshot."""
+    mark = None if _selects_snapshot(options) else table.find_read_mark()
+    return _parse_mark(mark) if mark else None
 
 
 def _get_relation_option(leaf: Any, name: str) -> str | None:

@@ -5,7 +5,7 @@ Invariant: the snapshot and the schema are pinned when the data frame is created
 
 # The rows of a frame are loaded in three ways:
 #
-#     few primary keys     `_look_up` reads them in this process; no task starts
+#     few primary keys     `look_up_keys` reads them in this process; no task starts
 #     files without merge  `load_parquet_part`: Spark's own Parquet reader
 #     other files          the data source `paimon`, whose tasks run `read_split`; a union joins both
 #
@@ -118,7 +118,7 @@ def _load_rows(
     found = None
     if PINNED in state and isinstance(scan, Scan):
         scan, state = _restrict(scan, state, where, needed)
-        found = _look_up(spark, table, scan)
+        found = look_up_keys(spark, table, scan)
     selected = (_load(spark, table, scan, state) if found is None else found).where(where)
     return selected if needed is None else selected.select(*needed)
 
@@ -144,7 +144,7 @@ def count_by_plan(frame: DataFrame, scan: Scan) -> DataFrame:
     return CountedFrame(frame, scan) if isinstance(frame, ClassicDataFrame) else frame
 
 
-def _look_up(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> DataFrame | None:
+def look_up_keys(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> DataFrame | None:
     """Return the rows of a few primary keys, read in this process: processes for tasks take longer to start."""
     predicate = scan.read_plan.predicate
     if predicate is None or not is_key_lookup(scan.pinned.table, predicate, scan.plan()):
@@ -169,7 +169,7 @@ def _restrict(
 def read_scan(
     spark: SparkSession,
     table: Table | SystemTable,
-    scan: Scan,
+    scan: Scan | SystemScan,
     where: Predicate | None = None,
     limit: int | None = None,
 ) -> DataFrame:
@@ -182,6 +182,11 @@ def read_scan(
     if PINNED in state:
         state = _add_selection(state, where=None if where is None else encode_predicate(where), limit=limit)
     return _load(spark, table, scan, state)
+
+
+def is_pinned(table: Table | SystemTable, scan: Scan | SystemScan) -> bool:
+    """Return whether a read of the scan has its snapshot, so that conditions and limits can be added to it."""
+    return PINNED in _to_state_options(table, scan, {})
 
 
 def _load(

@@ -122,19 +122,30 @@ def call_help(positional: Sequence[object], named: Mapping[str, object]) -> pa.T
     return describe_parameters(str(bound[_PROCEDURE.name])) if bound else list_procedures()
 
 
+def list_procedure_names() -> list[str]:
+    """Return the names of all procedures, without ``sys.``."""
+    return sorted(PROCEDURES.keys() | _OTHERS.keys())
+
+
+def list_call_parameters(name: str) -> tuple[str, tuple[Parameter, ...]]:
+    """Return what a procedure of CALL does, and its parameters; NotFound if there is none."""
+    bare = name.lower().removeprefix("sys.")
+    if bare in _OTHERS:
+        return _OTHERS[bare]
+    verb = find_procedure(name)
+    return verb.help, (TABLE, *verb.call_parameters)
+
+
 def list_procedures(names: Iterable[str] | None = None) -> pa.Table:
     """Return a table of procedures: `procedure`, `parameters` and `effect`; optional parameters are in brackets."""
-    chosen = sorted(PROCEDURES.keys() | _OTHERS.keys()) if names is None else sorted(names)
+    chosen = list_procedure_names() if names is None else sorted(names)
     rows = [_describe(name) for name in chosen]
     schema = pa.schema([(name, pa.string()) for name in ("procedure", "parameters", "effect")])
     return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _describe(name: str) -> dict[str, str]:
-    if name in _OTHERS:
-        effect, parameters = _OTHERS[name]
-    else:
-        effect, parameters = PROCEDURES[name].help, (TABLE, *PROCEDURES[name].call_parameters)
+    effect, parameters = list_call_parameters(name)
     texts = [f"{p.call_name} {p.type.label}" for p in parameters]
     listed = [text if p.required else f"[{text}]" for p, text in zip(parameters, texts, strict=True)]
     return {"procedure": f"sys.{name}", "parameters": ", ".join(listed), "effect": effect}
@@ -142,8 +153,7 @@ def _describe(name: str) -> dict[str, str]:
 
 def describe_parameters(name: str) -> pa.Table:
     """Return the parameters of one procedure: `parameter`, `type`, `required` and `meaning`."""
-    bare = name.lower().removeprefix("sys.")
-    parameters = _OTHERS[bare][1] if bare in _OTHERS else (TABLE, *find_procedure(name).call_parameters)
+    _, parameters = list_call_parameters(name)
     rows = [
         {"parameter": p.call_name, "type": p.type.label, "required": p.required, "meaning": p.help} for p in parameters
     ]

@@ -39,6 +39,7 @@ NOT_RUN = {
     ("run-on-spark", "connect"): "needs a server; tests/spark starts one",
     ("run-on-spark", "change rows"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "data source"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "attach"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "names"): "needs a Spark session and a store; tests/spark covers the calls",
     ("stream-on-spark", "write a stream"): "needs a Spark session; tests/spark covers the calls",
     ("stream-on-spark", "write through the data source"): "needs a Spark session; tests/spark covers the calls",

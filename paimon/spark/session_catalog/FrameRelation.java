@@ -1,0 +1,41 @@
+package paimon.spark;
+
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.TableScan;
+import org.apache.spark.sql.types.StructType;
+
+/** The rows of a data frame as a relation of Spark, which is an abstract class, so that no proxy can be one. */
+public final class FrameRelation extends BaseRelation implements TableScan {
+  private final Dataset frame;
+  private final StructType schema;
+  private final String description;
+
+  public FrameRelation(Object frame, StructType schema, String description) {
+    this.frame = (Dataset) frame;
+    this.schema = schema;
+    this.description = description;
+  }
+
+  public SQLContext sqlContext() {
+    return (SQLContext) frame.sqlContext();
+  }
+
+  public StructType schema() {
+    return schema;
+  }
+
+  public boolean needConversion() {
+    return false;
+  }
+
+  public RDD buildScan() {
+    return (RDD) (Object) frame.queryExecution().toRdd();
+  }
+
+  public String toString() {
+    return description;
+  }
+}

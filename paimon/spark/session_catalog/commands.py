@@ -1,0 +1,133 @@
+"""Plan the commands that Spark cannot plan with its interfaces for sources.
+
+Invariant: Spark evaluates the conditions and values of a command, so they have Spark's meaning. The rows that it finds
+are changed by the functions of `paimon.spark`, in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
+from paimon.spark.session_catalog.row_changes import RowChanges
+from paimon.spark.session_catalog.table_proxy import TableProxy
+from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
+from paimon.table import Table
+
+_EXECUTION = "org.apache.spark.sql.execution.datasources.v2"
+_RELATION, _SCAN = "DataSourceV2Relation", "DataSourceV2ScanRelation"
+
+
+class CommandPlanner(JavaProxy):
+    """The function that `CommandStrategy` calls."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = ("java.util.function.Function",)
+
+    def __init__(self, jvm: Jvm) -> None:
+        self.jvm = jvm
+
+    def apply(self, command: Any) -> Any:
+        """Return the plan of a command on a table of an attached catalog; None for other tables."""
+        match command.getClass().getSimpleName():
+            case "OverwritePartitionsDynamic":
+                return self._plan_overwrite(command)
+            case "DeleteFromTable" if not self._is_handed_over(command):
+                return self._plan_change(
+                    command.table(), "delete from", lambda found: found.delete(command.condition())
+                )
+            case "UpdateTable":
+                return self._plan_change(
+                    command.table(),
+                    "update",
+                    lambda found: found.update(_get_or_none(command.condition()), command.assignments()),
+                )
+            case "MergeIntoTable":
+                return self._plan_change(command.targetTable(), "merge into", lambda found: found.merge(command))
+        return None
+
+    def andThen(self, after: Any) -> Any:
+        """Return nothing; Spark does not compose this function."""
+
+    def compose(self, before: Any) -> Any:
+        """Return nothing; Spark does not compose this function."""
+
+    def _plan_overwrite(self, command: Any) -> Any:
+        table = find_table(command.table())
+        if table is None or not command.write().isDefined():
+            return None
+        return self._plan_rows(table, command.query(), command.write().get())
+
+    def _is_handed_over(self, command: Any) -> bool:
+        """Return whether Spark can give the condition of a DELETE to the table."""
+        table = find_table(command.table())
+        if table is None:
+            return True
+        translate = getattr(getattr(self.jvm.gateway.jvm, f"{_EXECUTION}.DataSourceV2Strategy$"), "MODULE$")
+        found = translate.translateFilterV2(command.condition())
+        return bool(found.isDefined()) and table.can_delete(found.get())
+
+    def _plan_change(self, target: Any, words: str, run: Callable[[RowChanges], object]) -> Any:
+        """Return a plan that changes rows; a DELETE whose condition Spark can hand over is planned by Spark."""
+        relation, table = find_relation(target), find_table(target)
+        if table is None or not isinstance(table.opened, Table):
+            return None
+        found, opened = table, table.opened
+
+        def change(frame: DataFrame) -> None:
+            run(RowChanges(self.jvm, found, opened, relation))
+
+        write = FrameWriteProxy(self.jvm, f"{words} {table.title}", change)
+        return self._plan_rows(table, relation, write)
+
+    def _plan_rows(self, table: TableProxy, query: Any, write: Any) -> Any:
+        kind = self.jvm.find_class(f"{_EXECUTION}.AppendDataExecV1")
+        return kind(table, query, NothingProxy(self.jvm), write)
+
+
+class NothingProxy(JavaProxy):
+    """What Spark does after a command: nothing, because data frames load tables anew."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = ("scala.Function0",)
+
+    def __init__(self, jvm: Jvm) -> None:
+        self.jvm = jvm
+
+    def apply(self) -> None:
+        """Do nothing."""
+
+    def toString(self) -> str:
+        """Return nothing for plans to show."""
+        return ""
+
+
+setattr(NothingProxy, "apply$mcV$sp", NothingProxy.apply)  # the method that Scala calls
+
+
+def _get_or_none(option: Any) -> Any:
+    return option.get() if option.isDefined() else None
+
+
+def find_table(plan: Any) -> TableProxy | None:
+    """Return the table of the relation that a command changes; None if it is not one of an attached catalog."""
+    relation = find_relation(plan)
+    table = None if relation is None else find_proxy(relation.table())
+    return table if isinstance(table, TableProxy) else None
+
+
+def find_relation(plan: Any) -> Any:
+    """Return the only relation of a plan; None if it has another form."""
+    leaves = plan.collectLeaves()
+    if leaves.size() != 1:
+        return None
+    leaf = leaves.apply(0)
+    name = leaf.getClass().getSimpleName()
+    return leaf if name == _RELATION else leaf.relation() if name == _SCAN else None

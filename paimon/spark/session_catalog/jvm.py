@@ -1,0 +1,209 @@
+"""Objects of Spark's Java process: arrays, maps and exceptions, the base of proxies, and classes that must be Java.
+
+Invariant: an error of a proxy reaches Spark as a Java exception, whose text begins with the name of our error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from importlib.resources import files
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from attrs import frozen
+from py4j.java_gateway import JavaObject, is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, _parse_datatype_json_string
+
+from paimon.domain.errors import PaimonError, Unsupported
+
+_PACKAGE = "org.apache.spark.sql"
+CONNECTOR = f"{_PACKAGE}.connector"
+_SOURCES = ("FrameRelation", "CommandStrategy")
+"""Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
+
+
+@frozen(eq=False)
+class Jvm:
+    """The Java process of a classic session."""
+
+    spark: SparkSession
+
+    @property
+    def gateway(self) -> Any:
+        """The connection to the Java process."""
+        return self.spark.sparkContext._gateway
+
+    def find_class(self, name: str) -> Any:
+        """Return a Java class by its full name."""
+        found = self.gateway.jvm
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def connector(self, name: str) -> Any:
+        """Return a class of the package of Spark's interfaces for sources."""
+        return self.find_class(f"{CONNECTOR}.{name}")
+
+    def make_array(self, kind: str, items: Sequence[Any] = ()) -> Any:
+        """Return a Java array of a class; `items` are its elements."""
+        made = self.gateway.new_array(self.find_class(kind), len(items))
+        for number, item in enumerate(items):
+            made[number] = item
+        return made
+
+    def make_texts(self, items: Sequence[str]) -> Any:
+        """Return an array of strings."""
+        return self.make_array("java.lang.String", items)
+
+    def make_set(self, items: Iterable[Any]) -> Any:
+        """Return a Java set."""
+        made = self.gateway.jvm.java.util.HashSet()
+        for item in items:
+            made.add(item)
+        return made
+
+    def make_map(self, items: Mapping[str, Any]) -> Any:
+        """Return a Java map."""
+        made = self.gateway.jvm.java.util.HashMap()
+        for key, value in items.items():
+            made.put(key, value)
+        return made
+
+    def make_long(self, value: int | None) -> Any:
+        """Return an `OptionalLong`."""
+        kind = self.gateway.jvm.java.util.OptionalLong
+        return kind.empty() if value is None else kind.of(value)
+
+    def list_enum(self, kind: str, names: Sequence[str]) -> Any:
+        """Return a set of the constants of an enum that this version of Spark has."""
+        known = {str(constant): constant for constant in self.connector(kind).values()}
+        return self.make_set(known[name] for name in names if name in known)
+
+    def is_a(self, value: Any, kind: str) -> bool:
+        """Return whether a value is of a Java class."""
+        return bool(is_instance_of(self.gateway, value, kind))
+
+    def to_java_type(self, schema: DataType) -> Any:
+        """Convert a type of PySpark."""
+        return self.spark._jsparkSession.parseDataType(schema.json())
+
+    def compile_class(self, name: str) -> Any:
+        """Return the constructor of a class that must be Java."""
+        if self.spark not in _CLASSES:
+            loader = self.gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            made = {}
+            for source in _SOURCES:
+                compiler = self.find_class("org.codehaus.janino.SimpleCompiler")()
+                compiler.setParentClassLoader(loader)
+                compiler.cook(files(__package__).joinpath(f"{source}.java").read_text("utf-8"))
+                made[source] = compiler.getClassLoader().loadClass(f"paimon.spark.{source}").getConstructors()[0]
+            _CLASSES[self.spark] = made
+        return _CLASSES[self.spark][name]
+
+    def create(self, name: str, *arguments: Any) -> Any:
+        """Create an object of a class that must be Java."""
+        given = self.gateway.jvm.java.util.ArrayList()  # an array takes no proxies
+        for argument in arguments:
+            given.add(argument)
+        return self.compile_class(name).newInstance(given.toArray())
+
+    def start_callbacks(self) -> None:
+        """Let Java call Python, and let the Java exceptions of Python functions reach Java as they are."""
+        ensure_callback_server_started(self.gateway)
+        for name in ("python_parameters", "callback_server_parameters"):
+            parameters = getattr(self.gateway, name, None)  # the gateway has only one of them without pinned threads
+            if parameters is not None:
+                parameters.propagate_java_exceptions = True
+
+
+_CLASSES: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
+
+
+def to_python_type(kind: Any) -> Any:
+    """Convert a type of Spark's Java process to PySpark."""
+    return _parse_datatype_json_string(kind.json())
+
+
+def to_dict(options: Any) -> dict[str, str]:
+    """Convert a map of texts of Java."""
+    return {str(entry.getKey()): str(entry.getValue()) for entry in options.entrySet()}
+
+
+class JavaProxy:
+    """Base of Python objects that Spark calls; a subclass names its interfaces in a class `Java`.
+
+    Py4J calls no default methods of interfaces, so a subclass has them, too. Each public method translates errors.
+    """
+
+    jvm: Jvm
+    _number: int | None = None
+
+    def __init_subclass__(cls) -> None:
+        for name, found in list(vars(cls).items()):
+            if callable(found) and not name.startswith("_") and not isinstance(found, type):
+                setattr(cls, name, _translate_errors(found))
+
+    def equals(self, other: Any) -> bool:
+        """Return whether another object is this one."""
+        return self is find_proxy(other)
+
+    def hashCode(self) -> int:
+        """Return a number that no other proxy has, by which `find_proxy` finds this one."""
+        if self._number is None:
+            self._number = next(_NUMBERS)
+            _PROXIES[self._number] = self
+        return self._number
+
+    def toString(self) -> str:
+        """Return what plans show."""
+        return repr(self)
+
+
+_NUMBERS = count(1)
+_PROXIES: WeakValueDictionary[int, JavaProxy] = WeakValueDictionary()
+"""The proxies that Java asked for their hash, by this number."""
+
+
+def find_proxy(found: Any) -> JavaProxy | None:
+    """Return the Python object of an object that Java returned; None if it is none of ours."""
+    if found is None or isinstance(found, JavaProxy):
+        return found
+    known = _PROXIES.get(found.hashCode()) if isinstance(found, JavaObject) else None
+    if known is None or not found.getClass().getName().rpartition(".")[2].startswith("$Proxy"):
+        return None
+    return known
+
+
+def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(proxy: JavaProxy, *arguments: Any) -> Any:
+        try:
+            return method(proxy, *arguments)
+        except PaimonError as error:
+            raise to_java_error(proxy.jvm, error) from error
+        except CapturedException as error:
+            origin = getattr(error, "_origin", None)
+            if origin is None:
+                raise
+            raise Py4JJavaError(str(error), origin) from error
+
+    return call
+
+
+def to_java_error(jvm: Jvm, error: PaimonError) -> Py4JJavaError:
+    """Return an exception of Java with the name and the text of an error of this library."""
+    kind = "UnsupportedOperationException" if isinstance(error, Unsupported) else "IllegalArgumentException"
+    text = f"{type(error).__name__}: {error}"
+    return Py4JJavaError(text, jvm.find_class(f"java.lang.{kind}")(text))
+
+
+def make_name_error(jvm: Jvm, kind: str, subject: Any) -> Py4JJavaError:
+    """Return one of Spark's exceptions about names, such as ``NoSuchTableException``."""
+    made = jvm.find_class(f"{_PACKAGE}.catalyst.analysis.{kind}")(subject)
+    return Py4JJavaError(kind, made)

@@ -1,0 +1,272 @@
+"""DELETE, UPDATE and MERGE INTO of Spark's SQL: Spark finds the rows and computes their values, and tasks change them.
+
+Invariant: conditions and values are expressions that Spark resolved, so they have Spark's meaning, may contain
+subqueries, and see the session. Each statement is one commit. It runs again if another writer changed the table.
+"""
+
+# The statement's expressions name columns by the ids of one relation, so that frame is filtered and projected:
+#
+#     table with a primary key   frame: key, new values      merged by its key: `paimon.spark.merge`
+#     append table               frame: row number, values   `change_numbered_rows`; the numbered rows get the ids
+#
+# MERGE INTO joins source and target in Spark. Each joined row gets the number of the first clause that applies:
+#
+#     MERGE INTO t USING s ON t.id = s.id                       action  key  values
+#     WHEN MATCHED AND s.gone THEN DELETE                       D       7
+#     WHEN MATCHED THEN UPDATE SET amount = t.amount + s.amount  U      8    …, 15
+#     WHEN NOT MATCHED THEN INSERT *                            I       9    …, 3
+#
+# The rows are then merged by their key. An inserted key that exists, because ON is not the key, replaces its row.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
+from paimon.domain.assignment.expression import ColumnValue, Expression
+from paimon.domain.errors import Unsupported
+from paimon.domain.schema.rules.row_level import check_updatable
+from paimon.operations.commit.commit import commit_user_of
+from paimon.operations.maintenance.after_commit import run_after_commit
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.row_level.delete_update import RowChange
+from paimon.operations.row_level.numbered_rows import (
+    NumberedChange,
+    change_numbered_rows,
+    check_numbered_change,
+    plan_numbered_rows,
+)
+from paimon.operations.row_level.selected_rows import WrittenChanges
+from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
+from paimon.spark.row_level.merge import merge
+from paimon.spark.session_catalog.jvm import Jvm
+from paimon.spark.session_catalog.table_proxy import TableProxy
+from paimon.table import Table
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_SOURCE, _TARGET = "changes", "changed table"
+"""The names of the sides of the merge. Values name columns of the source only."""
+_ACTION, _MARK = "__action", "__source"
+
+
+@frozen(eq=False)
+class RowChanges:
+    """The rows that one statement changes; `relation` is the table in its plan."""
+
+    jvm: Jvm
+    table: TableProxy
+    opened: Table
+    relation: Any
+
+    def delete(self, condition: Any) -> None:
+        """Delete the rows for which a condition is true."""
+        self._change(condition, {})
+
+    def update(self, condition: Any, assignments: Any) -> None:
+        """Assign values to columns of the rows for which a condition is true; None selects all rows."""
+        values = self._read_assignments(assignments)
+        check_updatable(self.opened.definition, values)
+        self._change(condition, values)
+
+    def _change(self, condition: Any, values: Mapping[str, Any]) -> None:
+        if not self.opened.primary_keys:
+            self._change_numbered(condition, values)
+            return
+
+        def find_rows() -> DataFrame:
+            """Find the rows at the newest snapshot."""
+            self.table.renew()
+            found = self._filter(self._to_frame(self.relation), condition)
+            keys = [self._column(self._find_attribute(name)).alias(name) for name in self.opened.primary_keys]
+            return found.select(*keys, *(self._column(value).alias(name) for name, value in values.items()))
+
+        builder = self._merge_by_key(find_rows)
+        if not values:
+            builder.when_matched_delete().execute()
+            return
+        assigned: dict[str, Expression] = {name: ColumnValue(f"{_SOURCE}.{name}") for name in values}
+        builder.when_matched_update(assigned).execute()
+
+    def _merge_by_key(self, find_rows: Any) -> MergeBuilder:
+        return merge(find_rows, self.opened, list(self.opened.primary_keys), source_alias=_SOURCE, target_alias=_TARGET)
+
+    def _change_numbered(self, condition: Any, values: Mapping[str, Any]) -> None:
+        context = self.opened.context
+        columns = check_numbered_change(context, list(values) if values else None)
+        number = "row number"
+        while number in self.table.spark_schema.names:
+            number += "_"
+        needed = self._list_needed([condition, *values.values()])
+        user = commit_user_of(context, None)
+
+        def write(condition: Any, values: Mapping[str, Any], change: NumberedChange) -> WrittenChanges:
+            """Find the rows among the numbered ones, and write their changes."""
+            numbered = read_numbered_rows(self.jvm.spark, change.rows)
+            found = self._filter(self._to_frame(self._rename(numbered, number)), condition)
+            computed = [self._column(value).alias(f"v{i}") for i, value in enumerate(values.values())]
+            return write_changed_rows(found.select(F.col(f"`{number}`"), *computed), change)
+
+        def change() -> RowChange:
+            """Change the rows that the statement finds at the newest snapshot."""
+            rows = plan_numbered_rows(context, latest_snapshot(context), needed, None, number)
+            found = NumberedChange(rows, columns, user, frozenset())
+            return change_numbered_rows(found, partial(write, condition, values))
+
+        done = retry_conflicts(change)
+        run_after_commit(context, done.commit.snapshot_ids)
+
+    def merge(self, command: Any) -> None:
+        """Run a MERGE INTO."""
+        if not self.opened.primary_keys:
+            hint = "use paimon.spark.merge(frame, table, on=…), or MERGE INTO of paimon.spark.connect(…).sql"
+            raise Unsupported("MERGE INTO a table without a primary key in an attached catalog", hint=hint)
+        clauses = self._read_clauses(command)
+        builder = self._merge_by_key(lambda: self._join(command, clauses))
+        for number, clause in enumerate(clauses):
+            builder = clause.add_to(builder, f"{_SOURCE}.{_ACTION} = {number}", self.opened.primary_keys)
+        builder.execute()
+
+    def _read_clauses(self, command: Any) -> list[MergeClause]:
+        clauses = []
+        for side in ("matchedActions", "notMatchedActions", "notMatchedBySourceActions"):
+            for action in _iterate(getattr(command, side)()):
+                kind = str(action.getClass().getSimpleName()).removesuffix("Action").lower()
+                values = {} if kind == "delete" else self._read_assignments(action.assignments())
+                clauses.append(MergeClause(side, kind, _get_or_none(action.condition()), values))
+        return clauses
+
+    def _join(self, command: Any, clauses: Sequence[MergeClause]) -> DataFrame:
+        """Return the rows to change: their keys, the number of the clause, and the values that clauses assign."""
+        self.table.renew()
+        source = self._to_frame(command.sourceTable()).withColumn(_MARK, F.lit(True))
+        by_source = any(clause.side == "notMatchedBySourceActions" for clause in clauses)
+        kind = "full_outer" if by_source else "left_outer"
+        joined = source.join(self._to_frame(self.relation), self._column(command.mergeCondition()), kind)
+        keys = {name: self._column(self._find_attribute(name)) for name in self.opened.primary_keys}
+        in_target = next(iter(keys.values())).isNotNull()
+        sides = {
+            "matchedActions": F.col(_MARK).isNotNull() & in_target,
+            "notMatchedActions": F.col(_MARK).isNotNull() & ~in_target,
+            "notMatchedBySourceActions": F.col(_MARK).isNull(),
+        }
+        number = F.lit(None).cast("int")
+        for position, clause in reversed(list(enumerate(clauses))):
+            applies = sides[clause.side]
+            if clause.condition is not None:
+                applies &= self._column(clause.condition)
+            number = F.when(applies, self._check_keys(clause, keys, position)).otherwise(number)
+        found = joined.withColumn(_ACTION, number).where(F.col(_ACTION).isNotNull())
+        names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
+        columns = dict.fromkeys([*keys, *names])
+        return found.select(_ACTION, *(self._choose_value(name, clauses, keys).alias(name) for name in columns))
+
+    def _check_keys(self, clause: MergeClause, keys: Mapping[str, Column], position: int) -> Column:
+        """Return the number of a clause; Spark fails if the clause gives a row another key."""
+        number = F.lit(position)
+        for name, key in keys.items():
+            if clause.kind == "update" and name in clause.values:
+                text = f"UPDATE in MERGE INTO {self.table.title} changes column {name!r} of the primary key."
+                same = self._column(clause.values[name]).eqNullSafe(key)
+                number = F.when(same, number).otherwise(F.raise_error(text).cast("int"))
+        return number
+
+    def _choose_value(self, name: str, clauses: Sequence[MergeClause], keys: Mapping[str, Column]) -> Column:
+        """Return the value of a column by the number of the clause."""
+        kind = self.table.spark_schema[name].dataType
+        value = keys.get(name, F.lit(None)).cast(kind)
+        for number, clause in enumerate(clauses):
+            if clause.kind == "insert" or name not in keys:
+                given = self._column(clause.values[name]) if name in clause.values else F.lit(None)
+                value = F.when(F.col(_ACTION) == number, given.cast(kind)).otherwise(value)
+        return value
+
+    def _list_needed(self, expressions: Iterable[Any]) -> list[str]:
+        """Return the columns of the table that expressions name."""
+        known = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
+        ids = {a.exprId().id() for e in expressions if e is not None for a in _iterate(e.references().toSeq())}
+        return [name for number, name in known.items() if number in ids]
+
+    def _read_assignments(self, assignments: Any) -> dict[str, Any]:
+        """Return the values by their columns, without those that assign a column to itself."""
+        values: dict[str, Any] = {}
+        for assignment in _iterate(assignments):
+            key, value = assignment.key(), assignment.value()
+            if key.getClass().getSimpleName() != "AttributeReference":
+                hint = "assign the whole column, as named_struct(…)"
+                raise Unsupported(f"assigning {key.sql()}, a field of a column, on Spark", hint=hint)
+            if not key.semanticEquals(value):
+                values[str(key.name())] = value
+        return values
+
+    def _find_attribute(self, name: str) -> Any:
+        return next(a for a in _iterate(self.relation.output()) if a.name() == name)
+
+    def _rename(self, frame: DataFrame, number: str) -> Any:
+        """Return a plan of a frame whose columns have the ids that the relation gives to them."""
+        plan = frame._jdf.queryExecution().analyzed()
+        known = {str(a.name()): a for a in _iterate(self.relation.output())}
+        kind = self.jvm.find_class(f"{_CATALYST}.expressions.Alias")
+        empty = self._nil()
+        none = getattr(self.jvm.gateway.jvm, "scala.None$").__getattr__("MODULE$")
+        columns = empty
+        for column in _iterate(plan.output()):
+            target = known.get(str(column.name()))
+            if target is not None:
+                column = kind(column, target.name(), target.exprId(), empty, none, empty)
+            columns = columns.appended(column)
+        return self.jvm.find_class(f"{_CATALYST}.plans.logical.Project")(columns, plan)
+
+    def _nil(self) -> Any:
+        return getattr(getattr(self.jvm.gateway.jvm, "scala.collection.immutable.Nil$"), "MODULE$")
+
+    def _to_frame(self, plan: Any) -> DataFrame:
+        session = self.jvm.spark._jsparkSession
+        return DataFrame(
+            self.jvm.find_class("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.jvm.spark
+        )
+
+    def _filter(self, frame: DataFrame, condition: Any) -> DataFrame:
+        return frame if condition is None else frame.where(self._column(condition))
+
+    def _column(self, expression: Any) -> Column:
+        from pyspark.sql.classic.column import Column as ClassicColumn
+
+        made = self.jvm.find_class("org.apache.spark.sql.classic.ExpressionUtils").column(expression)
+        return ClassicColumn(made)
+
+
+@frozen(eq=False)
+class MergeClause:
+    """A clause of MERGE INTO: `side` is Spark's name of its list; `kind` is ``update``, ``delete`` or ``insert``."""
+
+    side: str
+    kind: str
+    condition: Any
+    values: Mapping[str, Any]
+
+    def add_to(self, builder: MergeBuilder, condition: str, keys: Sequence[str]) -> MergeBuilder:
+        """Add what the clause does to a merge by key, which has the computed values in its source."""
+        assigned: dict[str, Expression] = {name: ColumnValue(f"{_SOURCE}.{name}") for name in self.values}
+        changed = {name: value for name, value in assigned.items() if name not in keys}
+        match self.kind:
+            case "delete":
+                return builder.when_matched_delete(condition)
+            case "update":
+                return builder.when_matched_update(changed, condition) if changed else builder
+        builder = builder.when_matched_update(changed, condition) if changed else builder
+        return builder.when_not_matched_insert(assigned, condition)
+
+
+def _get_or_none(option: Any) -> Any:
+    return option.get() if option.isDefined() else None
+
+
+def _iterate(sequence: Any) -> Iterable[Any]:
+    """Return the elements of a sequence of Scala."""
+    return [sequence.apply(number) for number in range(sequence.size())]

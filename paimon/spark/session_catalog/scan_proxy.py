@@ -1,0 +1,173 @@
+"""Scans of tables for Spark: columns, predicates and limits reach the plan of the scan, and Spark gets its size.
+
+Invariant: a builder serves one plan of Spark and is never used again, so no predicate reaches another plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.text import format_predicate
+from paimon.scan import Scan, estimate_scan
+from paimon.spark.read import is_pinned, look_up_keys, read_scan
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
+from paimon.spark.session_catalog.predicates import to_conjunction
+from paimon.system_table import SystemScan, SystemTable
+from paimon.table import Table
+
+_PREDICATE = f"{CONNECTOR}.expressions.filter.Predicate"
+
+
+class ScanBuilderProxy(JavaProxy):
+    """What one plan of Spark reads of a table."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (
+            f"{CONNECTOR}.read.SupportsPushDownV2Filters",
+            f"{CONNECTOR}.read.SupportsPushDownRequiredColumns",
+            f"{CONNECTOR}.read.SupportsPushDownLimit",
+        )
+
+    def __init__(
+        self, jvm: Jvm, title: str, schema: StructType, opened: Table | SystemTable, state: Scan | SystemScan
+    ) -> None:
+        self.jvm = jvm
+        self._name = f"paimon {title}"
+        self._opened = opened
+        self._state = state
+        self._is_pinned = isinstance(opened, Table) and is_pinned(opened, state)
+        self._schema = schema
+        self._columns: Sequence[str] = schema.names
+        self._pushed: Any = None
+        self._where: Predicate | None = None
+        self._limit: int | None = None
+
+    def pruneColumns(self, schema: Any) -> None:
+        """Read these columns only."""
+        self._columns = [str(name) for name in schema.fieldNames()]
+
+    def pushPredicates(self, predicates: Any) -> Any:
+        """Give predicates to the scan, and return all of them: Spark evaluates them again."""
+        if self._is_pinned and isinstance(self._state, Scan):
+            self._where = to_conjunction(predicates, {f.name: f for f in self._state.fields})
+            self._pushed = predicates
+        return predicates
+
+    def pushedPredicates(self) -> Any:
+        """Return the predicates, which plans show."""
+        return self.jvm.make_array(_PREDICATE) if self._pushed is None else self._pushed
+
+    def supportsIterativePushdown(self) -> bool:
+        """Return whether predicates come more than once."""
+        return False
+
+    def pushLimit(self, limit: int) -> bool:
+        """Read as few files as have this many rows."""
+        self._limit = limit
+        return self._is_pinned
+
+    def isPartiallyPushed(self) -> bool:
+        """Return that Spark applies the limit, too."""
+        return True
+
+    def build(self) -> Any:
+        """Return the scan."""
+        spark, state = self.jvm.spark, self._state
+        if not self._is_pinned:
+            scan = self._opened.scan(list(self._columns))
+            scan = scan.without_retracts() if isinstance(scan, Scan) else scan
+            return ScanProxy(self.jvm, read_scan(spark, self._opened, scan), self._find_schema(), self._name, None)
+        assert isinstance(state, Scan)
+        scan = Scan(state.context, columns=self._columns, where=self._where, pinned=state.pinned)
+        found = None if self._where is None else look_up_keys(spark, self._opened, scan)
+        frame = read_scan(spark, self._opened, scan, self._where, self._limit) if found is None else found
+        return ScanProxy(self.jvm, frame, self._find_schema(), self._describe(scan), scan)
+
+    def _find_schema(self) -> StructType:
+        return StructType([self._schema[name] for name in self._columns])
+
+    def _describe(self, scan: Scan) -> str:
+        where = "" if self._where is None else f", where {format_predicate(self._where)}"
+        snapshot = scan.pinned.snapshot
+        at = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
+        return f"{self._name} ({at}{where}: {scan.plan().summary})"
+
+
+class ScanProxy(JavaProxy):
+    """A scan of Spark, whose rows are those of a data frame."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (f"{CONNECTOR}.read.V1Scan", f"{CONNECTOR}.read.SupportsReportStatistics")
+
+    def __init__(self, jvm: Jvm, frame: DataFrame, schema: StructType, description: str, scan: Scan | None) -> None:
+        self.jvm = jvm
+        self._frame = frame
+        self._schema = schema
+        self._description = description
+        self._scan = scan
+
+    def readSchema(self) -> Any:
+        """Return the columns as the table has them; the schema of the frame may allow more nulls."""
+        return self.jvm.to_java_type(self._schema)
+
+    def description(self) -> str:
+        """Return the table, the snapshot, the predicate, and the files to read."""
+        return self._description
+
+    def toV1TableScan(self, context: Any) -> Any:
+        """Return the rows as a relation, which Spark reads without knowing more."""
+        return self.jvm.create("FrameRelation", self._frame._jdf, self.readSchema(), self._description)
+
+    def estimateStatistics(self) -> Any:
+        """Return the size, by which Spark decides which side of a join is sent to all tasks."""
+        return StatisticsProxy(self.jvm, self._scan)
+
+    def estimateSizeInBytes(self) -> Any:
+        """Return the size alone."""
+        return self.estimateStatistics().sizeInBytes()
+
+    def reflectsFullyPushedDownFilters(self) -> bool:
+        """Return whether the statistics are those after the predicates, which Spark evaluates again."""
+        return False
+
+    def supportedCustomMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
+
+    def reportDriverMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
+
+
+class StatisticsProxy(JavaProxy):
+    """The size of a scan, estimated from metadata."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (f"{CONNECTOR}.read.Statistics",)
+
+    def __init__(self, jvm: Jvm, scan: Scan | None) -> None:
+        self.jvm = jvm
+        self._estimate = None if scan is None else estimate_scan(scan)
+
+    def sizeInBytes(self) -> Any:
+        """Return the estimated bytes of the columns."""
+        return self.jvm.make_long(None if self._estimate is None else max(1, int(self._estimate.bytes)))
+
+    def numRows(self) -> Any:
+        """Return the estimated rows."""
+        return self.jvm.make_long(None if self._estimate is None else int(self._estimate.rows))
+
+    def columnStats(self) -> Any:
+        """Return no statistics of columns."""
+        return self.jvm.make_map({})

@@ -1,0 +1,155 @@
+"""Convert the columns, the properties and the changes of Spark's statements to those of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import evolve, frozen
+from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
+
+from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.schema import changes as to
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.ddl import to_fields
+from paimon.spark.session_catalog.jvm import to_dict, to_python_type
+from paimon.spark.types import to_batch_schema
+
+PRIMARY_KEY = "primary-key"
+_PROVIDER, _LOCATION, _COMMENT, _OPTION = "provider", "location", "comment", "option."
+_IGNORED = frozenset({"owner", "external", "is_managed_location", "table_type", "collation"})
+"""Properties that Spark adds by itself."""
+
+
+@frozen
+class Declaration:
+    """A table that a statement creates."""
+
+    fields: tuple[DataField, ...]
+    schema: StructType
+    primary_keys: tuple[str, ...]
+    partition_keys: tuple[str, ...]
+    options: Mapping[str, str]
+    comment: str | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Catalog.create_table` next to name and columns."""
+        return {
+            "primary_keys": self.primary_keys,
+            "partition_keys": self.partition_keys,
+            "options": self.options,
+            "comment": self.comment,
+        }
+
+
+def read_declaration(columns: Any, transforms: Any, properties: Any, default_provider: str) -> Declaration:
+    """Return what a CREATE TABLE declares; refuse a provider, a location and transforms that tables do not have.
+
+    `default_provider` is that of the session, which `saveAsTable` gives where the caller gives none.
+    """
+    given = to_dict(properties)
+    if given.get(_PROVIDER, "paimon").lower() not in {"paimon", default_provider.lower()}:
+        name = given[_PROVIDER]
+        raise InvalidRequest(f"This catalog has no tables of {name!r}.", subject=name, hint="write USING paimon")
+    if _LOCATION in given:
+        hint = "leave out LOCATION: the warehouse decides where its tables are"
+        raise InvalidRequest("A table of this catalog takes no location.", subject=given[_LOCATION], hint=hint)
+    plain = {k.removeprefix(_OPTION): v for k, v in given.items() if k not in _IGNORED | {_PROVIDER, _COMMENT}}
+    fields = tuple(_to_field(column) for column in columns)
+    schema = StructType([StructField(str(c.name()), to_python_type(c.dataType()), c.nullable()) for c in columns])
+    return Declaration(
+        fields,
+        schema,
+        _split_names(plain.pop(PRIMARY_KEY, "")),
+        tuple(_to_partition_key(transform) for transform in transforms),
+        plain,
+        given.get(_COMMENT),
+    )
+
+
+def add_options(declared: Declaration, options: Mapping[str, str]) -> Declaration:
+    """Return a declaration with more table options, among them the primary key."""
+    plain = {**declared.options, **options}
+    keys = plain.pop(PRIMARY_KEY, None)
+    primary_keys = declared.primary_keys if keys is None else _split_names(keys)
+    return evolve(declared, options=plain, primary_keys=primary_keys)
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _to_partition_key(transform: Any) -> str:
+    if str(transform.name()) != "identity":
+        hint = "use the column itself; give the options bucket and bucket-key in TBLPROPERTIES"
+        raise Unsupported(f"PARTITIONED BY {transform.toString()}", hint=hint)
+    return str(transform.references()[0].fieldNames()[0])
+
+
+def _to_field(column: Any) -> DataField:
+    if column.defaultValue() is not None or column.generationExpression() is not None:
+        hint = "use ALTER TABLE of paimon.spark.connect, or Table.alter_column_default"
+        raise Unsupported(f"DEFAULT or GENERATED of column {column.name()!r} here", hint=hint)
+    made = to_field(str(column.name()), to_python_type(column.dataType()), bool(column.nullable()))
+    return evolve(made, description=column.comment())
+
+
+def to_field(name: str, kind: DataType, nullable: bool) -> DataField:
+    """Return a column of a table for one of Spark."""
+    plain = StringType() if isinstance(kind, CharType | VarcharType) else kind
+    (made,) = to_fields(to_batch_schema(StructType([StructField(name, plain, nullable)])))
+    if isinstance(kind, CharType | VarcharType):
+        sized = dt.CharType if isinstance(kind, CharType) else dt.VarCharType
+        made = evolve(made, type=sized(kind.length, nullable=nullable))
+    return made
+
+
+def read_changes(given: Iterable[Any]) -> list[to.SchemaChange]:
+    """Return the changes of an ALTER TABLE; refuse those that a table does not have."""
+    return [_read_change(change) for change in given]
+
+
+def _read_change(change: Any) -> to.SchemaChange:
+    kind = str(change.getClass().getSimpleName())
+    match kind:
+        case "SetProperty" if change.property() == _COMMENT:
+            return to.SetComment(str(change.value()))
+        case "SetProperty":
+            return to.SetOption(str(change.property()), str(change.value()))
+        case "RemoveProperty" if change.property() == _COMMENT:
+            return to.SetComment(None)
+        case "RemoveProperty":
+            return to.RemoveOption(str(change.property()))
+    if not hasattr(change, "fieldNames"):
+        raise Unsupported(f"{kind} of ALTER TABLE on Spark", hint="use paimon.spark.connect(…).sql, or Table.alter")
+    return _read_column_change(kind, change, tuple(str(name) for name in change.fieldNames()))
+
+
+def _read_column_change(kind: str, change: Any, path: tuple[str, ...]) -> to.SchemaChange:
+    match kind:
+        case "AddColumn" if change.defaultValue() is None:
+            made = to_field(path[-1], to_python_type(change.dataType()), bool(change.isNullable()))
+            return to.AddColumn(path, made.type, change.comment(), _to_position(change.position()))
+        case "RenameColumn":
+            return to.RenameColumn(path, str(change.newName()))
+        case "DeleteColumn":
+            return to.DropColumn(path)
+        case "UpdateColumnType":
+            made = to_field(path[-1], to_python_type(change.newDataType()), True)
+            return to.SetColumnType(path, made.type, keep_nullability=True)
+        case "UpdateColumnNullability":
+            return to.SetColumnNullability(path, bool(change.nullable()))
+        case "UpdateColumnComment":
+            return to.SetColumnComment(path, change.newComment())
+        case "UpdateColumnPosition":
+            return to.MoveColumn(path, _to_position(change.position()))
+    raise Unsupported(f"{kind} of ALTER TABLE on Spark", hint="use paimon.spark.connect(…).sql, or Table.alter")
+
+
+def _to_position(given: Any) -> to.Position:
+    if given is None:
+        return to.Position.last()
+    text = str(given.getClass().getSimpleName())
+    return to.Position.first() if text == "First" else to.Position.after(str(given.column()))

@@ -1,0 +1,222 @@
+"""A table for Spark: its columns, its partitions and options, and what reads and writes of it begin with.
+
+Invariant: the snapshot is pinned when rows are first read, and all uses of one data frame read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.type_text import quote_text
+from paimon.scan import Scan
+from paimon.spark.frame_reads import to_read_mark
+from paimon.spark.options import READ_MARK, parse_source_options
+from paimon.spark.row_level.delete_update import delete
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, to_dict
+from paimon.spark.session_catalog.predicates import to_exact_conjunction
+from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy
+from paimon.spark.session_catalog.write_proxy import WriteBuilderProxy, overwrite_all
+from paimon.spark.types import to_spark_schema
+from paimon.system_table import SystemScan, SystemTable
+from paimon.table import Table
+
+_READ = ("BATCH_READ",)
+_WRITE = ("BATCH_WRITE", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
+
+
+class RelationProxy(JavaProxy):
+    """What Spark asks of tables that exist and of those that a statement creates."""
+
+    def __init__(self, jvm: Jvm, title: str, schema: StructType, partitions: tuple[str, ...]) -> None:
+        self.jvm = jvm
+        self.title = title
+        self.spark_schema = schema
+        self._partitions = partitions
+
+    def name(self) -> str:
+        """Return the name, which plans and errors show."""
+        return self.title
+
+    def toString(self) -> str:
+        """Return what plans show."""
+        return self.title
+
+    def id(self) -> None:
+        """Return no id."""
+
+    def version(self) -> None:
+        """Return no version: Spark would load the table again at each use of a data frame."""
+
+    def schema(self) -> Any:
+        """Return the columns as a schema."""
+        return self.jvm.to_java_type(self.spark_schema)
+
+    def columns(self) -> Any:
+        """Return the columns with their comments and defaults."""
+        kind = self.jvm.connector("catalog.Column")
+        made = [
+            kind.create(
+                f.name,
+                self.jvm.to_java_type(f.dataType),
+                f.nullable,
+                f.metadata.get("comment"),
+                self._find_default(f),
+                None,
+            )
+            for f in self.spark_schema
+        ]
+        return self.jvm.make_array(f"{CONNECTOR}.catalog.Column", made)
+
+    def _find_default(self, column: StructField) -> Any:
+        """Return what INSERT writes where it leaves out the column; rows that lack it are null, as for Spark."""
+        text = column.metadata.get("default")
+        if text is None:
+            return None
+        kind = column.dataType.simpleString()
+        null = self.jvm.connector("expressions.LiteralValue")(None, self.jvm.to_java_type(column.dataType))
+        sql = f"CAST({quote_text(text)} AS {kind})"
+        return self.jvm.connector("catalog.ColumnDefaultValue")(sql, null)
+
+    def partitioning(self) -> Any:
+        """Return the partition columns."""
+        identity = self.jvm.connector("expressions.Expressions").identity
+        names = [identity(name) for name in self._partitions]
+        return self.jvm.make_array(f"{CONNECTOR}.expressions.Transform", names)
+
+    def constraints(self) -> Any:
+        """Return no constraints; the option ``primary-key`` shows the key."""
+        return self.jvm.make_array(f"{CONNECTOR}.catalog.constraints.Constraint")
+
+
+class TableProxy(RelationProxy):
+    """A table or a system table of a catalog."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (
+            f"{CONNECTOR}.catalog.SupportsRead",
+            f"{CONNECTOR}.catalog.SupportsWrite",
+            f"{CONNECTOR}.catalog.SupportsDeleteV2",
+        )
+
+    def __init__(self, jvm: Jvm, opened: Table | SystemTable, title: str) -> None:
+        self.opened = opened
+        self._state: Scan | SystemScan | None = None
+        partitions = tuple(opened.partition_keys) if isinstance(opened, Table) else ()
+        super().__init__(jvm, title, _describe_columns(opened), partitions)
+
+    def read_state(self) -> Scan | SystemScan:
+        """Return the scan of all rows, which pins the snapshot."""
+        if self._state is None:
+            scan = self.opened.scan()
+            self._state = scan.without_retracts() if isinstance(scan, Scan) else scan
+        return self._state
+
+    def renew(self) -> None:
+        """Read the newest snapshot from now on."""
+        self._state = None
+
+    def find_read_mark(self) -> str | None:
+        """Return what a plan reads of the newest snapshot; None if the query chose the snapshot."""
+        state = self.read_state()
+        return to_read_mark(state).get(READ_MARK) if isinstance(state, Scan) else None
+
+    def properties(self) -> Any:
+        """Return the options, the comment and the primary key."""
+        if not isinstance(self.opened, Table):
+            return self.jvm.make_map({"provider": "paimon"})
+        schema = self.opened.table_schema
+        keys = {"primary-key": ",".join(schema.primary_keys)} if schema.primary_keys else {}
+        comment = {"comment": schema.comment} if schema.comment else {}
+        return self.jvm.make_map({**schema.options, **keys, **comment, "provider": "paimon"})
+
+    def capabilities(self) -> Any:
+        """Return what Spark may do with the table."""
+        names = _READ if isinstance(self.opened, SystemTable) else (*_READ, *_WRITE)
+        return self.jvm.list_enum("catalog.TableCapability", names)
+
+    def newScanBuilder(self, options: Any) -> Any:
+        """Begin a scan; `options` are those of the query, which may travel in time."""
+        given = to_dict(options)
+        table = TableProxy(self.jvm, apply_options(self.opened, given), self.title) if given else self
+        return ScanBuilderProxy(self.jvm, self.title, table.spark_schema, table.opened, table.read_state())
+
+    def newWriteBuilder(self, info: Any) -> Any:
+        """Begin a write."""
+        return WriteBuilderProxy(self.jvm, self._target(), self.title, to_dict(info.options()))
+
+    def _target(self) -> Table:
+        if not isinstance(self.opened, Table):
+            hint = "leave out the $ part"
+            raise InvalidRequest(
+                f"{self.title!r} is a system table, which is read-only.", subject=self.title, hint=hint
+            )
+        return self.opened
+
+    def can_delete(self, predicate: Any) -> bool:
+        """Return whether a predicate, or each part of a conjunction, has an equal one here."""
+        if str(predicate.name()) == "AND":
+            return all(self.can_delete(child) for child in predicate.children())
+        return bool(self.canDeleteWhere([predicate]))
+
+    def canDeleteWhere(self, predicates: Any) -> bool:
+        """Return whether the predicates have equal ones here; else the planner of commands deletes the rows."""
+        return to_exact_conjunction(predicates, self._fields()) is not None
+
+    def deleteWhere(self, predicates: Any, options: Any = None) -> None:
+        """Delete the rows for which all predicates are true, with Spark's tasks, in one commit."""
+        del options
+        where = to_exact_conjunction(predicates, self._fields())
+        if where is None:
+            raise InvalidRequest("A condition of this DELETE cannot be evaluated.", subject=self.title)
+        delete(self._target(), where, spark=self.jvm.spark)
+
+    def truncateTable(self, options: Any = None) -> bool:
+        """Delete all rows."""
+        del options
+        overwrite_all(self._target())
+        return True
+
+    def supportedCustomMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
+
+    def reportDriverMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
+
+    def _fields(self) -> Mapping[str, DataField]:
+        return {f.name: f for f in self._target().table_schema.fields}
+
+
+def apply_options(opened: Table | SystemTable, given: Mapping[str, str]) -> Table | SystemTable:
+    """Return a table with the options of a query, which are those of the data source."""
+    parsed = parse_source_options({"path": opened.definition.location, **given})
+    parsed.check_use("a query of a catalog", [name for name in parsed.given if name in _OF_CATALOG])
+    if isinstance(opened, Table):
+        return opened.with_options(parsed.table_options)
+    hint = "leave them out"
+    raise InvalidRequest(f"System table {opened.name!r} takes no options here.", subject="options", hint=hint)
+
+
+_OF_CATALOG = frozenset({"storage", "catalog", "allowed-roots", "kind-column", "row-kind-column"})
+"""Options of the data source that the catalog already knows, or that need another schema."""
+
+
+def _describe_columns(opened: Table | SystemTable) -> StructType:
+    if not isinstance(opened, Table):
+        return to_spark_schema(opened.scan().arrow_schema)
+    travels = any(key.startswith("scan.") for key in opened.definition.options.values)
+    schema = to_spark_schema(opened.scan().arrow_schema if travels else opened.arrow_schema)
+    declared = {f.name: f for f in opened.table_schema.fields}
+    for column in schema:
+        field = declared.get(column.name)
+        texts = {} if field is None else {"comment": field.description, "default": field.default_value}
+        column.metadata = {key: text for key, text in texts.items() if text is not None}
+    return schema

@@ -1,0 +1,164 @@
+"""Writes of Spark's statements: Spark computes the rows, and `paimon.spark.write` routes, writes and commits them.
+
+Invariant: Spark gets no writer of its own. It hands over the rows as a data frame, so that a statement has the result
+and the errors of `write` for each kind of table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql import DataFrame
+
+from paimon.spark.options import parse_source_options
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
+from paimon.spark.session_catalog.predicates import find_literal
+from paimon.spark.write import write
+from paimon.table import Table
+
+Insert = Callable[[DataFrame], object]
+"""What a command does with the rows that Spark computes."""
+_DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
+
+
+@frozen(eq=False)
+class RowWrite:
+    """How rows are written: `partition` None in an overwrite replaces the partitions of the rows."""
+
+    options: Mapping[str, str]
+    mode: str = "append"
+    partition: Mapping[str, object] | None = None
+
+    def run(self, frame: DataFrame, table: Table) -> object:
+        """Write and commit the rows."""
+        parsed = parse_source_options({"path": table.definition.location, **self.options})
+        refused = [name for name in ("storage", "catalog", "allowed-roots", "kind-column") if name in parsed.given]
+        parsed.check_use("a write to a catalog", refused)
+        options = dict(parsed.table_options)
+        if self.mode == "overwrite" and self.partition is None:
+            # An option counts as given by a call if its text differs from the stored one; else the session decides.
+            stored = table.table_schema.options.get(_DYNAMIC_OVERWRITE)
+            options[_DYNAMIC_OVERWRITE] = "TRUE" if stored == "true" else "true"
+        return write(
+            frame,
+            table.with_options(options),
+            self.mode,
+            partition=self.partition,
+            commit_user=parsed.commit_user,
+            commit_identifier=parsed.commit_identifier,
+        )
+
+
+class WriteBuilderProxy(JavaProxy):
+    """What one statement of Spark writes."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (f"{CONNECTOR}.write.SupportsOverwriteV2", f"{CONNECTOR}.write.SupportsDynamicOverwrite")
+
+    def __init__(self, jvm: Jvm, table: Table, title: str, options: Mapping[str, str]) -> None:
+        self.jvm = jvm
+        self._table = table
+        self._title = title
+        self._write = RowWrite(options)
+
+    def truncate(self) -> Any:
+        """Replace the whole table."""
+        self._write = RowWrite(self._write.options, "overwrite", {})
+        return self
+
+    def canOverwrite(self, predicates: Any) -> bool:
+        """Return whether the predicates select partitions by equality."""
+        return self._find_partition(predicates) is not None
+
+    def overwrite(self, predicates: Any) -> Any:
+        """Replace the partitions that the predicates select."""
+        self._write = RowWrite(self._write.options, "overwrite", self._find_partition(predicates))
+        return self
+
+    def overwriteDynamicPartitions(self) -> Any:
+        """Replace the partitions of the rows."""
+        self._write = RowWrite(self._write.options, "overwrite")
+        return self
+
+    def build(self) -> Any:
+        """Return the write."""
+        run, table = self._write.run, self._table
+        return FrameWriteProxy(self.jvm, f"{self._write.mode} {self._title}", lambda frame: run(frame, table))
+
+    def _find_partition(self, predicates: Any) -> dict[str, object] | None:
+        values: dict[str, object] = {}
+        for predicate in predicates:
+            children = list(predicate.children())
+            if (
+                str(predicate.name()) not in {"=", "<=>"}
+                or len(children) != 2
+                or not hasattr(children[0], "fieldNames")
+            ):
+                return None
+            name, value = str(children[0].fieldNames()[0]), find_literal(children[1])
+            if name not in self._table.partition_keys or value is None:
+                return None
+            values[name] = value
+        return values
+
+
+class FrameWriteProxy(JavaProxy):
+    """A write of Spark that hands over its rows as a data frame."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (f"{CONNECTOR}.write.V1Write",)
+
+    def __init__(self, jvm: Jvm, description: str, insert: Insert) -> None:
+        self.jvm = jvm
+        self._description = description
+        self._insert = insert
+
+    def description(self) -> str:
+        """Return what is written where."""
+        return f"paimon {self._description}"
+
+    def toString(self) -> str:
+        """Return what plans show."""
+        return f"paimon {self._description}"
+
+    def toInsertableRelation(self) -> Any:
+        """Return what takes the rows."""
+        return InsertProxy(self.jvm, self._insert)
+
+    def supportedCustomMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
+
+    def reportDriverMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
+
+
+class InsertProxy(JavaProxy):
+    """Takes the rows of a statement."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = ("org.apache.spark.sql.sources.InsertableRelation",)
+
+    def __init__(self, jvm: Jvm, run: Insert) -> None:
+        self.jvm = jvm
+        self._run = run
+
+    def insert(self, rows: Any, overwrite: bool) -> None:
+        """Write the rows."""
+        del overwrite  # the builder of the write knows it
+        self._run(DataFrame(rows, self.jvm.spark))
+
+
+def overwrite_all(table: Table) -> None:
+    """Delete all rows of a table in one commit."""
+    table.overwrite(pa.schema([(f.name, f.type) for f in table.arrow_schema]).empty_table(), {})

@@ -1,0 +1,225 @@
+"""A warehouse as a catalog of the session: statements and data frames of Spark read and change its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, IllegalArgumentException, UnsupportedOperationException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import paimon
+import paimon.spark
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, ReadConflict
+
+pytestmark = pytest.mark.spark
+MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+@pytest.fixture
+def lake(spark: SparkSession, catalog: paimon.Catalog) -> Iterator[paimon.Catalog]:
+    """The warehouse of the test, attached as ``lake``."""
+    yield paimon.spark.attach(spark, catalog, "lake")
+    paimon.spark.detach(spark, "lake")
+
+
+def run(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.sql(text).collect()]
+
+
+def make_orders(lake: paimon.Catalog, **options: str) -> paimon.Table:
+    table = lake.create_table(
+        "db.orders",
+        "id BIGINT NOT NULL, day STRING NOT NULL, amount INT",
+        primary_keys=["id", "day"],
+        partition_keys=["day"],
+        options={"bucket": "2", **options},
+    )
+    table.write([{"id": i, "day": f"d{i % 2}", "amount": i * 10} for i in range(6)])
+    return table
+
+
+def read_amounts(table: paimon.Table) -> dict[int, int | None]:
+    return {row["id"]: row["amount"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def test_queries_join_views_and_prune_files_and_columns(spark: SparkSession, lake: paimon.Catalog) -> None:
+    make_orders(lake)
+    spark.sql("SELECT 3L AS id, 'three' AS name").createOrReplaceTempView("names")
+    text = "SELECT n.name, o.amount FROM lake.db.orders o JOIN names n ON o.id = n.id WHERE o.day = 'd1'"
+    assert run(spark, text) == [("three", 30)]
+    frame = spark.table("lake.db.orders").where("day = 'd1'").select("id")
+    plan = frame._jdf.queryExecution().toString()
+    assert "where day = 'd1'" in plan
+    assert "in 1 split" in plan or "1 file," in plan or "2 files" in plan
+    assert "ReadSchema: struct<id:bigint,day:string>" in plan
+    assert sorted(frame.toPandas()["id"]) == [1, 3, 5]
+    assert spark.table("lake.db.orders").count() == 6  # no predicate of an earlier plan
+
+
+def test_a_table_reports_its_size(spark: SparkSession, lake: paimon.Catalog) -> None:
+    make_orders(lake)
+    plan = spark.table("lake.db.orders")._jdf.queryExecution().optimizedPlan()
+    assert plan.stats().sizeInBytes() < 100_000
+
+
+def test_names_and_descriptions(spark: SparkSession, lake: paimon.Catalog) -> None:
+    make_orders(lake)
+    assert run(spark, "SHOW NAMESPACES IN lake") == [("db",)]
+    assert run(spark, "SHOW TABLES IN lake.db") == [("db", "orders", False)]
+    described = run(spark, "DESCRIBE lake.db.orders")
+    assert described[:3] == [("id", "bigint", None), ("day", "string", None), ("amount", "int", None)]
+    assert ("primary-key", "id,day") in run(spark, "SHOW TBLPROPERTIES lake.db.orders")
+    assert spark.catalog.tableExists("lake.db.orders")
+    assert run(spark, "SELECT snapshot_id FROM lake.db.`orders$snapshots`") == [(1,)]
+
+
+def test_time_travel(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    table.delete("id > 0")
+    assert run(spark, "SELECT count(*) FROM lake.db.orders VERSION AS OF 1") == [(6,)]
+    assert spark.read.option("versionAsOf", 1).table("lake.db.orders").count() == 6
+    assert run(spark, "SELECT count(*) FROM lake.db.orders TIMESTAMP AS OF '2100-01-01'") == [(1,)]
+    with pytest.raises(IllegalArgumentException, match="NotFound: Snapshot '9' does not exist"):
+        spark.sql("SELECT * FROM lake.db.orders VERSION AS OF 9")
+
+
+def test_ddl_of_spark(spark: SparkSession, lake: paimon.Catalog) -> None:
+    create = "CREATE TABLE IF NOT EXISTS lake.db.made (id BIGINT NOT NULL COMMENT 'key', day STRING, note VARCHAR(3)) "
+    for _ in range(2):
+        spark.sql(f"{create} PARTITIONED BY (day) TBLPROPERTIES ('primary-key' = 'id,day', 'bucket' = '1')")
+    schema = lake.table("db.made").table_schema
+    assert (schema.primary_keys, schema.partition_keys, schema.options) == (("id", "day"), ("day",), {"bucket": "1"})
+    assert schema.fields[0].description == "key"
+    assert str(lake.table("db.made").schema.field("note").type) == "string"
+    spark.sql("ALTER TABLE lake.db.made ADD COLUMN extra INT AFTER id")
+    spark.sql("ALTER TABLE lake.db.made ALTER COLUMN extra TYPE BIGINT")
+    spark.sql("ALTER TABLE lake.db.made RENAME COLUMN extra TO more")
+    assert [f.name for f in spark.table("lake.db.made").schema] == ["id", "more", "day", "note"]
+    for wrong, error in (
+        ("CREATE TABLE lake.db.made (id INT)", AnalysisException),
+        ("CREATE TABLE lake.nodb.t (id INT)", AnalysisException),
+        ("CREATE TABLE lake.db.x (id INT) USING csv", IllegalArgumentException),
+        ("CREATE TABLE lake.db.x (id INT) TBLPROPERTIES ('bukcet' = '1')", IllegalArgumentException),
+        ("CREATE TABLE lake.db.x (id INT) PARTITIONED BY (bucket(2, id))", UnsupportedOperationException),
+        ("SELECT * FROM lake.db.nothing", AnalysisException),
+        ("DROP TABLE lake.db.nothing", AnalysisException),
+        ("DROP DATABASE lake.db", AnalysisException),
+    ):
+        with pytest.raises(error):
+            spark.sql(wrong)
+    for name in ("lake.db.other", "db.third", "made"):
+        spark.sql(f"ALTER TABLE lake.db.{lake.tables('db')[0]} RENAME TO {name}")
+    spark.sql("DROP TABLE lake.db.made")
+    spark.sql("DROP TABLE IF EXISTS lake.db.made")
+    assert lake.tables("db") == []
+
+
+def test_inserts_and_overwrites_follow_the_mode_of_the_session(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    spark.sql("INSERT INTO lake.db.orders (day, id) VALUES ('d1', 7)")
+    assert read_amounts(table)[7] is None
+    spark.sql("INSERT OVERWRITE lake.db.orders PARTITION (day = 'd1') SELECT 9L, 9")
+    assert read_amounts(table) == {0: 0, 2: 20, 4: 40, 9: 9}
+    try:
+        spark.conf.set(MODE, "dynamic")
+        spark.sql("INSERT OVERWRITE lake.db.orders SELECT id + 1, day, amount FROM lake.db.orders WHERE day = 'd1'")
+        assert read_amounts(table) == {0: 0, 2: 20, 4: 40, 10: 9}
+        spark.conf.set(MODE, "static")
+        spark.sql("INSERT OVERWRITE lake.db.orders VALUES (5, 'd5', 5)")
+        assert read_amounts(table) == {5: 5}
+    finally:
+        spark.conf.unset(MODE)
+
+
+def test_rows_become_tables(spark: SparkSession, lake: paimon.Catalog) -> None:
+    frame = spark.createDataFrame([(1, "a"), (2, "b")], "id BIGINT, day STRING")
+    spark.sql("CREATE TABLE lake.db.filled USING paimon PARTITIONED BY (p) AS SELECT 1 AS id, 'x' AS p")
+    assert lake.table("db.filled").partition_keys == ("p",)
+    keys = {"primary-key": "id,day", "bucket": "1"}
+    frame.write.partitionBy("day").options(**keys).saveAsTable("lake.db.saved")
+    assert lake.table("db.saved").primary_keys == ("id", "day")
+    frame.write.mode("append").saveAsTable("lake.db.saved")
+    frame.write.insertInto("lake.db.saved")
+    saved = spark.createDataFrame([(3, "b")], "id BIGINT, day STRING")
+    saved.writeTo("lake.db.saved").overwritePartitions()
+    assert sorted(run(spark, "SELECT * FROM lake.db.saved")) == [(1, "a"), (3, "b")]
+    saved.writeTo("lake.db.saved").overwrite(F.col("day") == "b")
+    with pytest.raises(IllegalArgumentException):
+        frame.selectExpr("id", "raise_error('no')").writeTo("lake.db.saved").createOrReplace()
+    assert spark.table("lake.db.saved").count() == 2  # the old table stays
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_rows_are_changed_by_conditions_of_spark(spark: SparkSession, lake: paimon.Catalog, keyed: bool) -> None:
+    table = make_orders(lake) if keyed else lake.create_table("db.orders", "id BIGINT, day STRING, amount INT")
+    if not keyed:
+        table.write([{"id": i, "day": f"d{i % 2}", "amount": i * 10} for i in range(6)])
+    spark.sql("SELECT 4L AS id").createOrReplaceTempView("gone")
+    spark.sql("DELETE FROM lake.db.orders WHERE id = 5")
+    spark.sql("DELETE FROM lake.db.orders WHERE id IN (SELECT id FROM gone) OR amount * 2 = 20")
+    spark.sql("UPDATE lake.db.orders SET amount = amount + length(day) WHERE id % 3 = 0")
+    assert read_amounts(table) == {0: 2, 2: 20, 3: 32}
+
+
+def test_a_merge(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    rows = [(0, "d0", None), (1, "d1", 7), (8, "d0", 8), (9, "d1", None)]
+    spark.createDataFrame(rows, "id BIGINT, day STRING, amount INT").createOrReplaceTempView("changes")
+    spark.sql(
+        "MERGE INTO lake.db.orders o USING changes c ON o.id = c.id AND o.day = c.day "
+        "WHEN MATCHED AND c.amount IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET amount = o.amount + c.amount "
+        "WHEN NOT MATCHED AND c.amount > 0 THEN INSERT * WHEN NOT MATCHED BY SOURCE AND o.id > 4 THEN DELETE"
+    )
+    assert read_amounts(table) == {1: 17, 2: 20, 3: 30, 4: 40, 8: 8}
+    with pytest.raises(IllegalArgumentException, match="AmbiguousMerge"):
+        spark.sql("MERGE INTO lake.db.orders o USING changes c ON o.day = c.day WHEN MATCHED THEN DELETE")
+
+
+def test_a_change_of_rows_that_another_writer_changed_is_refused(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    frame = spark.table("lake.db.orders").where("id = 1")
+    assert frame.count() == 1
+    table.update({"amount": "99"}, "id = 1")
+    with pytest.raises(IllegalArgumentException, match=ReadConflict.__name__):
+        frame.write.insertInto("lake.db.orders")
+    assert read_amounts(table)[1] == 99
+
+
+def test_options_of_a_query(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    table.write([{"id": 7, "day": "d1", "amount": 7}])
+    assert run(spark, "SELECT id FROM lake.db.orders WITH ('incremental-between' = '1,2') WHERE amount > 0") == [(7,)]
+    assert run(spark, "SELECT count(*) FROM lake.db.`orders$audit_log` WHERE rowkind = '+I'") == [(7,)]
+    with pytest.raises(IllegalArgumentException, match=r"'incremental-betwen' .* is unknown"):
+        run(spark, "SELECT * FROM lake.db.orders WITH ('incremental-betwen' = '1,2')")
+
+
+def test_procedures(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    spark.sql("CALL lake.sys.create_tag(table => 'db.orders', tag => 'first')")
+    assert list(table.tags) == ["first"]
+    assert run(spark, "SELECT count(*) FROM lake.db.orders VERSION AS OF 'first'") == [(6,)]
+    with pytest.raises(IllegalArgumentException, match="NotFound: Procedure 'nothing' does not exist"):
+        spark.sql("CALL lake.sys.nothing()")
+
+
+def test_names_that_cannot_be_attached(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
+    with pytest.raises(AlreadyExists, match="'lake' already exists"):
+        paimon.spark.attach(spark, lake, "lake")
+    for name in ("spark_catalog", "system", "a.b", ""):
+        with pytest.raises(InvalidRequest, match="cannot be named"):
+            paimon.spark.attach(spark, lake, name)
+    with pytest.raises(NotFound, match="does not exist"):
+        paimon.spark.attach(spark, tmp_path / "nothing", "other")
+    with pytest.raises(NotFound, match="Attached catalog 'other' does not exist"):
+        paimon.spark.detach(spark, "other")
+    spark.catalog.setCurrentCatalog("lake")
+    try:
+        with pytest.raises(InvalidRequest, match="is the current one"):
+            paimon.spark.detach(spark, "lake")
+    finally:
+        spark.catalog.setCurrentCatalog("spark_catalog")
