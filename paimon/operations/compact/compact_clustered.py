@@ -32,6 +32,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_engines import is_oldest_winning
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import mask_retracts
+from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.compact.lookup_cache import BucketLookupFiles
 from paimon.operations.compact.section_read import SectionRead
@@ -59,14 +60,17 @@ class ClusteredWork:
         yield self._sort(self._read_new())
         yield self._sort(self._read_merged())
 
+    @property
+    def _columns(self) -> tuple[DataField, ...]:
+        return (*self.bucket.context.schema.fields, SEQUENCE_NUMBER, VALUE_KIND)
+
     def _sort(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
         context = self.bucket.context
         return sort_rows(context.engine, pieces, SortOrder("order", context.table.get_bound_fields(level=1)))
 
     def _read_merged(self) -> Iterator[pa.Table]:
-        columns = (*self.bucket.context.schema.fields, SEQUENCE_NUMBER, VALUE_KIND)
         for file in self.plan.merged:
-            for batch in read_data_file(self.bucket, file, columns, deleted=self.vectors.find_marked(file)):
+            for batch in read_data_file(self.bucket, file, self._columns, deleted=self.vectors.find_marked(file)):
                 yield _drop_retracts(pa.Table.from_batches([batch]))
 
     def _read_new(self) -> Iterator[pa.Table]:
@@ -76,7 +80,8 @@ class ClusteredWork:
         reader = SectionRead.for_merge(self.bucket, spec, self.vectors)
         for section in cut_into_sections(self.plan.new, [f.type for f in spec.key_fields]):
             for rows in reader.read_merged(section):
-                yield _drop_retracts(self._resolve(rows, is_oldest_winning(spec.engine)))
+                found = _drop_retracts(self._resolve(rows, is_oldest_winning(spec.engine)))
+                yield found.select([column.name for column in self._columns])
 
     def _resolve(self, rows: pa.Table, oldest_wins: bool) -> pa.Table:
         """Look the keys up: leave out the rows that lose, or mark those that they replace."""

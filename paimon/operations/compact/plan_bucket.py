@@ -100,6 +100,11 @@ class BucketWork:
     clustered: ClusteredPlan | None = None
 
     @property
+    def is_keyed(self) -> bool:
+        """Whether the files are of a primary-key table; then the work of the bucket is indivisible."""
+        return self.unit is not None or self.clustered is not None
+
+    @property
     def output_level(self) -> int:
         """The level of the new files."""
         if self.clustered is not None:

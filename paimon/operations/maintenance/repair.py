@@ -258,7 +258,7 @@ class _Chooser:
 
     def _is_wanted(self, work: BucketWork) -> bool:
         # the files that writers of a merge tree add meanwhile are no work of this repair, which would never end
-        if (self.is_full or work.unit is not None) and (work.partition, work.bucket) in self.done:
+        if (self.is_full or work.is_keyed) and (work.partition, work.bucket) in self.done:
             return False
         if not self.is_full:
             return True
@@ -270,7 +270,7 @@ class _Chooser:
 
     def _take(self, work: BucketWork) -> list[BucketWork]:
         """Return the part of the work of a bucket that fits into the batch and the budget."""
-        if work.unit is not None or work.order is not None:  # all of it, so that each level stays one run
+        if work.is_keyed or work.order is not None:  # all of it, so that each level stays one run
             return [work] if self._fits(sum(file.file_size for file in work.rewritten)) else []
         packs = tuple(pack for pack in work.packs if self._fits(sum(file.file_size for file in pack)))
         return [evolve(work, packs=packs)] if packs else []

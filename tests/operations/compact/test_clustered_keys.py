@@ -137,8 +137,18 @@ def test_rows_of_level_0_are_merged_with_clustered_files(tmp_path: Path) -> None
     assert rows_by_key(table) == after
     assert rows_by_key(table.with_options({"deletion-vectors.merge-on-read": "false"})) == before
     table.delete(where="v = 3")
-    table.compact()
+    assert table.compact(full=True).files_after == 1
     assert rows_by_key(table) == {k: row for k, row in after.items() if row["v"] != 3}
+
+
+def test_one_repair_compacts_level_0(tmp_path: Path) -> None:
+    table = create_table(tmp_path, COLUMNS, primary_keys=["k"], options={**CLUSTERED, "write-only": "true"})
+    for step in range(6):
+        table.write(make_rows(step))
+    assert table.scan().count() == 0
+    health = table.maintain.health(fix=True)
+    assert health.findings and health.is_healthy
+    assert rows_by_key(table) == {row["k"]: row for step in range(6) for row in make_rows(step)}
 
 
 def test_states_are_compared_by_key(tmp_path: Path) -> None:
