@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         SetOption,
     )
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.engines import connect, open_system_table, open_table
+    from paimon.engines import connect, open_system_table, open_table, scan_polars
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
@@ -116,6 +116,7 @@ _HOMES = {
     "load_ipython_extension": "paimon.display.ipython_extension",
     "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
+    "scan_polars": "paimon.engines",
     "unload_ipython_extension": "paimon.display.ipython_extension",
 }
 """The home of each name; IPython looks up those of its extensions, which users do not call."""
@@ -167,6 +168,7 @@ __all__ = [
     "connect",
     "open_system_table",
     "open_table",
+    "scan_polars",
 ]
 
 

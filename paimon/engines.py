@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from attrs import evolve
 
@@ -18,6 +18,7 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
+from paimon.adapters.expressions.polars_evaluator import PolarsEvaluator
 from paimon.adapters.files.opening import files_at
 from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
@@ -49,6 +50,8 @@ from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
@@ -69,6 +72,13 @@ _JDBC_OPTIONS = (
     "lock-check-max-sleep",
     "sync-all-properties",
 )
+
+
+class Readable(Protocol):
+    """A table, a scan, or another result that Polars can read."""
+
+    def lazy(self) -> pl.LazyFrame:
+        """Return the rows."""
 
 
 def connect(
@@ -186,6 +196,36 @@ def open_system_table(
     return opened if isinstance(opened, SystemTable) else refuse_plain_table(os.fspath(path))
 
 
+def scan_polars(source: Readable | str | os.PathLike[str]) -> pl.LazyFrame:
+    """Return the rows of a table as a lazy frame of Polars, which reads what a query needs of one snapshot.
+
+    Parameters
+    ----------
+    source : Table, Scan, SystemTable, or str or path
+        What to read, or the path of a table as in `open_table`.
+
+    Returns
+    -------
+    polars.LazyFrame
+        As `Scan.lazy` returns it.
+
+    Raises
+    ------
+    InvalidRequest
+        The source is none of these.
+    NotFound
+        There is no table at this path.
+    MissingExtra
+        The extra ``polars`` is not installed.
+    """
+    if isinstance(source, str | os.PathLike):
+        return open_table(source).lazy()
+    if not callable(getattr(type(source), "lazy", None)):
+        hint = "pass a table, a scan, or the path of a table"
+        raise InvalidRequest(f"A {type(source).__name__} is not a table.", subject="source", hint=hint)
+    return source.lazy()
+
+
 def _open_at_path(
     path: str | os.PathLike[str],
     options: Mapping[str, object] | None,
@@ -257,7 +297,10 @@ def engine_for(
     files = _catalog_files(location, storage, options, roots)
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
-    expressions, queries = DuckdbEvaluator(), QueriesOnDemand(_memory(options).bytes // 2, _threads(options))
+    expressions, queries = (
+        PolarsEvaluator(DuckdbEvaluator()),
+        QueriesOnDemand(_memory(options).bytes // 2, _threads(options)),
+    )
     abandon_in_children(footers, cache, temp, expressions, queries)
     return Engine(
         files=files,

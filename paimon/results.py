@@ -94,6 +94,10 @@ class Results:
 
         return ds.dataset(self.to_arrow())
 
+    def lazy(self) -> pl.LazyFrame:
+        """Return all rows, read into memory, as a lazy frame of Polars; that of a `Scan` is read by its queries."""
+        return self.to_polars().lazy()
+
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return all rows as a pandas DataFrame.
 

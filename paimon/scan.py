@@ -21,10 +21,11 @@ from paimon.display.other_names import SCAN_NAMES, explain_attribute
 from paimon.domain.changelog.incremental_range import Between
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.extras import missing_extra
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_quotes
-from paimon.domain.predicate.foreign import condition_of_pyarrow, format_pruning, is_pyarrow_expression
+from paimon.domain.predicate.foreign import condition_of_foreign, format_pruning
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import columns_of, join_conjuncts, restrict_to_columns
 from paimon.domain.report import Report, ShownText
@@ -55,6 +56,7 @@ from paimon.operations.table_context import TableContext
 from paimon.results import Results, SnapshotRead, SourceReads, find_reads, first_rows, note_reader
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow.dataset as ds
 
 _RECORDS_MODE = "incremental-between-scan-mode"
@@ -300,9 +302,36 @@ class Scan(NotebookDisplay, Results):
         """
         from paimon.datasets.arrow_datasets import TableDataset  # loads pyarrow.dataset
 
+        rows = self._pin_rows()
+        return note_reader(TableDataset(rows), rows.scan._list_reads)
+
+    def lazy(self) -> pl.LazyFrame:
+        """Return the rows as a lazy frame of Polars, which reads the columns and rows that a query needs.
+
+        Returns
+        -------
+        polars.LazyFrame
+            The rows of one snapshot, which is selected now. Filters prune partitions, buckets, files and row groups,
+            and keep the meaning that Polars gives them.
+
+        Raises
+        ------
+        InvalidRequest
+            A column or the condition of the scan is not valid.
+        MissingExtra
+            The extra ``polars`` is not installed.
+        """
+        try:
+            from paimon.datasets.polars_frames import scan_rows
+        except ModuleNotFoundError as missing:
+            raise missing_extra("lazy", "polars") from missing
+        return scan_rows(self._pin_rows())
+
+    def _pin_rows(self) -> ScanRows:
+        """Choose the snapshot, and check the arguments."""
         found = copy(self)
-        found.pinned, found.read_plan  # noqa: B018  (the snapshot is chosen, and arguments are checked)
-        return note_reader(TableDataset(ScanRows(found)), found._list_reads)
+        found.pinned, found.read_plan  # noqa: B018  (both are made on first use)
+        return ScanRows(found)
 
     def count(self) -> int:
         """Return the number of rows; columns that counting does not need are not read."""
@@ -511,8 +540,9 @@ def condition_of(where: Any) -> Predicate:
     """Return the condition of SQL text, which may be any scalar SQL expression, or of an expression."""
     if isinstance(where, Predicate):
         return where
-    if is_pyarrow_expression(where):
-        return condition_of_pyarrow(where)
+    foreign = condition_of_foreign(where)
+    if foreign is not None:
+        return foreign
     from paimon.domain.predicate.scalar_sql import parse_condition  # the parser is only loaded for text
 
     return parse_condition(where)

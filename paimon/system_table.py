@@ -195,6 +195,10 @@ class SystemTable(NotebookDisplay):
         """Return the rows of this moment as a dataset of pyarrow, for query engines; see `Scan.to_dataset`."""
         return self.scan().to_dataset()
 
+    def lazy(self) -> pl.LazyFrame:
+        """Return the rows of this moment as a lazy frame of Polars; see `Scan.lazy`."""
+        return self.scan().lazy()
+
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in order."""

@@ -205,8 +205,8 @@ class Table(NotebookDisplay):
             Columns wanted, in order; ``"a.b"`` is a nested field; all by default.
         where : str or Predicate
             SQL text (``"amount > 10 AND day = '2026-01-01'"``) or an expression (``paimon.col("amount") > 10``), also
-            one of pyarrow (``pyarrow.compute.field("amount") > 10``), which keeps its meaning there. Combine
-            expressions with ``&``, ``|`` and ``~``, each in parentheses; `and`, `or` and `not` raise.
+            one of pyarrow or Polars, which keeps its meaning there. Combine expressions with ``&``, ``|`` and ``~``,
+            each in parentheses; `and`, `or` and `not` raise.
         limit : int
             The largest number of rows.
         snapshot, tag, timestamp : int, str, or int, str or datetime
@@ -283,6 +283,10 @@ class Table(NotebookDisplay):
         """Return the rows of the latest snapshot for query engines, which push down filters; see `Scan.to_dataset`."""
         return self.scan().to_dataset()
 
+    def lazy(self) -> pl.LazyFrame:
+        """Return the rows of the latest snapshot as a lazy frame of Polars; see `Scan.lazy`."""
+        return self.scan().lazy()
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return all rows as an Arrow stream, for other libraries. It takes no filter: `to_dataset` does."""
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -345,10 +349,8 @@ class Table(NotebookDisplay):
             The name (by default the option `consumer-id`) under which progress is recorded. A later reader with this
             name continues there, and unread snapshots do not expire. Recorded progress has priority over
             `from_snapshot`, unless `consumer.ignore-progress` is set.
-        columns, where : sequence of str, str or Predicate
-            As in `changes`.
-        until : int
-            End after this snapshot.
+        columns, where, until : sequence of str, str or Predicate, int
+            As in `changes`; end after the snapshot `until`.
         idle_timeout : timedelta, int, str
             End after this time (milliseconds, or text) without a new snapshot; 0: after all existing snapshots.
         acknowledge : bool
@@ -410,8 +412,8 @@ class Table(NotebookDisplay):
         Parameters
         ----------
         data : object
-            An Arrow table, batch or reader, a pandas or polars frame, a list of dicts, a dict of columns, anything with
-            ``__arrow_c_stream__``, or an iterator of those.
+            An Arrow table, batch, reader or dataset, a pandas or polars frame (lazy ones stream), a DuckDB relation, a
+            list of dicts, a dict of columns, anything with ``__arrow_c_stream__``, or an iterator of those.
         kind_column : str
             A column of `data` that holds row kinds (``"+I"``, ``"-U"``, ``"+U"``, ``"-D"``) and is not stored.
         commit_user, identifier : str, int
@@ -525,10 +527,9 @@ class Table(NotebookDisplay):
         Parameters
         ----------
         source : object
-            Rows in any form that `write` takes, for instance an Arrow table, a data frame, or `other.scan()`. Rows
-            above half of the memory budget are spilled to local disk. Rows of this table itself are read again after
-            other users changed it: pass its scan, a query of `Catalog.sql`, or a function that returns rows. A reader
-            of such rows cannot be read again, so it is refused then.
+            Rows in any form that `write` takes. Rows above half of the memory budget are spilled to local disk. Rows of
+            this table itself are read again after other users changed it: pass its scan, a query of `Catalog.sql`, or a
+            function that returns rows. A reader of such rows cannot be read again, so it is refused then.
         on : str, sequence of str or Predicate
             When a row of the source matches a row of this table: SQL text (``"target.id = source.id"``), or the names
             of columns that both sides have.
@@ -711,7 +712,7 @@ class Table(NotebookDisplay):
         Raises
         ------
         InvalidRequest
-            The statistics of the live files do not prove that every stored value fits. Nothing was changed.
+            The statistics of live files do not prove that all stored values fit. Nothing was changed.
         """
         change = to.SetColumnType(self._path(name), type, allow_lossy=allow_lossy)
         return self.alter(evolve(change, keep_nullability=change.type.nullable))
@@ -801,9 +802,9 @@ class Table(NotebookDisplay):
         return compact_where(self.context, full, where, dry_run, order)
 
     def rescale(self, buckets: int, where: str | Predicate | None = None, *, dry_run: bool = False) -> RescaleResult:
-        """Rewrite partitions to another number of buckets, in one commit, and set the option `bucket`; no row changes.
+        """Rewrite partitions to another number of buckets, in one commit; no row changes.
 
-        This handle keeps its option: open the table again before you write.
+        It sets the option `bucket`. This handle keeps its own: open the table again before you write.
 
         Parameters
         ----------
@@ -832,7 +833,7 @@ class Table(NotebookDisplay):
     def analyze(self, columns: Sequence[str] | None = None) -> Analyzed:
         """Compute statistics of the newest snapshot, and store them with a new snapshot; no row changes.
 
-        The planners of Spark, Flink and this library read them. They stay until the columns change.
+        Planners of queries read them. They stay until the columns change.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ TABLE_NAMES = _by_name({
     "table.scan(where='…')": "filter where query find",
     "table.scan(columns=['…'])": "select project",
     "table.scan(limit=…), or table.head(…)": "limit take first fetch sample tail",
-    "table.to_arrow(), table.to_pandas() or table.to_polars()": "collect load read fetchall rows lazy",
+    "table.to_arrow(), table.to_pandas() or table.to_polars()": "collect load read fetchall rows",
     "table.to_arrow()": "arrow to_pyarrow to_pyarrow_table to_table",
     "table.to_pandas()": "df to_df toPandas to_dataframe to_frame",
     "table.to_polars()": "pl to_pl",

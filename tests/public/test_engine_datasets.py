@@ -54,6 +54,15 @@ POLARS_FILTERS: list[pl.Expr] = [
     P("zoned") >= datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), P("size") == 0.0, P("flag"),
 ]  # fmt: skip
 
+LAZY_FILTERS: list[pl.Expr] = [
+    *POLARS_FILTERS, P("size") > 1.5, ~(P("size") > 1.5), P("size") == float("nan"), P("size").is_nan(),
+    P("ratio") > 0.1, P("ratio").is_in([0.0, float("nan")]), ~P("word").is_in(["a", None]),
+    P("word").is_in(["a", None], nulls_equal=True),
+    P("id").is_between(1, 3, closed="left"), P("raw") == b"\x00\xff", P("clock") > datetime.time(0, 30),
+    P("at") == datetime.datetime(1960, 1, 1, 0, 0, 0, 1), P("word").str.starts_with("a"), P("number") != P("id"),
+    P("flag").not_(), P("flag").eq_missing(None), P("total") < 0, P("size") < float("inf"), P("tiny") > 1.5,
+]  # fmt: skip
+
 
 def in_duckdb(rows: Any, condition: Any) -> pa.Table:
     with duckdb.connect() as connection:
@@ -78,9 +87,14 @@ def in_polars(rows: Any, condition: Any) -> pa.Table:
     return frame.filter(condition).collect().to_arrow()
 
 
+def in_lazy_frame(rows: Any, condition: Any) -> pa.Table:
+    frame = pl.from_arrow(rows) if isinstance(rows, pa.Table) else paimon.scan_polars(rows)
+    return frame.lazy().filter(condition).collect().to_arrow()  # type: ignore[union-attr]
+
+
 ENGINES: list[tuple[Callable[[Any, Any], pa.Table], list[Any]]] = [
     (in_duckdb, list(DUCKDB_FILTERS)), (in_pyarrow, list(ARROW_FILTERS)), (in_fragments, list(ARROW_FILTERS)),
-    (in_polars, list(POLARS_FILTERS)),
+    (in_polars, list(POLARS_FILTERS)), (in_lazy_frame, list(LAZY_FILTERS)),
 ]  # fmt: skip
 CASES = [(engine, condition) for engine, conditions in ENGINES for condition in conditions]
 
@@ -101,10 +115,10 @@ def test_engines_get_the_rows_of_a_scan(tmp_path_factory: pytest.TempPathFactory
         changed = change(table)
         table = changed if isinstance(changed, paimon.Table) else table
     whole, dataset = table.scan().to_arrow(), table.to_dataset()
-    for engine, condition in data.draw(st.lists(st.sampled_from(CASES), min_size=4, max_size=8)):
+    for engine, condition in data.draw(st.lists(st.sampled_from(CASES), min_size=6, max_size=12)):
         if "label" in str(condition) and "label" not in whole.schema.names:
             continue
-        pushed, after = engine(dataset, condition), engine(whole, condition)
+        pushed, after = engine(table if engine is in_lazy_frame else dataset, condition), engine(whole, condition)
         assert to_rows(pushed) == to_rows(after), (engine.__name__, str(condition))
         assert pushed.schema.names == after.schema.names
 
@@ -316,3 +330,63 @@ def test_a_table_that_replaces_its_own_rows_reads_them_of_one_snapshot(tmp_path:
     table.overwrite(table)
     assert table.count() == 1
     assert [read.state.snapshot_id for read in find_reads(old).reads if read.state is not None] == [1]
+
+
+def test_a_lazy_frame_reads_what_its_query_needs(orders: paimon.Table) -> None:
+    frame = orders.lazy()
+    query = frame.filter((P("day") == 1) & (P("id") == 7) & (P("name").str.len_chars() == 2)).select("name")
+    assert query.collect().to_dicts() == [{"name": "n7"}]
+    assert frame.head(3).collect().height == 3 and frame.head(0).collect().height == 0
+    assert frame.select(pl.len()).collect().item() == 60 and frame.filter(pl.lit(True)).collect().height == 60
+    assert frame.head(5).filter(P("id") >= 0).collect().height == 5
+    assert frame.join(frame, on="id").collect().height == 60
+    assert orders.scan(limit=4).lazy().filter(P("id") >= 0).collect().height == 4
+    assert paimon.scan_polars(orders.location).collect().height == 60
+    assert orders.system_table("snapshots").lazy().filter(P("snapshot_id") == 1).collect().height == 1
+    with pytest.raises(paimon.InvalidRequest, match="A dict is not a table"):
+        paimon.scan_polars({})  # type: ignore[arg-type]
+
+
+def test_a_lazy_frame_keeps_its_snapshot(tmp_path: Path) -> None:
+    table = create_table(tmp_path, "id BIGINT")
+    table.write([{"id": 1}])
+    frame = table.lazy()
+    table.write([{"id": 2}])
+    assert frame.collect().height == 1
+    paimon.connect(tmp_path).drop_table("db.t")
+    with pytest.raises(paimon.PaimonError, match="Plan the scan again"):
+        frame.collect()
+
+
+def test_where_takes_expressions_of_polars(orders: paimon.Table) -> None:
+    scan = orders.scan(where=(P("id") == 7) & (P("name").str.len_chars() == 2))
+    assert scan.to_arrow()["id"].to_pylist() == [7] and "prunes:  id = 7" in scan.explain()
+    assert orders.count(where=~P("day").is_in([0, 1])) == 20
+    for wrong, message in [
+        (P("id") > P("id").mean(), "not computed from one row"),
+        (P("id").shift(1) > 1, "not computed from one row"),
+        (pl.nth(0) > 1, "does not name its columns"),
+        (pl.all() > 1, "does not name its columns"),
+        (P("nam") > 1, "'nam' does not exist"),
+        (P("name") > 1, "cannot be computed"),
+    ]:
+        with pytest.raises(paimon.InvalidRequest, match=message):
+            orders.scan(where=wrong).to_arrow()  # type: ignore[arg-type]
+
+
+def test_lazy_sources_are_written(orders: paimon.Table, tmp_path: Path) -> None:
+    copy = create_table(tmp_path, "id BIGINT NOT NULL, day INT, name STRING", primary_keys=["id"])
+    with duckdb.connect() as connection:
+        rows = orders.to_dataset()  # noqa: F841  (DuckDB reads it by name)
+        sources = [
+            orders.lazy().filter(P("day") == 1),
+            orders.to_dataset().filter(F("day") == 1),
+            ds.dataset(orders.scan(where="day = 1").to_arrow()),
+            connection.sql("SELECT * FROM rows WHERE day = 1"),
+        ]
+        for source in sources:
+            assert copy.write(source).rows == 20
+            assert copy.overwrite(source).rows == 20
+    merged = copy.merge(orders.lazy().filter(P("id") == 1), on="id").when_matched_update_all().execute()
+    assert merged.updated == 1 and copy.count() == 20
+    assert copy.write(orders.lazy().filter(P("id") < 0)).rows == 0

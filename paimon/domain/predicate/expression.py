@@ -180,6 +180,8 @@ class ForeignExpression(ScalarSql):
     stored: bytes = field(default=b"", repr=False)
     # the names of `columns` in the stored form
     names: tuple[str, ...] = ()
+    # a readable form of it, where the stored one is not
+    tree: bytes = field(default=b"", repr=False)
 
     @property
     def kind(self) -> str:

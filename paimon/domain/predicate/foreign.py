@@ -1,4 +1,7 @@
-"""Conditions of pyarrow as conditions of this library: they keep pyarrow's meaning, and prune by what they imply."""
+"""Conditions of pyarrow and Polars: they keep their meaning there, and prune by what they imply.
+
+The core evaluates those of pyarrow, and the port of expressions those of Polars.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,25 @@ from paimon.domain.predicate.expression import (
     SqlCondition,
 )
 from paimon.domain.predicate.expression_tree import Node, decode_expression, list_columns
+from paimon.domain.predicate.polars_tree import decode_polars
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import map_leaves, restrict_to_columns
 from paimon.domain.text_checks import show_value
 
-PYARROW = "pyarrow"
+PYARROW, POLARS = "pyarrow", "polars"
+_OF_SEVERAL = (b'"Selector":', b'"Nth":', b'"IndexColumn":', b'"Wildcard"')
+"""Nodes of Polars that select columns by position, type or pattern."""
 _POSITIONS = "name the columns: pyarrow.compute.field('name')"
 
 
-def is_pyarrow_expression(value: object) -> bool:
-    """Return whether a value is an expression of pyarrow, without loading the module that defines them."""
-    return type(value).__module__ == "pyarrow._compute" and type(value).__name__ == "Expression"
+def condition_of_foreign(value: Any) -> Predicate | None:
+    """Return the condition of an expression of pyarrow or Polars, neither of which is loaded; None for other values."""
+    module, name = type(value).__module__, type(value).__name__
+    if (module, name) == ("pyarrow._compute", "Expression"):
+        return condition_of_pyarrow(value)
+    if module.partition(".")[0] == POLARS and name == "Expr":
+        return condition_of_polars(value)
+    return None
 
 
 def condition_of_pyarrow(expression: Any) -> Predicate:
@@ -48,10 +59,24 @@ def condition_of_pyarrow(expression: Any) -> Predicate:
     return ForeignCondition(ForeignExpression(str(expression), "", names, True, PYARROW, data, names))
 
 
+def condition_of_polars(expression: Any) -> Predicate:
+    """Return the condition of a Polars expression over named columns.
+
+    Raises `InvalidRequest` for an expression that selects columns by position, type or pattern, or that names none.
+    """
+    text = str(expression)
+    names, tree = tuple(dict.fromkeys(expression.meta.root_names())), expression.meta.serialize(format="json").encode()
+    if not names or expression.meta.has_multiple_outputs() or any(mark in tree for mark in _OF_SEVERAL):
+        hint = "write one condition over columns by name: polars.col('name')"
+        raise InvalidRequest(f"Expression {show_value(text)} does not name its columns.", subject=text, hint=hint)
+    stored = expression.meta.serialize(format="binary")
+    return ForeignCondition(ForeignExpression(text, "", names, True, POLARS, stored, names, tree))
+
+
 def decode_tree(expression: ScalarSql) -> Node | None:
     """Return the tree of a condition of another library; None if it is not understood."""
     assert isinstance(expression, ForeignExpression)
-    return decode_expression(expression.stored)
+    return decode_polars(expression.tree) if expression.library == POLARS else decode_expression(expression.stored)
 
 
 def format_pruning(predicate: Predicate, names: Collection[str]) -> str | None:
@@ -70,7 +95,7 @@ def format_pruning(predicate: Predicate, names: Collection[str]) -> str | None:
     return "nothing" if weaker is None else format_predicate(weaker)
 
 
-def evaluate_foreign(expression: ForeignExpression, rows: pa.RecordBatch) -> pa.Array:
+def evaluate_pyarrow(expression: ForeignExpression, rows: pa.RecordBatch) -> pa.Array:
     """Return the value of an expression for each row; `rows` has a column, and those of the expression in order.
 
     Raises `InvalidRequest` if the types do not fit, or if it is not computed from one row.

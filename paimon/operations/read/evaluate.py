@@ -22,6 +22,7 @@ from paimon.domain.predicate.expression import (
     ScalarSql,
     SqlCondition,
 )
+from paimon.domain.predicate.foreign import PYARROW, evaluate_pyarrow
 from paimon.domain.predicate.transform import map_leaves
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
@@ -76,15 +77,9 @@ def evaluate_sql(engine: Engine, expression: ScalarSql, rows: pa.RecordBatch) ->
     """Return the value of a scalar SQL expression for each row; `rows` has at least one column."""
     columns = [read_path(rows, name) for name in expression.columns] or [rows.column(0)]
     batch = pa.RecordBatch.from_arrays(columns, list(expression.columns) or ["row"])
-    if isinstance(expression, ForeignExpression):
-        return _evaluate_foreign(expression, batch)
+    if isinstance(expression, ForeignExpression) and expression.library == PYARROW:
+        return evaluate_pyarrow(expression, batch)
     return _get_evaluator(engine, expression).evaluate(expression, batch)
-
-
-def _evaluate_foreign(expression: ForeignExpression, rows: pa.RecordBatch) -> pa.Array:
-    from paimon.domain.predicate.foreign import evaluate_foreign  # loaded with the first condition of another library
-
-    return evaluate_foreign(expression, rows)
 
 
 def check_condition(engine: Engine, condition: Predicate, fields: Sequence[DataField]) -> None:
@@ -105,15 +100,15 @@ def find_sql_type(engine: Engine, expression: ScalarSql, fields: Sequence[DataFi
     paths = resolve_paths(fields, expression.columns)
     names = {name: arrow_type(path[-1].type) for name, path in zip(expression.columns, paths, strict=True)}
     schema = pa.schema(names or {"row": pa.int64()})
-    if isinstance(expression, ForeignExpression):
-        return _evaluate_foreign(expression, pa.RecordBatch.from_pylist([], schema)).type
+    if isinstance(expression, ForeignExpression) and expression.library == PYARROW:
+        return evaluate_pyarrow(expression, pa.RecordBatch.from_pylist([], schema)).type
     return _get_evaluator(engine, expression).find_type(expression, schema)
 
 
 def _get_evaluator(engine: Engine, expression: ScalarSql) -> ExpressionEvaluator:
     if engine.expressions is None:
         raise Unsupported(
-            f"SQL expression {expression.text!r} without an evaluator of expressions",
+            f"{expression.kind} {expression.text!r} without an evaluator of expressions",
             hint="set the field 'expressions' of the engine",
         )
     return engine.expressions

@@ -45,9 +45,9 @@ _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
     """Yield the data, in its order, as Arrow tables whose columns have plain types.
 
-    The data is an Arrow table, batch or reader, a pandas or polars frame, a dict of columns, or a list of row dicts. It
-    can also be an object with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of all those. Row dicts of an
-    iterable come last, as one table. `extra` names further text columns (row kinds).
+    The data is an Arrow table, batch, reader or dataset, a pandas or polars frame, also a lazy one, a dict of columns,
+    or a list of row dicts. It can also be an object with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of
+    all those. Row dicts of an iterable come last, as one table. `extra` names further text columns (row kinds).
     """
     return map(to_plain_table, _convert_data(data, fields, extra))
 
@@ -63,8 +63,8 @@ def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ..
         yield _convert_columns(data, fields, extra)
     elif _is_pandas(data):
         yield _convert_source(data, lambda frame: pa.Table.from_pandas(frame, preserve_index=False))
-    elif hasattr(data, "__arrow_c_stream__"):
-        yield from _read_batches(_convert_source(data, pa.RecordBatchReader.from_stream))
+    elif (stream := _open_stream(data)) is not None:
+        yield from stream
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.Table.from_batches([_convert_source(data, pa.record_batch)])
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
@@ -106,7 +106,7 @@ def read_checked_rows(
 def _has_one_schema(data: Any) -> bool:
     """Return whether all tables of some data have the same columns."""
     is_table = isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping) or _is_pandas(data)
-    return is_table or hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    return is_table or _open_stream(data) is not None or hasattr(data, "__arrow_c_array__")
 
 
 def can_be_read_again(data: Any) -> bool:
@@ -239,6 +239,31 @@ def _infer_array(name: str, values: Iterable[Any]) -> pa.Array:
         raise _unicode_error(name) from error
     except _ARROW_ERRORS as error:
         raise InvalidRequest(f"Column {name!r} contains values of different types: {error}", subject=name) from error
+
+
+def _open_stream(data: Any) -> Iterator[pa.Table] | None:
+    """Return what reads an Arrow stream, a dataset of pyarrow or a lazy frame of Polars; None for other data."""
+    if hasattr(data, "__arrow_c_stream__"):
+        return _read_stream(data, pa.RecordBatchReader.from_stream)
+    kinds = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(data).__mro__}  # loads neither library
+    if ("pyarrow", "Dataset") in kinds:
+        return _read_stream(data, lambda dataset: dataset.scanner().to_reader())
+    return _read_frames(data) if ("polars", "LazyFrame") in kinds else None
+
+
+def _read_stream(data: Any, open_reader: Callable[[Any], pa.RecordBatchReader]) -> Iterator[pa.Table]:
+    yield from _read_batches(_convert_source(data, open_reader))
+
+
+def _read_frames(data: Any) -> Iterator[pa.Table]:
+    """Yield the rows of a lazy frame of Polars as its query finds them, or at once where Polars cannot do this."""
+    frames = data.collect_batches() if hasattr(data, "collect_batches") else [data.collect()]
+    is_empty = True
+    for frame in frames:
+        is_empty = False
+        yield from _read_batches(pa.RecordBatchReader.from_stream(frame))
+    if is_empty:
+        yield from _read_batches(pa.RecordBatchReader.from_stream(data.head(0).collect()))
 
 
 def _is_pandas(data: Any) -> bool:
