@@ -60,7 +60,7 @@ def _spark_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def _spark_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _spark_type(field.type), field.nullable)
+    return pa.field(field.name, _spark_type(field.type), field.nullable, field.metadata)
 
 
 def to_batch_schema(schema: StructType) -> pa.Schema:

@@ -176,6 +176,30 @@ def test_overwrite_replaces_the_partitions_that_are_written(spark: SparkSession,
     }  # fmt: skip
 
 
+def test_variants_are_those_of_spark(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    ddl = "id INT NOT NULL, v VARIANT, a ARRAY<VARIANT>"
+    table = catalog.create_table("db.v", ddl, primary_keys=["id"], options={"bucket": 1})
+    values = (
+        "SELECT 1 AS id, parse_json('{\"a\": 5}') AS v, array(parse_json('true')) AS a UNION ALL SELECT 2, NULL, NULL"
+    )
+    paimon.spark.write(spark.sql(values), table)
+    session = paimon.spark.connect(spark, catalog)
+    frames = [
+        paimon.spark.read(spark, table),
+        paimon.spark.read(spark, table, where="id IN (1, 2)"),  # read by this process
+        spark.read.format("paimon").load(table.location),
+        session.sql("SELECT * FROM db.v"),
+    ]
+    for frame in frames:
+        assert frame.schema.simpleString() == "struct<id:int,v:variant,a:array<variant>>"
+    read = frames[0].unionAll(frames[1]).unionAll(frames[2]).unionAll(frames[3])
+    found = read.selectExpr("variant_get(v, '$.a', 'int') AS x", "to_json(a[0]) AS y").collect()
+    assert sorted((r.x or 0, r.y) for r in found if r.x) == [(5, "true")] * 4 and len(found) == 8
+    session.sql("CREATE TABLE db.w AS SELECT * FROM db.v; INSERT INTO db.w SELECT id, v, NULL FROM db.v WHERE id = 1")
+    assert session.sql("SELECT sum(variant_get(v, '$.a', 'int')) AS s FROM db.w").first().s == 10
+    assert session.catalog.table("db.w").arrow_schema.types == table.arrow_schema.types
+
+
 @pytest.mark.parametrize("mode", [None, "static", "dynamic"])
 def test_overwrites_follow_the_mode_of_the_session(
     spark: SparkSession, catalog: paimon.Catalog, mode: str | None

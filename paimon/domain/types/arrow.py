@@ -22,6 +22,8 @@ from paimon.domain.types.type_text import format_type, parse_type
 TYPE_METADATA = b"paimon.type"
 DESCRIPTION_METADATA = b"description"
 
+_VARIANT_MARK = b"variant"
+"""The metadata of the field `metadata` by which Spark knows a VARIANT from a ROW."""
 _PLAIN: dict[type[DataType], pa.DataType] = {
     dt.BooleanType: pa.bool_(),
     dt.TinyIntType: pa.int8(),
@@ -38,7 +40,10 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
     dt.DateType: pa.date32(),
     dt.TimeType: pa.time32("ms"),
     dt.VariantType: pa.struct(
-        [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata={_VARIANT_MARK: b"true"}),
+        ]
     ),
 }
 _FROM_PLAIN: dict[pa.DataType, DataType] = {
@@ -163,6 +168,12 @@ def _type_from_metadata(field: pa.Field) -> DataType | None:
     return data_type if arrow_type(data_type).equals(field.type) else None
 
 
+def is_variant(arrow: pa.StructType) -> bool:
+    """Return whether a struct has the mark of a VARIANT; equality of Arrow types ignores it."""
+    marked = [child for child in arrow if (child.metadata or {}).get(_VARIANT_MARK) == b"true"]
+    return arrow == _PLAIN[dt.VariantType] and [child.name for child in marked] == ["metadata"]
+
+
 def _data_type(arrow: pa.DataType, name: str) -> DataType:
     types = pa.types
     if arrow in _FROM_PLAIN:
@@ -194,6 +205,8 @@ def _nested_data_type(arrow: pa.DataType, name: str) -> DataType | None:
     if types.is_map(arrow):
         value = _data_type(arrow.item_type, f"{name}.value").with_nullable(arrow.item_field.nullable)
         return dt.MapType(_data_type(arrow.key_type, f"{name}.key"), value)
+    if types.is_struct(arrow) and is_variant(arrow):
+        return dt.VariantType()
     if types.is_struct(arrow):
         children = [arrow.field(i) for i in range(arrow.num_fields)]
         types_within = [_data_type(c.type, f"{name}.{c.name}").with_nullable(c.nullable) for c in children]

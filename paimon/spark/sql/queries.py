@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.options.parse import parse_memory
+from paimon.domain.types.arrow import is_variant
 from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
 from paimon.scan import Scan, estimate_scan
@@ -126,7 +127,7 @@ def to_result_schema(frame: DataFrame) -> pa.Schema:
 
 def _to_nullable(field: pa.Field) -> pa.Field:
     kind = field.type
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and not is_variant(kind):
         kind = pa.struct([_to_nullable(inner) for inner in kind])
     elif pa.types.is_map(kind):
         kind = make_map_type(kind.key_type, _to_nullable(kind.item_field))

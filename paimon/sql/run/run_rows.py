@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 
 from paimon.builders.direct_writes import WriteResult, retry_source
 from paimon.domain.assignment.given_values import LateInput
+from paimon.domain.columns.accept import can_accept
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.predicate.expression import Predicate
@@ -151,11 +152,13 @@ def _find_rows_reads(rows: _CastRows) -> SourceReads:
 
 
 def _cast(name: str, found: pa.DataType, wanted: DataType, in_tasks: bool) -> str:
-    """Return a column as a value of a type; an integer of this type needs no cast.
+    """Return a column as a value of a type; an integer of this type, and what contains a VARIANT, are not cast.
 
     A fraction is rounded here, because a cast rounds 2.5 to an even number in some engines only. Tasks round DOUBLE to
     a FLOAT column themselves, because Spark casts a number that is too large to infinity.
     """
+    if any(isinstance(part, dt.VariantType) for part in all_types(wanted)) and can_accept(wanted, found):
+        return name
     if isinstance(wanted, INTEGER_TYPES):
         if found == arrow_type(wanted):
             return name
