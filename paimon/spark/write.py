@@ -41,6 +41,7 @@ from paimon.spark.tasks.message_tasks import WriteTask, run_message_tasks
 from paimon.spark.tasks.routing import (
     check_writers,
     choose_tasks,
+    gather_partitions,
     is_routed,
     route_rows,
     with_task_options,
@@ -272,6 +273,7 @@ def write_in_tasks(
         job = CrossPartitionWrite.start(builder, kind_column, count)
         return _write_across_partitions(job, frame, identifier, read)
     if not is_routed(builder.context.table):
+        frame = gather_partitions(frame, builder.context.table, tasks)
         return _run_tasks(frame, builder, partial(_write_rows, builder, kind_column, read), identifier)
     sent = route_rows(frame, builder, count, read, ordered=ordered)
     return _run_tasks(sent, builder, partial(write_routed_rows, builder, kind_column), identifier)

@@ -27,7 +27,7 @@ from paimon.domain.types.data_types import IntType
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
-from paimon.spark.tasks.routing import check_one_writer_per_bucket, gather_rows
+from paimon.spark.tasks.routing import DISTRIBUTION, check_one_writer_per_bucket, gather_rows
 from paimon.spark.types import to_spark_batch, to_spark_schema
 from paimon.spark.writer import OVERWRITE_MODE, EncodedMessages, PaimonWriter, write_rows
 
@@ -174,6 +174,22 @@ def test_overwrite_replaces_the_partitions_that_are_written(spark: SparkSession,
     assert {(r["day"], r["note"]) for r in table.scan().to_arrow().to_pylist()} == {
         ("2026-01-01", "new"), ("2026-01-02", "old"), ("2026-01-03", "old"),
     }  # fmt: skip
+
+
+def test_rows_are_gathered_by_partition_before_a_write(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.gathered", "id BIGINT, p INT", partition_keys=["p"])
+    frame = spark.range(0, 60, 1, 3).selectExpr("id", "CAST(id % 4 AS INT) AS p")
+    assert paimon.spark.write(frame, table).files == 4
+    assert paimon.spark.write(frame, table, tasks=2).files == 4
+    spark.conf.set(DISTRIBUTION, "none")
+    try:
+        assert paimon.spark.write(frame, table).files == 12
+        spark.conf.set(DISTRIBUTION, "all")
+        with pytest.raises(paimon.InvalidRequest, match=r"write-distribution' is 'all'\. Set it to partition"):
+            paimon.spark.write(frame, table)
+    finally:
+        spark.conf.unset(DISTRIBUTION)
+    assert table.scan().count() == 180
 
 
 def test_variants_are_those_of_spark(spark: SparkSession, catalog: paimon.Catalog) -> None:

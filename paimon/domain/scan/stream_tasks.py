@@ -1,16 +1,20 @@
 """Divide what a batch of a stream reads: how much one batch takes, and which splits one task reads in order.
 
-Invariant: the changes of a key are in one task, in the order of their snapshots. Every batch takes at least one split.
+Invariant: the changes of a key are in one task, in the order of their snapshots. Every batch takes at least one split,
+which is one file where no files are merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.bucket_mode import BucketMode
+
+_TASK_ROWS = 250_000
+"""How many stored rows one task reads, where rows need no order: it takes much longer than the start of a task."""
 
 
 @frozen
@@ -68,15 +72,29 @@ class BatchSize:
         )
 
 
-def group_by_key_order(splits: Iterable[FollowedSplit], mode: BucketMode) -> list[tuple[FollowedSplit, ...]]:
+def divide_by_file(split: DataSplit) -> Iterator[DataSplit]:
+    """Yield a split for each file, in their order; the split itself if its files are read together."""
+    if not split.raw_convertible or split.before_files:
+        yield split
+        return
+    for number, file in enumerate(split.files):
+        own = slice(number, number + 1)
+        vectors, ranges = split.deletion_files[own], split.row_ranges[own]
+        yield evolve(split, files=(file,), deletion_files=vectors, row_ranges=ranges)
+
+
+def group_by_key_order(
+    splits: Iterable[FollowedSplit], mode: BucketMode, target_bytes: int
+) -> list[tuple[FollowedSplit, ...]]:
     """Return the splits of each task. `splits` are those of a batch, in the order of their snapshots.
 
-    A state has one row for each key, so each of its splits is a task. Changes of a bucket stay together. So do all
-    changes of a partition that was rescaled between them, and all changes of a cross-partition table.
+    A state has one row for each key, so its splits need no order, and a task reads about `target_bytes` of them, or
+    fewer if they have many rows. Changes of a bucket stay together. So do all changes of a partition that was rescaled
+    between them, and all changes of a cross-partition table.
     """
     all_splits = list(splits)
     if mode is BucketMode.UNAWARE or all(followed.is_state for followed in all_splits):
-        return [(followed,) for followed in all_splits]
+        return list(_group_by_size(all_splits, target_bytes))
     totals: dict[bytes, set[int]] = {}
     for followed in all_splits:
         totals.setdefault(followed.split.partition, set()).add(followed.split.total_buckets)
@@ -86,3 +104,13 @@ def group_by_key_order(splits: Iterable[FollowedSplit], mode: BucketMode) -> lis
         key: tuple[object, ...] = (partition, followed.split.bucket) if len(totals[partition]) == 1 else (partition,)
         groups.setdefault(() if mode is BucketMode.CROSS_PARTITION else key, []).append(followed)
     return [tuple(group) for group in groups.values()]
+
+
+def _group_by_size(splits: Iterable[FollowedSplit], target_bytes: int) -> Iterator[tuple[FollowedSplit, ...]]:
+    """Yield adjacent splits that one task reads: one split, or several small ones."""
+    limits = BatchLimits(rows=_TASK_ROWS, bytes=target_bytes)
+    rest = list(splits)
+    while rest:
+        count = limits.count_within([followed.split for followed in rest], BatchSize())
+        yield tuple(rest[:count])
+        rest = rest[count:]

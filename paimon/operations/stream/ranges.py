@@ -13,7 +13,9 @@ ranges, also when the driver starts again and asks for a range that it asked for
 #     3        4, changes, 1 split     c1; the changes of 5, which has one     6, changes, 0 splits
 #
 # `advance` finds the end of a batch, `plan_range` its splits, perhaps in another process after a restart. Both count
-# the splits of a snapshot, so a position within a snapshot names its plan, and other splits are refused.
+# the splits of a snapshot, so a position within a snapshot names its plan, and other splits are refused. A split has
+# one file where none are merged, so that a limit holds to a file. Positions of earlier versions count undivided splits,
+# which the plan that they name shows.
 #
 # A batch also ends before a snapshot that the stream must not read yet or at all (delayed, past its end), before other
 # columns, with which the caller begins again, and before an OVERWRITE of dynamic buckets: tasks order the changes of
@@ -23,12 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from attrs import frozen
+
 from paimon.domain.changelog.stream_start import Start
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.stream_position import StreamPosition, check_plan, check_table, identify_plan
-from paimon.domain.scan.stream_tasks import BatchLimits, BatchSize, FollowedSplit
+from paimon.domain.scan.stream_tasks import BatchLimits, BatchSize, FollowedSplit, divide_by_file
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
@@ -63,7 +67,7 @@ class StreamRanges:
         self._through: int | None = None
         self._protects = False
         self._is_table_checked = False
-        self._planned: tuple[tuple[int, bool], tuple[DataSplit, ...], str] | None = None
+        self._planned: tuple[tuple[int, bool], _Plan] | None = None
 
     def end_at_latest(self) -> None:
         """End the stream at the snapshot that is the latest one now."""
@@ -94,7 +98,7 @@ class StreamRanges:
             if not limits.are_given:
                 reached = reached.after(snapshot)
                 continue
-            splits, plan = self._plan(reached, snapshot)
+            splits, plan = self._plan(reached, snapshot).divide_for(reached)
             rest = splits[reached.splits :]
             count = limits.count_within(rest, used)
             if count < len(rest):
@@ -116,10 +120,9 @@ class StreamRanges:
         self._check_source(end)
         while reached.is_before(end):
             snapshot = self._load_next(reached)
-            splits, plan = self._plan(reached, snapshot)
             is_last = reached.is_in_same_plan(end)
-            if is_last:
-                check_plan(end, plan)
+            splits, plan = self._plan(reached, snapshot).divide_for(end if is_last else reached)
+            check_plan(reached, plan)
             stop = end.splits if is_last else len(splits)
             found += [FollowedSplit(split, reached.is_state) for split in splits[reached.splits : stop]]
             if is_last:
@@ -206,17 +209,14 @@ class StreamRanges:
             return load_snapshot(self._context, position.snapshot_id)
         return found
 
-    def _plan(self, position: StreamPosition, snapshot: Snapshot) -> tuple[tuple[DataSplit, ...], str]:
-        """Return the splits of a snapshot and the text that identifies them; those of the last one are kept."""
+    def _plan(self, position: StreamPosition, snapshot: Snapshot) -> _Plan:
+        """Return the splits of a snapshot; those of the last one are kept."""
         key = (snapshot.id, position.is_state)
         if self._planned is None or self._planned[0] != key:
             plan: Callable[[Snapshot], tuple[DataSplit, ...]]
             plan = self._plans.plan_state if position.is_state else self._plans.plan_changes
-            splits = plan(snapshot)
-            self._planned = (key, splits, identify_plan(splits))
-        _, splits, identity = self._planned
-        check_plan(position, identity)
-        return splits, identity
+            self._planned = (key, _Plan(plan(snapshot), self._context.options.data_evolution_enabled))
+        return self._planned[1]
 
     def _moves_keys(self, snapshot: Snapshot) -> bool:
         """Return whether keys can be in other buckets from a snapshot on, so that a batch must not contain both."""
@@ -242,6 +242,24 @@ class StreamRanges:
             subject=next(iter(changed), None),
             hint="start the query again with the same checkpoint: it continues with the new columns",
         )
+
+
+@frozen
+class _Plan:
+    """The splits of a snapshot; the files of one row are read together with data evolution."""
+
+    splits: tuple[DataSplit, ...]
+    has_evolution: bool
+
+    def divide_for(self, position: StreamPosition) -> tuple[tuple[DataSplit, ...], str]:
+        """Return the splits that a position counts, and the text that identifies them."""
+        whole = identify_plan(self.splits)
+        if self.has_evolution or position.plan == whole:
+            return self.splits, whole
+        divided = tuple(part for split in self.splits for part in divide_by_file(split))
+        identity = identify_plan(divided)
+        check_plan(position, identity)
+        return divided, identity
 
 
 def _describe_columns(schema: TableSchema) -> dict[str, tuple[int, DataType]]:

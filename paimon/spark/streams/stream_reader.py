@@ -91,7 +91,8 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         """Return the tasks of a batch."""
         splits = self._stream.plan_range(decode_position(start), decode_position(end))
         table, read = self._table.definition, self._changes.read_plan
-        return [StreamPartition(table, group, read) for group in group_by_key_order(splits, table.bucket_mode)]
+        groups = group_by_key_order(splits, table.bucket_mode, table.options.split_target_bytes)
+        return [StreamPartition(table, group, read) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, with the Arrow types that Spark requires.

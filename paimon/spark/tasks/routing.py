@@ -15,6 +15,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from paimon.adapters.executors.spark import get_parallelism
 from paimon.builders.write_builder import BatchWriteBuilder
@@ -38,6 +39,9 @@ from paimon.spark.tasks.shuffle import (
     shuffle_rows,
 )
 
+DISTRIBUTION = "spark.paimon.write-distribution"
+"""The setting of a session that selects whether rows of append tables are shuffled by partition before a write."""
+_BY_PARTITION, _NONE = "partition", "none"
 _SENT_BYTES = 16 * 1024 * 1024
 """How many bytes are divided among the tasks at once: each part has fixed costs, and parts are held in memory."""
 
@@ -84,6 +88,30 @@ def is_routed(table: TableDefinition) -> bool:
 def read_task_bucket_counts(context: TableContext) -> Mapping[bytes, int] | None:
     """Return the number of buckets of each partition of a postponed table; None for other tables."""
     return read_bucket_counts(context) if context.table.bucket_mode is BucketMode.POSTPONED else None
+
+
+def gather_partitions(frame: DataFrame, table: TableDefinition, tasks: int | None) -> DataFrame:
+    """Shuffle the rows of an append table so that few tasks write each partition; each task writes a file in each.
+
+    Adaptive execution divides large partitions and joins small ones, unless the caller chose the number of tasks. A
+    column that the frame lacks has one value.
+    """
+    names = [name for name in table.schema.partition_keys if name in frame.columns]
+    if not names or table.bucket_mode is not BucketMode.UNAWARE or not _is_distributed(frame.sparkSession):
+        return frame
+    columns = [F.col("`{}`".format(name.replace("`", "``"))) for name in names]
+    if tasks is not None:
+        return frame.repartition(tasks, *columns)
+    adapts = str(frame.sparkSession.conf.get("spark.sql.adaptive.enabled", "true")).lower() == "true"
+    return frame.hint("rebalance", *columns) if adapts else frame.repartition(*columns)
+
+
+def _is_distributed(spark: SparkSession) -> bool:
+    chosen = str(spark.conf.get(DISTRIBUTION, _BY_PARTITION))
+    if chosen not in (_BY_PARTITION, _NONE):
+        hint = f"set it to {_BY_PARTITION} or {_NONE}"
+        raise InvalidRequest(f"Setting {DISTRIBUTION!r} is {chosen!r}.", subject=DISTRIBUTION, hint=hint)
+    return chosen == _BY_PARTITION
 
 
 @frozen(eq=False)

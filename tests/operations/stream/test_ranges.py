@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 
 import paimon
 from paimon.changes import Changes
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest, NotFound
-from paimon.domain.scan.stream_position import StreamPosition, decode_position, encode_position
+from paimon.domain.scan.stream_position import StreamPosition, decode_position, encode_position, identify_plan
 from paimon.domain.scan.stream_tasks import BatchLimits, group_by_key_order
+from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
 from paimon.operations.read.changes.followed import read_stream_split
@@ -24,6 +26,7 @@ from paimon.operations.stream.start import Progress
 
 DDL = "id BIGINT NOT NULL, amount BIGINT"
 UNLIMITED = BatchLimits()
+TASK_BYTES = 128 << 20
 KEYED = {"bucket": 2, "changelog-producer": "input"}
 
 
@@ -55,7 +58,7 @@ def read_range(
     table: paimon.Table, start: StreamPosition | None, end: StreamPosition | None
 ) -> list[tuple[object, ...]]:
     changes = Changes(table.context)
-    groups = group_by_key_order(open_ranges(table).plan_range(start, end), table.definition.bucket_mode)
+    groups = group_by_key_order(open_ranges(table).plan_range(start, end), table.definition.bucket_mode, TASK_BYTES)
     found: list[tuple[object, ...]] = []
     for group in groups:
         for followed in group:
@@ -120,7 +123,7 @@ def test_changes_of_a_key_are_in_one_task_in_order(catalog: paimon.Catalog) -> N
         table.write(rows(0, 9, number))
     ranges = open_ranges(table.with_options({"scan.mode": "from-snapshot", "scan.snapshot-id": 1}))
     splits = ranges.plan_range(None, ranges.advance(None, UNLIMITED))
-    groups = group_by_key_order(splits, table.definition.bucket_mode)
+    groups = group_by_key_order(splits, table.definition.bucket_mode, TASK_BYTES)
     assert [len(group) for group in groups] == [5, 5]
     for group in groups:
         assert len({f.split.bucket for f in group}) == 1
@@ -129,7 +132,8 @@ def test_changes_of_a_key_are_in_one_task_in_order(catalog: paimon.Catalog) -> N
     catalog.table("db.t").write(rows(0, 9, 9))
     rescaled = catalog.table("db.t", {"scan.mode": "from-snapshot", "scan.snapshot-id": 1})
     ranges = open_ranges(rescaled)
-    groups = group_by_key_order(ranges.plan_range(None, ranges.advance(None, UNLIMITED)), table.definition.bucket_mode)
+    splits = ranges.plan_range(None, ranges.advance(None, UNLIMITED))
+    groups = group_by_key_order(splits, table.definition.bucket_mode, TASK_BYTES)
     assert len(groups) == 1  # a key may have moved to another bucket
     numbers = [f.split.snapshot_id for f in groups[0]]
     assert numbers == sorted(numbers)
@@ -238,9 +242,46 @@ def test_other_splits_of_a_snapshot_that_is_read_in_part_are_refused(catalog: pa
     assert position is not None and position.splits == 2
     other = table.with_options({"source.split.target-size": "1 gb", "source.split.open-file-cost": "1 b"})
     end = open_ranges(table).advance(position, UNLIMITED)
-    assert len(open_ranges(table).plan_range(position, end)) == 2
+    for ranges in (open_ranges(table), open_ranges(other)):  # the size of splits does not move files
+        assert len(ranges.plan_range(position, end)) == 2
     with pytest.raises(InvalidRequest, match="splits of snapshot 4 are others"):
-        open_ranges(other).plan_range(position, end)
+        open_ranges(other).plan_range(evolve(position, plan="0" * 16), end)
+
+
+def test_a_limit_holds_to_a_file_and_small_files_share_a_task(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.t", DDL)
+    for number in range(6):
+        table.write(rows(10 * number, 10))
+    table.delete("id = 1")
+    ((split,),) = [table.scan().plan().splits]
+    assert len(split.files) == 6
+    ranges = list(batches(table, BatchLimits(files=4)))
+    assert [len(open_ranges(table).plan_range(*limits)) for limits in ranges] == [4, 2]
+    assert sorted(row[-2] for limits in ranges for row in read_range(table, *limits)) == [0, *range(2, 60)]
+    (_, first), (_, end) = ranges
+    assert first is not None and end is not None
+    splits = open_ranges(table).plan_range(None, end)
+    sizes = [split.split.file_size for split in splits]
+    groups = [group_by_key_order(splits, BucketMode.UNAWARE, size) for size in (TASK_BYTES, max(sizes) * 2, 1)]
+    assert [[len(group) for group in tasks] for tasks in groups] == [[6], [2, 2, 2], [1] * 6]
+
+
+def test_positions_that_count_undivided_splits_stay_valid(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.t", DDL)
+    for day in range(2):
+        table.write(rows(10 * day, 10))
+    table = table.with_options({"source.split.target-size": "1 b"})
+    table.write(rows(20, 10))
+    splits = table.scan().plan().splits
+    whole = table.with_options({"source.split.target-size": "1 gb", "source.split.open-file-cost": "1 b"})
+    undivided = whole.scan().plan().splits
+    assert (len(splits), len(undivided)) == (3, 1)
+    end = open_ranges(whole).advance(None, UNLIMITED)
+    assert end is not None
+    earlier = evolve(end.start, splits=1, plan=identify_plan(undivided), last_id=3, last_identity=end.last_identity)
+    assert len(open_ranges(whole).plan_range(None, stored(earlier))[0].split.files) == 3
+    assert open_ranges(whole).plan_range(stored(earlier), end) == []
+    assert open_ranges(whole).advance(stored(earlier), BatchLimits(files=1)) == end
 
 
 def test_a_consumer_protects_what_comes_next_and_moves_only_when_told(catalog: paimon.Catalog) -> None:
