@@ -191,7 +191,8 @@ class _WriteCall:
 
     def _commit(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> WriteResult:
         messages = stamp_messages(builder.context.table, messages, self.state, builder.overwrites)
-        return commit_messages(builder.new_commit(), messages, self.name.properties, self._identifier)
+        name = self.name
+        return commit_messages(builder.new_commit(), messages, name.properties, self._identifier, name.watermark_millis)
 
 
 def _open_for_mode(spark: SparkSession, table: Table | str, options: Mapping[str, object] | None, mode: str) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -139,6 +140,23 @@ def run_events(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None:
     query = paimon.spark.cdc(events, table, "debezium-json", checkpoint=str(checkpoint), trigger=NOW)
     assert isinstance(query, StreamingQuery)
     query.awaitTermination()
+
+
+@pytest.mark.slow("starts two queries")
+@pytest.mark.parametrize("run", [run_function, run_batches])
+def test_snapshots_have_the_watermark_of_the_stream(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, run: Callable[..., None]
+) -> None:
+    table = catalog.create_table("db.timed", DDL)
+    (tmp_path / "timed").mkdir()
+    for number, hour in enumerate((7200, 7300)):
+        (tmp_path / "timed" / f"{number}.json").write_text(json.dumps({"id": hour, "amount": 1}))
+    stream = spark.readStream.schema(DDL.replace(" NOT NULL", "")).option("maxFilesPerTrigger", 1)
+    timed = stream.json(str(tmp_path / "timed")).selectExpr("*", "timestamp_seconds(id) AS at")
+    run(timed.withWatermark("at", "10 seconds").drop("at"), table, tmp_path / "checkpoint")
+    first, second = table.snapshots()
+    ids = sorted(row["id"] for row in table.scan(snapshot=1).to_arrow().to_pylist())
+    assert (first.watermark, second.watermark) == (None, (ids[0] - 10) * 1000), "the rows of the batches before"
 
 
 def restore_copy(checkpoint: Path) -> None:

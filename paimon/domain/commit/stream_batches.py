@@ -35,6 +35,8 @@ class StreamBatch:
     is_first_attempt: bool = False
     # See `PLAN_HASH`; None if not known
     plan_hash: str | None = None
+    # Watermark of the stream in epoch milliseconds when the batch was planned; None if it has none
+    watermark_millis: int | None = None
 
     @property
     def properties(self) -> dict[str, str]:

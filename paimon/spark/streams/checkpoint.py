@@ -59,13 +59,22 @@ _QUERY_PROPERTY, _BATCH_PROPERTY = "sql.streaming.queryId", "streaming.sql.batch
 _RECORD = "paimon/table.json"
 
 
-def _parse_plan_time(plan: bytes) -> int | None:
-    """Return when a batch was planned; None, so that the history of the table decides, if Spark's format is another."""
+def _parse_plan(plan: bytes) -> StreamBatch:
+    """Return what the plan of a batch tells about it, without its number.
+
+    Where Spark's format is another one, the times are None, so that the history of the table decides.
+    """
     try:
-        planned = json.loads(plan.decode().splitlines()[1])["batchTimestampMs"]
+        stored = json.loads(plan.decode().splitlines()[1])
+        planned, watermark = stored["batchTimestampMs"], stored.get("batchWatermarkMs")
     except (ValueError, LookupError, TypeError):
-        return None
-    return planned if isinstance(planned, int) else None
+        planned = watermark = None
+    return StreamBatch(
+        0,
+        planned if isinstance(planned, int) else None,
+        plan_hash=hashlib.sha256(plan).hexdigest(),
+        watermark_millis=watermark if isinstance(watermark, int) and watermark > 0 else None,
+    )
 
 
 def _name_user(query_id: str) -> str:
@@ -125,7 +134,7 @@ class Checkpoint:
                 "asynchronous progress tracking and in real-time mode",
                 hint="leave out 'asyncProgressTrackingEnabled', and use another trigger",
             ) from error
-        return StreamBatch(number, _parse_plan_time(plan), plan_hash=hashlib.sha256(plan).hexdigest())
+        return evolve(_parse_plan(plan), number=number)
 
     def find_first_batch(self, table: Table) -> int | None:
         """Return the number of the table's first batch; None if the checkpoint does not record the table yet.
@@ -179,6 +188,8 @@ class CommitName:
     user: str | None
     # Properties of the snapshots
     properties: Mapping[str, str] = field(factory=dict)
+    # Watermark of the running stream
+    watermark_millis: int | None = None
 
     @classmethod
     def of(
@@ -205,7 +216,7 @@ class CommitName:
         batch = checkpoint.find_batch(number)
         batch = evolve(batch, is_first_attempt=not checkpoint.rebind(table, number))
         check_batch_can_repeat(table.context, _name_user(query_id), batch)
-        return cls(_name_user(query_id), batch.properties)
+        return cls(_name_user(query_id), batch.properties, batch.watermark_millis)
 
 
 def _find_running_checkpoint(spark: SparkSession, query_id: str) -> str:
@@ -257,9 +268,9 @@ class StreamSink:
         return self.batch.number - (self.checkpoint.find_first_batch(self.table) or 0)
 
     def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> WriteResult:
-        """Commit the batch; an empty one creates a snapshot too, which shows that the batch is committed.
+        """Commit the batch with the watermark of its stream; an empty one creates a snapshot, too, as a record.
 
         `builder` made the writers of the tasks. Errors are those of `commit_messages`.
         """
         commit, identifier = evolve(builder.new_commit(), ignore_empty=False), self.find_identifier()
-        return commit_messages(commit, messages, self.batch.properties, identifier)
+        return commit_messages(commit, messages, self.batch.properties, identifier, self.batch.watermark_millis)
