@@ -15,7 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, Unsupported
 from paimon.domain.maintenance.migration import (
     DescribedFile,
     Migration,
@@ -177,8 +177,11 @@ def _choose_format(found: Sequence[SourceFile], given: str | None) -> str:
 
 
 def _describe_file(engine: Engine, format_name: str, file: SourceFile) -> DescribedFile:
-    with engine.files.open(file.path) as source:
-        content = _inspection(engine, format_name).inspect(source, file.path)
+    try:
+        with engine.files.open(file.path) as source:
+            content = _inspection(engine, format_name).inspect(source, file.path)
+    except CorruptTable as error:
+        raise CorruptTable(error.path, error.reason, hint="repair the file, or move it elsewhere") from None
     try:
         columns = fields_from_arrow(content.schema)
     except InvalidRequest as error:

@@ -88,7 +88,7 @@ def test_reads_return_the_rows_of_each_key(
     table = create_table(
         tmp_path, COLUMNS, primary_keys=keys.split(","), partition_keys=partitions, options={**CLUSTERED, **options}
     )
-    model = write_and_check(table, range(7), "merge-engine" in options)
+    model = write_and_check(table, range(5), "merge-engine" in options)
     assert table.maintain.check(deep=True).faults == ()
     assert table.compact(full=True).snapshot_ids
     check_rows(table, model)

@@ -117,7 +117,7 @@ SOURCES: dict[str, tuple[dict[str, Any], type[PaimonError], str]] = {
     "a plain directory": ({"sub/b.parquet": ROWS}, InvalidRequest, "not named as a partition"),
     "nanoseconds": ({"a.parquet": pa.table({"t": pa.array([1], pa.timestamp("ns"))})}, Unsupported, "nanoseconds"),
     "unsigned": ({"a.parquet": pa.table({"t": pa.array([1], pa.uint32())})}, Unsupported, "isSigned=false"),
-    "not a file of the format": ({"b.parquet": b"PAR1 rubbish PAR1"}, CorruptTable, "b.parquet"),
+    "not a file of the format": ({"b.parquet": b"PAR1 rubbish PAR1"}, CorruptTable, "b.parquet.*move it elsewhere"),
     "an unknown ending": ({"a.csv": b"1,2"}, InvalidRequest, "does not end in a format"),
 }  # fmt: skip
 
