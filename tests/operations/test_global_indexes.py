@@ -358,6 +358,20 @@ def test_an_index_of_another_branch(tmp_path: Path) -> None:
     assert table.maintain.remove_orphans(timedelta(0), allow_young=True).num_rows == 0
 
 
+def test_changes_between_snapshots_do_not_depend_on_an_index(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.write(rows_of(0, 40))
+    table.maintain.create_global_index("v")
+    table.with_options(DROPS).update({"v": "77"}, "id % 4 = 0")
+    answers = []
+    for use_index in ("true", "false"):
+        options = {"incremental-between-scan-mode": "diff", "global-index.enabled": use_index}
+        found = table.with_options({"incremental-between": "2,3", **options}).scan(where="v = 77").to_arrow()
+        answers.append(sorted(found.to_pylist(), key=str))
+    assert len(answers[0]) == 10
+    assert answers[0] == answers[1]
+
+
 def test_messages_of_a_build_survive_their_encoding(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.write(rows_of(0, 40))

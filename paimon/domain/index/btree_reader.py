@@ -64,7 +64,7 @@ class BtreeFile:
 
     def find_rows(self, intervals: Sequence[Interval]) -> Numbers | None:
         """Return the row ids whose keys are in one of the intervals, in any order; None if they are too many."""
-        wanted = [interval for interval in intervals if self._overlaps(interval)]
+        wanted = [interval for interval in intervals if overlaps_bounds(self.keys, self.bounds, interval)]
         if not wanted:
             return np.empty(0, np.int64)
         spans = [self._find_blocks(interval) for interval in wanted]
@@ -80,14 +80,6 @@ class BtreeFile:
     @property
     def _most_bytes(self) -> int:
         return min(max(self.size // _MOST_SHARE, _LEAST_BYTES), _MOST_BYTES)
-
-    def _overlaps(self, interval: Interval) -> bool:
-        """Return whether the bounds of the file admit a key of an interval."""
-        first, last = self.bounds.first, self.bounds.last
-        if first is None or last is None or (not self.keys.is_text and not last):
-            return False
-        low, high = interval
-        return _is_below(self.keys.decode(first), high) and _is_at_least(self.keys.decode(last), low)
 
     @cached_property
     def _footer(self) -> Footer:
@@ -133,6 +125,14 @@ class BtreeFile:
             block = self._load(number, self._index.place_at(number))
             for entry in range(len(block)):
                 yield self._key_at(block, entry), block.row_ids(entry, entry + 1)
+
+
+def overlaps_bounds(keys: BtreeKeys, bounds: KeyBounds, interval: Interval) -> bool:
+    """Return whether a file with these first and last keys can have a key of an interval."""
+    if bounds.first is None or bounds.last is None or (not keys.is_text and not bounds.last):
+        return False
+    low, high = interval
+    return _is_below(keys.decode(bounds.first), high) and _is_at_least(keys.decode(bounds.last), low)
 
 
 def _is_below(key: Key, high: Key | None) -> bool:

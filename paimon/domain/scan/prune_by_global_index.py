@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from attrs import field, frozen
 
+from paimon.domain.errors import CorruptTable
+from paimon.domain.index.btree_blocks import KeyBounds
 from paimon.domain.index.btree_keys import BtreeKeys, Interval, find_prefix_interval, supports_btree
-from paimon.domain.index.btree_reader import BtreeFile
+from paimon.domain.index.btree_reader import BtreeFile, overlaps_bounds
 from paimon.domain.index.varints import Numbers
 from paimon.domain.manifest.entries import GlobalIndex, IndexManifestEntry
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Operator, Or, Predicate
@@ -29,8 +31,8 @@ BTREE = "btree"
 _MOST_LITERALS = 10_000
 """An IN of more values reads the table."""
 
-Search = Callable[[DataField, IndexManifestEntry, "Wanted"], Numbers | None]
-"""Returns the row ids of a file, relative to its range; None if they are too many."""
+Search = Callable[[DataField, Sequence[IndexManifestEntry], "Wanted"], Iterable[Numbers | None]]
+"""Returns for each file its row ids, relative to the range of the file; None if they are too many."""
 
 
 def _to_intervals(values: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -43,6 +45,12 @@ class Wanted:
 
     intervals: tuple[Interval, ...] = field(converter=_to_intervals, default=())
     nulls: bool = False
+
+    def is_in(self, keys: BtreeKeys, bounds: KeyBounds) -> bool:
+        """Return whether a file with these first and last keys can have such rows."""
+        if self.nulls:
+            return bounds.has_nulls
+        return any(overlaps_bounds(keys, bounds, interval) for interval in self.intervals)
 
     def search(self, file: BtreeFile) -> Numbers | None:
         """Return the row ids in a file; None if they are too many."""
@@ -118,14 +126,14 @@ def _select_leaf(
     column: DataField, files: Sequence[IndexManifestEntry], wanted: Wanted, search: Search
 ) -> RowIdRanges | None:
     found = cover(files).complement()
-    for entry in files:
-        index, ids = range_of(entry), search(column, entry, wanted)
+    for entry, ids in zip(files, search(column, files, wanted), strict=True):
+        index = range_of(entry)
         end = index.row_range_end + 1
         if ids is None:
             found = found.unite(RowIdRanges.of([(index.row_range_start, end)]))
         elif len(ids):
             if ids.min() < 0 or ids.max() >= end - index.row_range_start:
-                raise ValueError(f"index file {entry.file_name!r} names rows outside its range")
+                raise CorruptTable(entry.file_name, "names rows outside its range")
             found = found.unite(RowIdRanges.of_ids(ids + np.int64(index.row_range_start)))
     return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
@@ -32,11 +33,18 @@ from paimon.domain.scan.prune_by_global_index import (
     select_row_ids,
 )
 from paimon.domain.scan.row_id_ranges import RowIdRanges
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.data_files.cached_blocks import CachedBlockFiles
 from paimon.operations.metadata.manifests import index_path, read_index_manifest
 from paimon.operations.metadata.schemas import load_schemas, schema_ids
 from paimon.operations.table_context import TableContext
+
+_ENTRY_BYTES = 500
+"""The memory of a cached value without its bytes; schemas are cached by themselves, too."""
+_DAMAGED = "is a damaged global index"
+_NO_ROWS: Numbers = np.empty(0, np.int64)
 
 
 @frozen(eq=False)
@@ -48,22 +56,34 @@ class IndexedRows:
     names: tuple[str, ...]
 
 
-def find_indexed_rows(context: TableContext, manifest: str, predicate: Predicate) -> IndexedRows | None:
-    """Return the rows that a bound predicate can select by the indexes of an index manifest; None if it is all rows."""
+def find_indexed_rows(context: TableContext, snapshot: Snapshot, predicate: Predicate) -> IndexedRows | None:
+    """Return the rows that a bound predicate can select by the indexes of a snapshot; None if it is all rows."""
+    if snapshot.index_manifest is None:
+        return None
     columns = {f.name: f for f in context.schema.fields if f.name in columns_of(predicate)}
-    indexes = find_indexes(read_index_manifest(context, manifest), columns.values())
-    indexes = {name: files for name, files in indexes.items() if is_readable(context, columns[name])}
+    indexes = find_indexes(read_index_manifest(context, snapshot.index_manifest), columns.values())
+    schemas = _load_history(context, snapshot) if indexes else ()
+    indexes = {name: files for name, files in indexes.items() if has_one_type(schemas, columns[name])}
     if not indexes:
         return None
     chosen = {name: _select_partitions(context, files, predicate) for name, files in indexes.items()}
-    ids = select_row_ids(predicate, columns, chosen, partial(_search, context))
+    ids = select_row_ids(predicate, columns, chosen, partial(_search_files, context))
     return None if ids is None else IndexedRows(ids, tuple(f"{BTREE}({name})" for name in sorted(indexes)))
 
 
-def is_readable(context: TableContext, column: DataField) -> bool:
-    """Return whether an index of a column can be read: the column must have had one type only."""
-    ids = schema_ids(context.engine, context.paths)
-    return has_one_type(load_schemas(context, ids).values(), column)
+def _load_history(context: TableContext, snapshot: Snapshot) -> Sequence[TableSchema]:
+    """Return the schemas under which the indexes of a snapshot may have been built; they are cached with it."""
+    last = max(context.schema.id, snapshot.schema_id)
+    if last == context.schema.id == 0:
+        return (context.schema,)
+    path, view = context.paths.manifest(snapshot.index_manifest or ""), f"schemas up to {last}"
+    cached = context.engine.cache.get(path, view)
+    if isinstance(cached, tuple):
+        return cached
+    ids = [number for number in schema_ids(context.engine, context.paths) if number <= last]
+    found = tuple(load_schemas(context, ids).values())
+    context.engine.cache.put(path, found, _ENTRY_BYTES * (1 + len(found)), view)
+    return found
 
 
 def _select_partitions(
@@ -85,7 +105,28 @@ def _select_partitions(
     return [entry for entry in files if is_wanted(entry)]
 
 
-def _search(context: TableContext, column: DataField, entry: IndexManifestEntry, wanted: Wanted) -> Numbers | None:
+def _search_files(
+    context: TableContext, column: DataField, entries: Sequence[IndexManifestEntry], wanted: Wanted
+) -> list[Numbers | None]:
+    """Return the rows of each index file; those whose first and last key exclude the condition are not opened."""
+    keys, found = BtreeKeys(column.type), list[Numbers | None]([_NO_ROWS] * len(entries))
+    chosen = [i for i, entry in enumerate(entries) if _may_have(context, entry, keys, wanted)]
+    search = partial(_search, context.for_tasks(len(chosen)), column, wanted)
+    results = context.engine.executor.map(search, [entries[i] for i in chosen])
+    for place, rows in zip(chosen, results, strict=True):
+        found[place] = rows
+    return found
+
+
+def _may_have(context: TableContext, entry: IndexManifestEntry, keys: BtreeKeys, wanted: Wanted) -> bool:
+    """Return whether the first and last key of an index file admit a row of the condition."""
+    try:
+        return wanted.is_in(keys, KeyBounds.decode(range_of(entry).index_meta or b""))
+    except ValueError as error:
+        raise CorruptTable(index_path(context.table, entry, "index manifest"), f"{_DAMAGED}: {error}") from error
+
+
+def _search(context: TableContext, column: DataField, wanted: Wanted, entry: IndexManifestEntry) -> Numbers | None:
     """Return the rows of one index file, relative to its range; None if they are too many."""
     path = index_path(context.table, entry, "index manifest")
     files = CachedBlockFiles(context.engine.files, context.engine.cache)
@@ -96,7 +137,7 @@ def _search(context: TableContext, column: DataField, entry: IndexManifestEntry,
         raise CorruptTable(path, "does not exist, but the index manifest references it") from error
     except (ValueError, pa.ArrowException, OSError) as error:
         hint = "drop it with drop_global_index, or set global-index.enabled to false"
-        raise CorruptTable(path, f"is a damaged global index: {error}", hint=hint) from error
+        raise CorruptTable(path, f"{_DAMAGED}: {error}", hint=hint) from error
 
 
 def open_index(column: DataField, entry: IndexManifestEntry, read: ReadRange) -> BtreeFile:

@@ -282,11 +282,11 @@ def _mask_by_indexes(scan: _Request, entries: EntryColumns, schemas: Mapping[int
 
 def _find_indexed_rows(scan: _Request) -> IndexedRows | None:
     """Return the rows that the predicate can select by global indexes; None if none is used."""
-    options, manifest = scan.context.options, scan.snapshot.index_manifest
+    options = scan.context.options
     is_used = options.data_evolution_enabled and options.global_index_enabled and scan.request.kind is ScanKind.ALL
-    if not is_used or manifest is None or scan.predicate is None:
+    if not is_used or scan.snapshot.index_manifest is None or scan.predicate is None:
         return None
-    return find_indexed_rows(scan.context, manifest, scan.predicate)
+    return find_indexed_rows(scan.context, scan.snapshot, scan.predicate)
 
 
 def _load_schemas(scan: _Request, entries: EntryColumns) -> dict[int, TableSchema]:

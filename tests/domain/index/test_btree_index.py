@@ -76,7 +76,7 @@ def select(values: Sequence[Any], data_type: DataType, predicate: Predicate, blo
         predicate,
         {"a": column},
         find_indexes([entry], [column]),
-        lambda field, entry, wanted: wanted.search(open_file(data, bounds, data_type)),
+        lambda field, entries, wanted: [wanted.search(open_file(data, bounds, data_type))],
     )
     return None if found is None else {i for i in range(len(values)) if found.cut(i * FAR_ROWS, i * FAR_ROWS + 1)}
 

@@ -35,6 +35,8 @@ def plan_incremental_read(context: TableContext, read: Between, predicate: Predi
     # Only by key and partition: if one version of a row matches, the other is needed for the comparison.
     keyed = bool(context.schema.primary_keys)
     stable = context.schema.primary_keys if keyed else context.schema.names
+    if context.options.data_evolution_enabled:  # a global index would leave out files of one state only
+        stable = context.schema.partition_keys
     skip = None if predicate is None else restrict_to_columns(predicate, stable)
     before, after = (_plan_state(context, snapshot, skip) for snapshot in (read.start, read.end))
     return Plan(last, context.schema.id, difference_splits(before.splits, after.splits, keyed))
