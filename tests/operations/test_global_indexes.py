@@ -291,6 +291,12 @@ def test_damage_and_missing_files_are_reported(tmp_path: Path) -> None:
     table.maintain.create_global_index("s", where="p = 'a'")
     (path,) = Path(table.location, "index").glob("btree-*")
     stored = path.read_bytes()
+    flipped = bytearray(stored)
+    flipped[20] ^= 1
+    path.write_bytes(flipped)
+    assert table.maintain.check().faults == ()
+    (fault,) = table.maintain.check(deep=True).faults
+    assert fault.path.endswith(path.name) and "wrong checksum" in fault.reason
     path.write_bytes(stored[:-9] + b"xxxxxxxxx")
     with pytest.raises(paimon.CorruptTable, match=r"is a damaged global index.*drop_global_index"):
         read(table, "s = 's1'")

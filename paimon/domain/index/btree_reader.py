@@ -119,6 +119,14 @@ class BtreeFile:
             raise ValueError("it is shorter than its manifest entry names")
         return data
 
+    def read_row_ids(self) -> Iterator[Numbers | None]:
+        """Yield the row ids of each block, then those of null; this reads and checks the whole file."""
+        for number in range(len(self._index)):
+            place = self._index.place_at(number)
+            block = Block.decode(self._read_place(place, TRAILER_BYTES))
+            yield block.row_ids(0, len(block))
+        yield self.find_nulls()
+
     def read_all(self) -> Iterator[tuple[Key, Numbers]]:
         """Yield each key with its row ids; for checks and tests."""
         for number in range(len(self._index)):

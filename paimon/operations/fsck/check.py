@@ -45,7 +45,7 @@ from paimon.domain.paths import is_within
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.types.type_text import format_type
 from paimon.operations.fsck.file_checks import FileTask, check_file
-from paimon.operations.fsck.index_checks import HashIndexCheck, KeyCheck, check_deletion_vectors
+from paimon.operations.fsck.index_checks import HashIndexCheck, KeyCheck, check_deletion_vectors, check_global_indexes
 from paimon.operations.fsck.reference_checks import Metadata, MetadataCheck, ReferenceCheck
 from paimon.operations.fsck.states import Findings, State, check_stream_readers, find_states
 from paimon.operations.metadata.manifests import read_live_entries
@@ -141,6 +141,7 @@ class ContentCheck:
         hash_index.run(self._deep)
         if self._deep:
             self._check_files(state, entries, buckets, hash_index)
+            check_global_indexes(self._findings, state)
             KeyCheck(self._findings, state).run()
 
     def _check_types(self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths) -> None:

@@ -31,6 +31,7 @@ from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.fsck.states import Findings, State, to_fault
 from paimon.operations.metadata.manifests import find_deletion_files, index_path
+from paimon.operations.read.global_indexes import find_index_fault, find_readable_indexes
 from paimon.operations.read.split import read_in_key_order
 from paimon.operations.table_context import TableContext
 from paimon.ports.key_stores import KeyStore, Places
@@ -64,6 +65,24 @@ def check_deletion_vectors(findings: Findings, state: State, entries: Sequence[M
             findings.attempt(
                 path, [state.name], partial(_check_unique_keys, findings, state, split, live, vectors_by_file)
             )
+
+
+def check_global_indexes(findings: Findings, state: State) -> None:
+    """Read the global indexes of a state that this library uses, and add faults to `findings`."""
+    name, context = state.snapshot.index_manifest, state.context
+    if name is None or not context.options.data_evolution_enabled:
+        return
+
+    def check() -> None:
+        """Read each file."""
+        for column, files in find_readable_indexes(context, state.snapshot, context.schema.fields):
+            for entry in files:
+                reason = find_index_fault(context, column, entry)
+                path = index_path(context.table, entry, "index manifest")
+                if reason is not None and all(fault.path != path for fault in findings.faults):
+                    findings.faults.append(Fault(FaultKind.CONTENT, path, reason, [state.name]))
+
+    findings.attempt(context.paths.manifest(name), [state.name], check)
 
 
 def _has_unique_keys(table: TableDefinition) -> bool:

@@ -7,7 +7,7 @@ Source: `GlobalIndexScanner`, `DataEvolutionBatchScan`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
@@ -58,17 +58,25 @@ class IndexedRows:
 
 def find_indexed_rows(context: TableContext, snapshot: Snapshot, predicate: Predicate) -> IndexedRows | None:
     """Return the rows that a bound predicate can select by the indexes of a snapshot; None if it is all rows."""
-    if snapshot.index_manifest is None:
-        return None
     columns = {f.name: f for f in context.schema.fields if f.name in columns_of(predicate)}
-    indexes = find_indexes(read_index_manifest(context, snapshot.index_manifest), columns.values())
-    schemas = _load_history(context, snapshot) if indexes else ()
-    indexes = {name: files for name, files in indexes.items() if has_one_type(schemas, columns[name])}
+    indexes = find_readable_indexes(context, snapshot, columns.values())
     if not indexes:
         return None
-    chosen = {name: _select_partitions(context, files, predicate) for name, files in indexes.items()}
+    chosen = {column.name: _select_partitions(context, files, predicate) for column, files in indexes}
     ids = select_row_ids(predicate, columns, chosen, partial(_search_files, context))
-    return None if ids is None else IndexedRows(ids, tuple(f"{BTREE}({name})" for name in sorted(indexes)))
+    return None if ids is None else IndexedRows(ids, tuple(f"{BTREE}({name})" for name in sorted(chosen)))
+
+
+def find_readable_indexes(
+    context: TableContext, snapshot: Snapshot, columns: Iterable[DataField]
+) -> list[tuple[DataField, Sequence[IndexManifestEntry]]]:
+    """Return the columns with indexes, and the files of each; columns whose type changed are left out."""
+    if snapshot.index_manifest is None:
+        return []
+    by_name = {column.name: column for column in columns}
+    indexes = find_indexes(read_index_manifest(context, snapshot.index_manifest), by_name.values())
+    schemas = _load_history(context, snapshot) if indexes else ()
+    return [(by_name[name], files) for name, files in indexes.items() if has_one_type(schemas, by_name[name])]
 
 
 def _load_history(context: TableContext, snapshot: Snapshot) -> Sequence[TableSchema]:
@@ -138,6 +146,26 @@ def _search(context: TableContext, column: DataField, wanted: Wanted, entry: Ind
     except (ValueError, pa.ArrowException, OSError) as error:
         hint = "drop it with drop_global_index, or set global-index.enabled to false"
         raise CorruptTable(path, f"{_DAMAGED}: {error}", hint=hint) from error
+
+
+def find_index_fault(context: TableContext, column: DataField, entry: IndexManifestEntry) -> str | None:
+    """Read a whole index file, and return how it differs from its manifest entry; None if it does not."""
+    index, rows, path = range_of(entry), 0, index_path(context.table, entry, "index manifest")
+    last = index.row_range_end - index.row_range_start
+    try:
+        with context.files.open(path) as source:
+            file = open_index(column, entry, lambda at, size: bytes(source.read_at(size, at)))
+            for ids in file.read_row_ids():
+                rows += 0 if ids is None else len(ids)
+                if ids is not None and len(ids) and (ids.min() < 0 or ids.max() > last):
+                    return "names rows outside its range"
+                if ids is None:
+                    return None  # the rows of null are too many to count
+    except NotFound:
+        return None  # the check of the manifest reports it
+    except (ValueError, pa.ArrowException, OSError) as error:
+        return f"{_DAMAGED}: {error}"
+    return None if rows == entry.row_count else f"names {rows} rows; the index manifest records {entry.row_count}"
 
 
 def open_index(column: DataField, entry: IndexManifestEntry, read: ReadRange) -> BtreeFile:
