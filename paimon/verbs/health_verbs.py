@@ -11,10 +11,13 @@ import pyarrow as pa
 from paimon.domain.maintenance.health import Finding, Repair, TableHealth
 from paimon.verbs.expiry_verbs import EXPIRY_VERBS
 from paimon.verbs.file_verbs import FILE_VERBS
+from paimon.verbs.index_verbs import INDEX_VERBS
 from paimon.verbs.reference_verbs import REFERENCE_VERBS
 from paimon.verbs.verb import Column, Command, Confirmation, Flag, Parameter, Rows, Type, Verb, VerbTable
 
-_REPAIRING: Mapping[str, Verb[Any]] = {verb.name: verb for verb in (*FILE_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)}
+_REPAIRING: Mapping[str, Verb[Any]] = {
+    verb.name: verb for verb in (*FILE_VERBS, *INDEX_VERBS, *REFERENCE_VERBS, *EXPIRY_VERBS)
+}
 
 
 def health(

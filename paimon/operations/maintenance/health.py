@@ -34,7 +34,13 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.index_conditions import find_index_conditions, name_metric
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.scan_plan import ScanKind, ScanRequest
-from paimon.domain.schema.declared_indexes import declare_indexes, supports_type
+from paimon.domain.schema.declared_indexes import (
+    DeclaredIndex,
+    declare_indexes,
+    split_index_column,
+    supports_type,
+    value_type,
+)
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.table_statistics import TableStatistics
 from paimon.operations.commit.manifest_writer import build_merge_limits
@@ -206,11 +212,16 @@ def _find_filters(
 
 
 def _choose_index(context: TableContext, live: EntryColumns, column: str, is_range: bool) -> FilterFacts | None:
-    """Return which index could decide conditions on a column; None if no kind can, or no file lacks an index."""
-    field = context.schema.fields_by_name.get(column)
-    if field is None or column in context.schema.partition_keys:
-        return None
-    kinds = [kind for kind in _INDEX_KINDS[is_range] if supports_type(kind, field.type)]
+    """Return which index could decide conditions on a column, or on a map key ``tags[color]``.
+
+    None if no kind can, or no file lacks an index.
+    """
+    fields = context.schema.fields_by_name
+    index = DeclaredIndex("", *((column, None) if column in fields else split_index_column(column)))
+    field = fields.get(index.column)
+    if field is None or column in context.schema.partition_keys or "," in column:
+        return None  # an option lists columns between commas
+    kinds = [kind for kind in _INDEX_KINDS[is_range] if supports_type(kind, value_type(index, field))]
     declared = {(i.kind, i.name) for i in declare_indexes(context.schema.fields, context.schema.options)}
     held = next((kind for kind in kinds if (kind, column) in declared), None)
     # any index of a file counts, because manifests do not show the columns of an index

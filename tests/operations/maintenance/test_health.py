@@ -463,3 +463,20 @@ def test_the_command_prints_findings_a_picture_and_svg(tmp_path: Path, capsys: p
     assert capsys.readouterr().out.startswith("<svg")
     assert main(["doctor", *place]) == 0
     assert capsys.readouterr().out.strip() == "findings of s.t: none"
+
+
+def test_an_index_of_a_map_key_is_proposed_and_built(tmp_path: Path) -> None:
+    options = {"target-file-size": "1 kb", "write-only": "true"}
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("s")
+    table = catalog.create_table("s.t", "id INT, tags MAP<STRING, STRING>", options=options)
+    for first in range(3):
+        table.write([{"id": i, "tags": {"color": f"c{first} {i}"}} for i in range(300)])
+    where = "tags['color'] = 'c1 7' AND tags['a,b'] IS NULL"
+    (found,) = (f for f in table.maintain.health(where).findings if f.kind is FindingKind.FILE_INDEX)
+    assert found.object_name == "column tags[color]"
+    table.maintain.health(where, fix=True)
+    again = paimon.open_table(table.location)
+    assert again.options["file-index.bloom-filter.columns"] == "tags[color]"
+    assert FindingKind.FILE_INDEX not in {f.kind for f in again.maintain.health(where).findings}
+    assert again.scan(where=where, columns=["id"]).to_arrow().to_pylist() == [{"id": 7}]
