@@ -252,7 +252,7 @@ def _build_suffix(options: TableOptions, format_name: str) -> str:
 _STEPS_PER_FILE = 8
 """Number of times that the size of a file is checked until it reaches the target without compression."""
 _MIN_ROWS = 1_000
-"""Least number of rows between two checks."""
+"""Least number of rows between two checks, if they do not fill a file by themselves."""
 
 
 class RollingFiles:
@@ -340,8 +340,8 @@ class RollingFiles:
         if self._layout.format_name == BLOB_FORMAT:
             yield from self._pieces_of_blobs(table)
             return
-        rows = max(1, table.num_rows)
-        step = max(_MIN_ROWS, rows * self._layout.target_bytes // (_STEPS_PER_FILE * max(1, table.nbytes)))
+        filling = table.num_rows * self._layout.target_bytes // max(1, table.nbytes)
+        step = max(_MIN_ROWS if filling > 0 else 1, filling // _STEPS_PER_FILE)
         step = min(step, self._layout.target_rows or step)
         for start in range(0, table.num_rows, step):
             yield table.slice(start, step)

@@ -184,6 +184,14 @@ def test_files_roll_at_their_target_size():
     assert {uuid for uuid, _ in names} == {names[0][0]} and [int(n) for _, n in names] == list(range(len(files)))
 
 
+def test_rows_that_fill_a_file_have_one_each():
+    on, table = engine(), definition("n INT, s STRING", options={"target-file-size": "100 b"})
+    writer = TableWriter(TableContext(on, table), "me")
+    writer.write(pa.table({"n": pa.array(range(4), pa.int32()), "s": ["x" * 500] * 4}))
+    (message,) = writer.prepare_commit()
+    assert [f.row_count for f in message.data.new_files] == [1, 1, 1, 1]
+
+
 def test_files_roll_at_a_number_of_rows():
     on, table = engine(), definition("n INT", options={"target-file-row-num": "4", "file.format": "avro"})
     writer = TableWriter(TableContext(on, table), "me")
