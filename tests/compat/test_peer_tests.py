@@ -31,10 +31,10 @@ NOT_COUNTED = "fails"
 """All other failures count, those of features that this library does not have included."""
 NOT_CALLED = "limit"
 """Tests that expect a refusal. They count in the first rate; the second is the rate of what programs can call."""
-LEAST_RATES = (0.946, 0.967)
-LONGEST = {"2.1.0": 74, "1.4.2": 39}
+LEAST_RATES = (0.955, 0.977)
+LONGEST = {"2.1.0": 65, "1.4.2": 33}
 """The length of each list, which may only become smaller."""
-LEAST_PASSED = {"2.1.0": 776, "1.4.2": 250}
+LEAST_PASSED = {"2.1.0": 780, "1.4.2": 253}
 LONG = [
     f"shard_table_updator_test.py::ShardTableUpdatorTest::test_compute_column_{name}"
     for name in ("d_equals_c_plus_b_minus_a2", "with_existing_column")

@@ -217,3 +217,19 @@ def test_tasks_cluster_new_files(spark: SparkSession, catalog: paimon.Catalog) -
     assert {f["level"] for f in files} == {f[2] for f in describe_layout(here)} != {0}
     bounds = sorted(map(read_range_of_a, files))
     assert len(bounds) > 1 and all(low[1] <= high[0] for low, high in pairwise(bounds))
+
+
+def test_tasks_write_read_and_compact_files_outside_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    catalog = paimon.connect(tmp_path / "lake", allowed_roots=[outside])
+    catalog.create_database("db")
+    external = "data-file.external-paths"
+    options = {"bucket": "1", external: f"file://{outside}", f"{external}.strategy": "entropy-inject"}
+    table = catalog.create_table("db.t", "k BIGINT NOT NULL", primary_keys=["k"], options=options)
+    table.write([{"k": 1}])
+    paimon.spark.write(spark.createDataFrame([(2,)], "k BIGINT"), table)
+    paimon.spark.compact(table, full=True, spark=spark)
+    assert paimon.spark.read(spark, table).count() == 2
+    assert list(Path(table.location).rglob("bucket-*")) == []
+    with pytest.raises(paimon.CorruptTable, match="allowed_roots"):
+        paimon.spark.read(spark, table.location).count()

@@ -27,6 +27,7 @@ Source: `SnapshotDeletion`, `ChangelogDeletion`, `TagDeletion`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -34,10 +35,11 @@ import numpy as np
 import pyarrow as pa
 from attrs import Factory, frozen
 
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, PaimonWarning
 from paimon.domain.maintenance.deleted_files import FileKey, find_removed_files, list_added_files
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.manifest.entry_columns import entry_columns
+from paimon.domain.markup import format_count
 from paimon.domain.paths import is_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.external_paths import ENTROPY_LEVELS, is_entropy
@@ -208,7 +210,16 @@ def _to_paths(table: TableDefinition, keys: Sequence[FileKey]) -> list[str]:
     buckets = BucketPaths.of(table)
     directories = {k[:3]: k[2] if k[2] is not None else buckets.directory(k[0], k[1]) for k in keys}
     allowed = {place: directory for place, directory in directories.items() if is_within(directory, roots)}
+    warn_of_kept_files(table, [join_path(directories[k[:3]], k[3]) for k in keys if k[:3] not in allowed])
     return [join_path(allowed[key[:3]], key[3]) for key in keys if key[:3] in allowed]
+
+
+def warn_of_kept_files(table: TableDefinition, paths: Sequence[str]) -> None:
+    """Warn that files stay which nothing needs, because they lie outside the allowed roots."""
+    if paths:
+        kept = f"{format_count(len(paths), 'file')} outside the allowed roots stay, though nothing needs them"
+        text = f"Table {table.table_name!r}: {kept}, such as {paths[0]!r}. Pass allowed_roots=[…], or delete them"
+        warnings.warn(text, PaimonWarning, stacklevel=4)
 
 
 def _delete_empty_directories_of(context: TableContext, keys: Sequence[FileKey]) -> None:

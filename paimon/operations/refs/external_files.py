@@ -19,7 +19,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths, is_within
 from paimon.domain.schema.external_paths import PATHS
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories
+from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories, warn_of_kept_files
 from paimon.operations.expire.references import Reference, read_all_references, read_branches
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import read_index_manifest, read_manifest_columns, read_manifest_list
@@ -77,6 +77,7 @@ def _find_external_files(engine: Engine, paths: TablePaths) -> _ExternalFiles | 
     except (CorruptTable, NotFound):
         return None
     allowed = tuple(path for path in named if is_within(path, engine.allowed_roots))
+    warn_of_kept_files(table, [path for path in named if not is_within(path, engine.allowed_roots)])
     return _ExternalFiles(context, allowed) if allowed else None
 
 

@@ -238,8 +238,29 @@ def test_roots_need_the_callers_leave(home: Home) -> None:
     assert "allowed_roots=" in (refused.value.hint or "")
     with pytest.raises(CorruptTable, match="outside the table"):
         other.table("d.t").scan().to_arrow()
-    other.drop_table("d.t")
+    with pytest.warns(paimon.PaimonWarning, match=r"1 file outside the allowed roots stay.*allowed_roots="):
+        other.drop_table("d.t")
     assert len(home.outside()) == 1, "nothing is deleted where the caller allows nothing"
+
+
+def test_expiry_reports_files_that_it_must_keep(home: Home) -> None:
+    table = home.create("k INT", {})
+    table.write([{"k": 1}])
+    table.overwrite([{"k": 2}])
+    other = paimon.connect(home.warehouse).table("d.t")
+    with pytest.warns(paimon.PaimonWarning, match="1 file outside the allowed roots stay"):
+        other.maintain.expire_snapshots(retain_max=1, retain_min=1)
+    assert len(home.outside()) == 2
+
+
+def test_a_storage_has_the_options_under_its_url(tmp_path: Path) -> None:
+    root = "s3://b/rows"
+    catalog = paimon.connect(tmp_path, allowed_roots=[root], storage={"s3://b": {"bogus": "x"}, "region": "eu"})
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT", options={PATHS: root, STRATEGY: "round-robin"})
+    assert table.count() == 0, "no client is made before it is needed"
+    with pytest.raises(InvalidRequest, match="'bogus' is not known for s3://"):
+        table.write([{"k": 1}])
 
 
 BAD = {
