@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         SetOption,
     )
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.engines import connect, open_system_table, open_table, scan_polars
+    from paimon.engines import attach_duckdb, connect, open_system_table, open_table, scan_polars
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
@@ -110,6 +110,7 @@ _HOMES = {
     "TableReplaced": "paimon.domain.errors",
     "Unsupported": "paimon.domain.errors",
     "WriteResult": "paimon.builders.direct_writes",
+    "attach_duckdb": "paimon.engines",
     "cdc": "paimon.capture.write_events",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
@@ -163,6 +164,7 @@ __all__ = [
     "Unsupported",
     "WriteResult",
     "__version__",
+    "attach_duckdb",
     "cdc",
     "col",
     "connect",

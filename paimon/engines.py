@@ -50,8 +50,10 @@ from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
 
 if TYPE_CHECKING:
+    import duckdb
     import polars as pl
 
+    from paimon.adapters.queries.duckdb_views import AttachedCatalog
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
@@ -194,6 +196,51 @@ def open_system_table(
 
     opened = _open_at_path(path, options, storage, allowed_roots, ())
     return opened if isinstance(opened, SystemTable) else refuse_plain_table(os.fspath(path))
+
+
+def attach_duckdb(connection: duckdb.DuckDBPyConnection, name: str, catalog: Catalog) -> AttachedCatalog:
+    """Show the tables of a catalog as views of DuckDB, which pushes its columns and filters down to them.
+
+    All views have the newest snapshots of this moment. They change together when `refresh` of the result is called,
+    and after each commit to a table of its attribute `catalog`.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        The connection; its other cursors see the views, too.
+    name : str
+        The name of a new database in DuckDB: the table ``shop.orders`` is ``name.shop.orders``.
+    catalog : Catalog
+        The catalog.
+
+    Returns
+    -------
+    AttachedCatalog
+        Its `refresh` shows newer snapshots, its `catalog` is the same catalog with this refresh after each commit, and
+        `detach` removes the views.
+
+    Raises
+    ------
+    AlreadyExists
+        DuckDB has a database of this name.
+    InvalidRequest
+        Two names of tables differ only in case, so that DuckDB takes them for one.
+
+    Examples
+    --------
+    >>> import duckdb, paimon
+    >>> catalog = paimon.connect("memory://attach-duckdb")
+    >>> catalog.create_database("shop")
+    >>> orders = catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT")
+    >>> snapshot_ids = orders.write([{"id": 1, "amount": 5}, {"id": 2, "amount": 9}]).snapshot_ids
+    >>> connection = duckdb.connect()
+    >>> attached = paimon.attach_duckdb(connection, "lake", catalog)
+    >>> connection.sql("SELECT amount FROM lake.shop.orders WHERE id = 2").fetchall()
+    [(9,)]
+    """
+    from paimon.adapters.queries.duckdb_views import AttachedCatalog
+
+    return AttachedCatalog(connection, name, catalog)
 
 
 def scan_polars(source: Readable | str | os.PathLike[str]) -> pl.LazyFrame:

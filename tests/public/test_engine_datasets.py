@@ -32,7 +32,7 @@ from paimon.scan import ScanRows, condition_of
 DUCKDB_FILTERS = [
     "id = 3", "id <> 3 AND number IS NULL", "NOT (id IN (1, 2) OR number > 0)", "flag", "tiny = -128", "small >= 5",
     "money > -1.05", "amount IN (0.001, 1)", "total < 0", "word = 'ä'", "word LIKE 'a%' OR word = ''", "code < 'b'",
-    "label IS NOT NULL", "raw = '\\x00\\xFF'::BLOB", "day <= DATE '1969-12-31'", "at > TIMESTAMP '1960-01-01'",
+    "label IS NOT NULL", "raw = '\\x00\\xFF'::BLOB", "day <= DATE '1969-12-31'", '"at" > TIMESTAMP \'1960-01-01\'',
     "zoned = TIMESTAMPTZ '2026-01-01 00:00:00+00'", "ratio = 0", "ratio < 1.5", "size = 0.0", "size <> 1.5",
     "NOT (size < 1.5)", "size = 'NaN'", "size > 1e300", "at_nanos = TIMESTAMP '2026-01-01'", "clock > TIME '01:00'",
     "upper(word) = 'A' AND id > 2", "part = 'p'", "part = '' AND id = 1",

@@ -1,0 +1,94 @@
+"""A catalog that is attached to DuckDB: its views push down, change together, and keep their snapshots."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import paimon
+from paimon.adapters.queries.duckdb_views import AttachedCatalog
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> paimon.Catalog:
+    catalog = paimon.connect(tmp_path)
+    for database in ("shop", "main"):
+        catalog.create_database(database)
+    columns, keys = "id BIGINT NOT NULL, day INT NOT NULL, amount INT", ["id", "day"]
+    orders = catalog.create_table("shop.orders", columns, primary_keys=keys, partition_keys=["day"])
+    orders.write([{"id": i, "day": i % 3, "amount": i} for i in range(30)])
+    catalog.create_table("main.names", "id BIGINT, name STRING").write([{"id": 7, "name": "seven"}])
+    return catalog
+
+
+def attach(connection: duckdb.DuckDBPyConnection, catalog: paimon.Catalog, name: str = "lake") -> AttachedCatalog:
+    return paimon.attach_duckdb(connection, name, catalog)
+
+
+def test_views_join_and_push_down(catalog: paimon.Catalog) -> None:
+    with duckdb.connect() as connection:
+        attach(connection, catalog)
+        gc.collect()
+        join = "SELECT name, amount FROM lake.shop.orders JOIN lake.main.names USING (id) WHERE day = 1"
+        assert connection.sql(join).fetchall() == [("seven", 7)]
+        assert connection.cursor().sql(join).fetchall() == [("seven", 7)]
+        assert connection.sql("SELECT current_database(), current_schema()").fetchall() == [("memory", "main")]
+        plan = str(connection.sql("EXPLAIN SELECT amount FROM lake.shop.orders WHERE day = 1").fetchall())
+        assert 'Filters: "day" = 1' in plan and "FILTER" not in plan
+
+
+def test_views_keep_their_snapshots_until_refresh(catalog: paimon.Catalog) -> None:
+    with duckdb.connect() as connection:
+        attached = attach(connection, catalog)
+        orders = catalog.table("shop.orders")
+        assert isinstance(orders, paimon.Table)
+        orders.write([{"id": 100, "day": 0, "amount": 1}])
+        catalog.create_table("shop.more", "id BIGINT")
+        catalog.drop_table("main.names")
+        count = "SELECT count(*) FROM lake.shop.orders"
+        assert connection.sql(count).fetchall() == [(30,)]
+        running = connection.cursor().execute("SELECT id FROM lake.shop.orders")
+        attached.refresh()
+        assert connection.sql(count).fetchall() == [(31,)] and len(running.fetchall()) == 30
+        assert connection.sql("SELECT count(*) FROM lake.shop.more").fetchall() == [(0,)]
+        with pytest.raises(duckdb.CatalogException):
+            connection.sql("SELECT * FROM lake.main.names")
+
+
+def test_a_write_to_the_attached_catalog_refreshes(catalog: paimon.Catalog) -> None:
+    with duckdb.connect() as connection:
+        attached = attach(connection, catalog)
+        orders = attached.catalog.table("shop.orders")
+        orders.write([{"id": 100, "day": 0, "amount": 1}])
+        assert connection.sql("SELECT count(*) FROM lake.shop.orders").fetchall() == [(31,)]
+        orders.write(connection.sql("SELECT id + 1 AS id, day, amount FROM lake.shop.orders WHERE id = 100"))
+        assert connection.sql("SELECT count(*) FROM lake.shop.orders").fetchall() == [(32,)]
+        attached.catalog.create_table("shop.more", "id BIGINT").write([{"id": 1}])
+        assert connection.sql("SELECT count(*) FROM lake.shop.more").fetchall() == [(1,)]
+
+
+def test_a_name_is_attached_once_until_it_is_detached(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "own.db") as connection:
+        attached = attach(connection, catalog)
+        with pytest.raises(paimon.AlreadyExists, match=r"lake.*detach"):
+            attach(connection, catalog)
+        attach(connection, catalog, 'other "name"')
+        assert connection.sql('SELECT count(*) FROM "other ""name""".shop.orders').fetchall() == [(30,)]
+        attached.detach()
+        attached.detach()
+        with pytest.raises(paimon.InvalidRequest, match="is detached"):
+            attached.refresh()
+        attached.catalog.table("shop.orders").write([{"id": 1, "day": 1, "amount": 1}])
+        attach(connection, catalog)
+        assert connection.sql("SELECT count(*) FROM lake.shop.orders").fetchall() == [(30,)]
+
+
+def test_names_that_differ_in_case_are_refused(catalog: paimon.Catalog) -> None:
+    catalog.create_table("shop.Orders", "id BIGINT")
+    with duckdb.connect() as connection:
+        with pytest.raises(paimon.InvalidRequest, match="apart"):
+            attach(connection, catalog)
+        assert "lake" not in str(connection.sql("SHOW DATABASES").fetchall())
