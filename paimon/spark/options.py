@@ -55,14 +55,16 @@ _START_MODES = ("from-snapshot", "from-snapshot-full", "from-timestamp")
 _CONSUMER_ID = "consumer-id"
 STORAGE, CATALOG = "storage", "catalog"
 TABLE_OPTIONS, _ALLOWED_ROOTS = "table-options", "allowed-roots"
-_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "commit-identifier"
+KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "commit-identifier"
 _CHECKPOINT, _QUERY_NAME = "checkpointLocation", "queryName"
 _OVERWRITE_MODE = "partitionOverwriteMode"
 DYNAMIC, STATIC = "dynamic", "static"
 _ROW_KIND_COLUMN = "row-kind-column"
 _MAX_FILES, _MAX_ROWS, _MAX_BYTES = "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger"
-WRITE_OPTIONS = (_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
+WRITE_OPTIONS = (KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
 """Options that have no effect in reads."""
+ACCESS_OPTIONS = (STORAGE, CATALOG, _ALLOWED_ROOTS)
+"""Options that say how tables are accessed, which an attached catalog knows."""
 STREAM_WRITE_OPTIONS = (_CHECKPOINT, _QUERY_NAME)
 """Options that only `writeStream` has."""
 STREAM_READ_OPTIONS = (_ROW_KIND_COLUMN, _MAX_FILES, _MAX_ROWS, _MAX_BYTES)
@@ -206,7 +208,7 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
         catalog={name: str(value) for name, value in _parse_public_mapping(given, CATALOG).items()},
         allowed_roots=_parse_roots(given.get(_ALLOWED_ROOTS, "")),
         pinned=_parse_json(given[PINNED], PINNED) if PINNED in given else None,
-        kind_column=given.get(_KIND_COLUMN),
+        kind_column=given.get(KIND_COLUMN),
         commit_user=given.get(_COMMIT_USER),
         commit_identifier=None if identifier is None else _parse_whole_number(_COMMIT_IDENTIFIER, identifier),
         overwrite_mode=_parse_overwrite_mode(given),

@@ -196,6 +196,15 @@ def test_options_of_a_query(spark: SparkSession, lake: paimon.Catalog) -> None:
     assert run(spark, "SELECT count(*) FROM lake.db.`orders$audit_log` WHERE rowkind = '+I'") == [(7,)]
     with pytest.raises(IllegalArgumentException, match=r"'incremental-betwen' .* is unknown"):
         run(spark, "SELECT * FROM lake.db.orders WITH ('incremental-betwen' = '1,2')")
+    table.alter("ALTER COLUMN amount TYPE BIGINT")
+    for name, value in (("storage", "{}"), ("maxFilesPerTrigger", "1"), ("commit-user", "a"), ("snapshot", "1")):
+        with pytest.raises(IllegalArgumentException, match=r"no effect|with other columns"):
+            spark.read.option(name, value).table("lake.db.orders").collect()
+    frame = spark.createDataFrame([(8, "d0", 8)], "id BIGINT, day STRING, amount BIGINT")
+    frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").insertInto("lake.db.orders")
+    assert read_amounts(lake.table("db.orders")) == {1: 10, 3: 30, 5: 50, 7: 7, 8: 8}
+    with pytest.raises(IllegalArgumentException, match="no effect"):
+        frame.write.option("snapshot", 1).insertInto("lake.db.orders")
 
 
 def test_procedures(spark: SparkSession, lake: paimon.Catalog) -> None:

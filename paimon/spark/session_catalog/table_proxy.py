@@ -15,7 +15,14 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import quote_text
 from paimon.scan import Scan
 from paimon.spark.frame_reads import to_read_mark
-from paimon.spark.options import READ_MARK, parse_source_options
+from paimon.spark.options import (
+    ACCESS_OPTIONS,
+    READ_MARK,
+    STREAM_READ_OPTIONS,
+    STREAM_WRITE_OPTIONS,
+    WRITE_OPTIONS,
+    parse_source_options,
+)
 from paimon.spark.row_level.delete_update import delete
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, to_dict
 from paimon.spark.session_catalog.predicates import to_exact_conjunction
@@ -145,6 +152,10 @@ class TableProxy(RelationProxy):
         """Begin a scan; `options` are those of the query, which may travel in time."""
         given = to_dict(options)
         table = TableProxy(self.jvm, apply_options(self.opened, given), self.title) if given else self
+        if [(f.name, f.dataType) for f in table.spark_schema] != [(f.name, f.dataType) for f in self.spark_schema]:
+            hint = "write VERSION AS OF or TIMESTAMP AS OF, or option('versionAsOf', …)"
+            wrong = f"The options of this query select a state of {self.title!r} with other columns."
+            raise InvalidRequest(wrong, subject=self.title, hint=hint)
         return ScanBuilderProxy(self.jvm, self.title, table.spark_schema, table.opened, table.read_state())
 
     def newWriteBuilder(self, info: Any) -> Any:
@@ -198,15 +209,15 @@ class TableProxy(RelationProxy):
 def apply_options(opened: Table | SystemTable, given: Mapping[str, str]) -> Table | SystemTable:
     """Return a table with the options of a query, which are those of the data source."""
     parsed = parse_source_options({"path": opened.definition.location, **given})
-    parsed.check_use("a query of a catalog", [name for name in parsed.given if name in _OF_CATALOG])
+    parsed.check_use("a query of an attached catalog", _REFUSED)
     if isinstance(opened, Table):
         return opened.with_options(parsed.table_options)
     hint = "leave them out"
     raise InvalidRequest(f"System table {opened.name!r} takes no options here.", subject="options", hint=hint)
 
 
-_OF_CATALOG = frozenset({"storage", "catalog", "allowed-roots", "kind-column", "row-kind-column"})
-"""Options of the data source that the catalog already knows, or that need another schema."""
+_REFUSED = (*ACCESS_OPTIONS, *WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS)
+"""Options of the data source that the catalog already has, or that batch reads do not have."""
 
 
 def _describe_columns(opened: Table | SystemTable) -> StructType:

@@ -13,7 +13,15 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame
 
-from paimon.spark.options import parse_source_options
+from paimon.spark.options import (
+    ACCESS_OPTIONS,
+    DYNAMIC,
+    KIND_COLUMN,
+    STREAM_READ_OPTIONS,
+    STREAM_WRITE_OPTIONS,
+    TIME_TRAVEL_OPTIONS,
+    parse_source_options,
+)
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
 from paimon.spark.session_catalog.predicates import find_literal
 from paimon.spark.write import write
@@ -21,6 +29,8 @@ from paimon.table import Table
 
 Insert = Callable[[DataFrame], object]
 """What a command does with the rows that Spark computes."""
+_REFUSED = (*ACCESS_OPTIONS, KIND_COLUMN, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS)
+"""Options of the data source that the catalog already has, or that no batch write of Spark's statements has."""
 _DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 
 
@@ -35,10 +45,11 @@ class RowWrite:
     def run(self, frame: DataFrame, table: Table) -> object:
         """Write and commit the rows."""
         parsed = parse_source_options({"path": table.definition.location, **self.options})
-        refused = [name for name in ("storage", "catalog", "allowed-roots", "kind-column") if name in parsed.given]
-        parsed.check_use("a write to a catalog", refused)
-        options = dict(parsed.table_options)
-        if self.mode == "overwrite" and self.partition is None:
+        parsed.check_use("a write to an attached catalog", _REFUSED)
+        options, partition = dict(parsed.table_options), self.partition
+        if self.mode == "overwrite" and parsed.overwrite_mode is not None and not partition:
+            partition = None if parsed.overwrite_mode == DYNAMIC else {}
+        if self.mode == "overwrite" and partition is None:
             # An option counts as given by a call if its text differs from the stored one; else the session decides.
             stored = table.table_schema.options.get(_DYNAMIC_OVERWRITE)
             options[_DYNAMIC_OVERWRITE] = "TRUE" if stored == "true" else "true"
@@ -46,7 +57,7 @@ class RowWrite:
             frame,
             table.with_options(options),
             self.mode,
-            partition=self.partition,
+            partition=partition,
             commit_user=parsed.commit_user,
             commit_identifier=parsed.commit_identifier,
         )
