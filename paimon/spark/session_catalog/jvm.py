@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from attrs import frozen
+from attrs import field, frozen
 from py4j.java_gateway import JavaObject, is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
@@ -30,9 +30,10 @@ _SOURCES = ("FrameRelation", "CommandStrategy")
 
 @frozen(eq=False)
 class Jvm:
-    """The Java process of a classic session."""
+    """The Java process of a classic session. It remembers classes, because Java is asked for each part of a name."""
 
     spark: SparkSession
+    _found: dict[object, Any] = field(init=False, factory=dict)
 
     @property
     def gateway(self) -> Any:
@@ -41,10 +42,12 @@ class Jvm:
 
     def find_class(self, name: str) -> Any:
         """Return a Java class by its full name."""
-        found = self.gateway.jvm
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found
+        if name not in self._found:
+            found = self.gateway.jvm
+            for part in name.split("."):
+                found = getattr(found, part)
+            self._found[name] = found
+        return self._found[name]
 
     def connector(self, name: str) -> Any:
         """Return a class of the package of Spark's interfaces for sources."""
@@ -63,27 +66,30 @@ class Jvm:
 
     def make_set(self, items: Iterable[Any]) -> Any:
         """Return a Java set."""
-        made = self.gateway.jvm.java.util.HashSet()
+        made = self.find_class("java.util.HashSet")()
         for item in items:
             made.add(item)
         return made
 
     def make_map(self, items: Mapping[str, Any]) -> Any:
         """Return a Java map."""
-        made = self.gateway.jvm.java.util.HashMap()
+        made = self.find_class("java.util.HashMap")()
         for key, value in items.items():
             made.put(key, value)
         return made
 
     def make_long(self, value: int | None) -> Any:
         """Return an `OptionalLong`."""
-        kind = self.gateway.jvm.java.util.OptionalLong
+        kind = self.find_class("java.util.OptionalLong")
         return kind.empty() if value is None else kind.of(value)
 
     def list_enum(self, kind: str, names: Sequence[str]) -> Any:
         """Return a set of the constants of an enum that this version of Spark has."""
-        known = {str(constant): constant for constant in self.connector(kind).values()}
-        return self.make_set(known[name] for name in names if name in known)
+        key = kind, tuple(names)
+        if key not in self._found:
+            known = {str(constant): constant for constant in self.connector(kind).values()}
+            self._found[key] = self.make_set(known[name] for name in names if name in known)
+        return self._found[key]
 
     def is_a(self, value: Any, kind: str) -> bool:
         """Return whether a value is of a Java class."""
@@ -108,7 +114,7 @@ class Jvm:
 
     def create(self, name: str, *arguments: Any) -> Any:
         """Create an object of a class that must be Java."""
-        given = self.gateway.jvm.java.util.ArrayList()  # an array takes no proxies
+        given = self.find_class("java.util.ArrayList")()  # an array takes no proxies
         for argument in arguments:
             given.add(argument)
         return self.compile_class(name).newInstance(given.toArray())
