@@ -22,11 +22,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from paimon import engines
 from paimon.catalog import Catalog
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from paimon.spark.options import check_shared_location
 from paimon.spark.session import check_classic, register
 from paimon.spark.session_catalog.catalog_proxy import CatalogProxy
@@ -142,8 +143,11 @@ def _open_catalog(warehouse: Any, storage: Mapping[str, object] | None, options:
 def _find_catalogs(jvm: Jvm) -> Any:
     """Return the private map of the catalogs of a session, for which Spark has no public method."""
     manager = jvm.spark._jsparkSession.sessionState().catalogManager()
-    field = manager.getClass().getDeclaredField("catalogs")
-    field.setAccessible(True)
+    try:
+        field = manager.getClass().getDeclaredField("catalogs")
+        field.setAccessible(True)
+    except Py4JError as error:
+        raise Unsupported(f"attach with Spark {jvm.spark.version}", hint="use paimon.spark.connect") from error
     return field.get(manager)
 
 
