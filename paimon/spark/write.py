@@ -170,9 +170,7 @@ class _WriteCall:
         """
         for _ in range(SCHEMA_ATTEMPTS):
             newest = load_at_newest_schema(self.table.context)
-            rows = fit_frame(self.frame, newest.schema.fields, self.kind_column)
-            names = StructType([f for f in rows.schema.fields if f.name != self.kind_column])
-            planned = plan_merged_schema(newest, to_batch_schema(names))
+            rows, planned = plan_frame_columns(newest, self.frame, self.kind_column)
             builder = self._make_builder(planned)
             messages = self._prepare(builder, rows)
             if planned is newest or publish_planned_schema(builder, messages):
@@ -193,6 +191,18 @@ class _WriteCall:
         messages = stamp_messages(builder.context.table, messages, self.state, builder.overwrites)
         name = self.name
         return commit_messages(builder.new_commit(), messages, name.properties, self._identifier, name.watermark_millis)
+
+
+def plan_frame_columns(
+    newest: TableContext, frame: DataFrame, kind_column: str | None
+) -> tuple[DataFrame, TableContext]:
+    """Return a frame as the table names its columns, and the table with those that only the frame has.
+
+    It is `newest` itself if there are none.
+    """
+    rows = fit_frame(frame, newest.schema.fields, kind_column)
+    names = StructType([f for f in rows.schema.fields if f.name != kind_column])
+    return rows, plan_merged_schema(newest, to_batch_schema(names))
 
 
 def _open_for_mode(spark: SparkSession, table: Table | str, options: Mapping[str, object] | None, mode: str) -> Table:

@@ -159,6 +159,24 @@ def test_snapshots_have_the_watermark_of_the_stream(
     assert (first.watermark, second.watermark) == (None, (ids[0] - 10) * 1000), "the rows of the batches before"
 
 
+@pytest.mark.slow("starts two queries")
+def test_a_stream_adds_its_new_columns_with_its_first_batch(
+    spark: SparkSession, inbox: Inbox, catalog: paimon.Catalog, tmp_path: Path
+) -> None:
+    table, checkpoint = create_sums(catalog), tmp_path / "checkpoint"
+    wider = inbox.frame().selectExpr("*", "'new' AS note")
+    with pytest.raises(paimon.InvalidRequest, match="note"):
+        paimon.spark.write_stream(wider, table, str(checkpoint), trigger=NOW)
+    for numbers in ((), (2,)):  # the second run finds the column
+        add_batches(inbox, *numbers)
+        query = paimon.spark.write_stream(wider, table.location, str(checkpoint), trigger=NOW, merge_schema=True)
+        query.awaitTermination()
+    newest = catalog.table("db.sums")
+    assert newest.table_schema.id == 1 and newest.table_schema.names == ("id", "amount", "note")
+    rows = {r["id"]: (r["amount"], r["note"]) for r in newest.scan().to_arrow().to_pylist()}
+    assert rows == {1: (2, "new"), 2: (20, "new"), 11: (100, "new"), 12: (100, "new")}
+
+
 def restore_copy(checkpoint: Path) -> None:
     """Restore the checkpoint of an earlier batch."""
     shutil.rmtree(checkpoint)

@@ -13,8 +13,15 @@ from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
-from paimon.builders.direct_writes import WriteResult, retry_assignment
+from paimon.builders.direct_writes import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
 from paimon.builders.write_builder import BatchWriteBuilder
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.schema.writable import check_rows_writable
@@ -27,6 +34,7 @@ from paimon.spark.write import (
     check_tasks,
     make_builder,
     open_target,
+    plan_frame_columns,
     write_in_tasks,
 )
 from paimon.spark.writer import assign_in_session, check_columns
@@ -48,18 +56,17 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     tasks: int | None = None,
     query_name: str | None = None,
     options: Mapping[str, object] | None = None,
+    merge_schema: bool = False,
 ) -> StreamingQuery:
     """Start a query that writes a stream to a table; each micro-batch is committed exactly once.
 
     Rows are routed to their buckets, so all kinds of tables can be written. Rows that a task of the stream returns for
-    one key are written in their order. A batch is recognized by the checkpoint, so it is committed once also if the
-    driver was killed between the commit and the record of Spark.
+    one key are written in their order. A batch is recognized by the checkpoint, and committed once also after a kill.
 
     Parameters
     ----------
     frame : DataFrame
-        A streaming data frame with the columns of the table. Names match as ``spark.sql.caseSensitive`` of the session
-        says.
+        A streaming data frame with the columns of the table. Names match as ``spark.sql.caseSensitive`` says.
     table : Table or str
         A table, or the path of one, or its name in the warehouse of the session.
     checkpoint : str, optional
@@ -76,6 +83,8 @@ def write_stream(  # noqa: PLR0913  (a public signature)
         Number of writing tasks, as in `write`.
     query_name, options : str, mapping of str to object, optional
         Name of the query, and dynamic table options.
+    merge_schema : bool
+        Add the columns that only the frame has, with the first batch, as in `write`.
 
     Returns
     -------
@@ -91,7 +100,7 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(frame, trigger, output_mode, tasks)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
-    commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks)
+    commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks, merge_schema)
     commit = _check_target(frame, commit, output_mode)
     writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
     named = writer if query_name is None else writer.queryName(query_name)
@@ -111,8 +120,11 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> _
             subject="output_mode",
             hint="use 'complete', or a table with a primary key",
         )
-    schema = fit_frame(frame, opened.definition.schema.fields, commit.kind_column).schema
-    builder = check_columns(make_builder(opened, "append", None, None), schema, commit.kind_column)
+    target, rows = opened, fit_frame(frame, opened.definition.schema.fields, commit.kind_column)
+    if commit.merges_schema:
+        rows, merged = plan_frame_columns(load_at_newest_schema(opened.context), frame, commit.kind_column)
+        target = Table(merged)
+    builder = check_columns(make_builder(target, "append", None, None), rows.schema, commit.kind_column)
     Checkpoint.of(commit.checkpoint, opened).find_first_batch(opened)
     missing = {MISSING_COLUMNS: builder.context.options.missing_columns}
     return evolve(commit, options={**(commit.options or {}), **missing})
@@ -156,23 +168,43 @@ class _CommitBatch:
     kind_column: str | None
     # Number of writing tasks
     tasks: int | None
+    # Whether columns that only the batch has are added to the table
+    merges_schema: bool
     __name__: str = field(default="commit_batch", init=False)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         opened = self._open(batch)
         sink = StreamSink.open(opened, self.checkpoint, number)
-        builder = self._make_builder(opened, sink.commit_user)
         if sink.is_committed():
-            sink.commit(builder, ())  # calls callbacks, and shows rows, where the first attempt was killed
+            # calls callbacks, and shows rows, where the first attempt was killed
+            sink.commit(self._make_builder(opened, sink.commit_user), ())
             return
-        rows = fit_frame(batch, opened.definition.schema.fields, self.kind_column)
+        write = self._write_with_new_columns if self.merges_schema else self._write
+        retry_assignment(lambda: write(batch, sink))
 
-        def write_once() -> WriteResult:
-            read = assign_in_session(rows.sparkSession, builder)
-            messages = write_in_tasks(rows, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
-            return sink.commit(builder, messages)
+    def _write(self, batch: DataFrame, sink: StreamSink) -> WriteResult:
+        builder = self._make_builder(sink.table, sink.commit_user)
+        rows = fit_frame(batch, sink.table.definition.schema.fields, self.kind_column)
+        return sink.commit(builder, self._write_files(rows, builder, sink))
 
-        retry_assignment(write_once)
+    def _write_with_new_columns(self, batch: DataFrame, sink: StreamSink) -> WriteResult:
+        """Write files of a planned schema, publish it once all rows are written, and commit them.
+
+        Raises `CommitConflict` if other writers changed the schema in each attempt.
+        """
+        for _ in range(SCHEMA_ATTEMPTS):
+            newest = load_at_newest_schema(sink.table.context)
+            rows, planned = plan_frame_columns(newest, batch, self.kind_column)
+            builder = self._make_builder(Table(planned), sink.commit_user)
+            messages = self._write_files(rows, builder, sink)
+            if planned is newest or publish_planned_schema(builder, messages):
+                return sink.commit(builder, messages)
+        raise schema_changed_error(sink.table.name)
+
+    def _write_files(self, rows: DataFrame, builder: BatchWriteBuilder, sink: StreamSink) -> list[CommitMessage]:
+        read = assign_in_session(rows.sparkSession, builder)
+        number = sink.batch.number
+        return write_in_tasks(rows, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
 
     def _open(self, batch: DataFrame) -> Table:
         """Return the table at its newest schema."""
