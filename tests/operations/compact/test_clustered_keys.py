@@ -77,7 +77,7 @@ def describe_files(table: paimon.Table) -> list[Row]:
         ("k", [], {"bucket": "2", "merge-engine": "first-row"}),
         ("p,k", ["p"], {"data-file.thin-mode": "true", "changelog-producer": "input"}),
         ("k", [], {"write-only": "true", "file.format": "avro", "deletion-vectors.bitmap64": "true"}),
-        ("p,k", ["p"], {"bucket": "-1", "dynamic-bucket.target-row-num": "8"}),
+        ("p,k", ["p"], {"bucket": "-1", "dynamic-bucket.target-row-num": "8", "clustering.columns": "p,c"}),
         ("k", [], {"clustering.columns": "v", "file-index.bloom-filter.columns": "k,c", "file.format": "orc"}),
     ],
     ids=["plain", "first-row", "thin", "write-only", "dynamic", "indexed"],

@@ -149,7 +149,9 @@ def _check_clustering(schema: TableSchema, options: TableOptions) -> None:
         if not options.deletion_vectors_enabled:
             raise option_error("pk-clustering-override", "needs deletion vectors", "set 'deletion-vectors.enabled'")
         _check_override(options)
-        check_sort_columns(schema, "order", options.clustering_columns, "clustering.columns")
+        # Java allows partition columns, which change no order.
+        names = [name for name in options.clustering_columns if name not in schema.partition_keys]
+        check_sort_columns(schema, "order", names, "clustering.columns")
 
 
 def _check_incremental_clustering(schema: TableSchema, options: TableOptions) -> None:
