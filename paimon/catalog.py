@@ -217,7 +217,7 @@ class Catalog(NotebookDisplay):
     def create_table(  # noqa: PLR0913  (a public signature)
         self,
         name: str,
-        schema: pa.Schema | str | Sequence[DataField],
+        schema: Any,
         *,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
@@ -233,8 +233,8 @@ class Catalog(NotebookDisplay):
         ----------
         name : str
             ``"database.table"``.
-        schema : pyarrow.Schema or str or sequence of DataField
-            The columns; a text is a column list in Paimon's types (``"id BIGINT NOT NULL, name STRING"``).
+        schema : pyarrow.Schema, str, sequence of DataField, or frame
+            The columns, as text in Paimon's types (``"id BIGINT NOT NULL, name STRING"``), or those of a data frame.
         primary_keys, partition_keys : sequence of str
             Column names.
         options, comment : mapping, str, optional
@@ -327,7 +327,7 @@ class Catalog(NotebookDisplay):
 
     def _declare(
         self,
-        schema: pa.Schema | str | Sequence[DataField],
+        schema: Any,
         primary_keys: Sequence[str],
         partition_keys: Sequence[str],
         options: Mapping[str, object] | None,
@@ -336,6 +336,11 @@ class Catalog(NotebookDisplay):
         """Check the types of what a caller declares, and add the catalog's default options."""
         from paimon.operations.evolve import TableDeclaration  # here and below: loaded when first used
 
+        if not isinstance(schema, str | pa.Schema | Sequence):
+            from paimon.operations.write.input_rows import find_schema
+
+            found = find_schema(schema)
+            schema = schema if found is None else found
         defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
         return TableDeclaration(
             to_fields(schema),

@@ -141,3 +141,10 @@ def test_point_lookups_are_measured() -> None:
     assert [line.partition(":")[0] for line in lines[:4]] == ["lookup", "scan", "duckdb", "polars"]
     assert [line.partition(":")[0] for line in lines[4:7]] == ["lookup / scan", "lookup / duckdb", "lookup / polars"]
     assert all(float(line.partition(": ")[2]) > 0 for line in lines[4:7])
+
+
+def test_filters_of_query_engines_are_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "engines.py"), "--rows=400", "--repeat=1"]
+    _, *lines = subprocess.check_output(command, text=True).splitlines()
+    assert {line.split()[0] for line in lines} == {"DuckDB", "Polars"} and len(lines) == 18
+    assert all(float(line.split()[-1]) > 0 for line in lines)

@@ -390,3 +390,23 @@ def test_lazy_sources_are_written(orders: paimon.Table, tmp_path: Path) -> None:
     merged = copy.merge(orders.lazy().filter(P("id") == 1), on="id").when_matched_update_all().execute()
     assert merged.updated == 1 and copy.count() == 20
     assert copy.write(orders.lazy().filter(P("id") < 0)).rows == 0
+
+
+def test_a_table_takes_the_columns_of_a_frame(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    rows = pa.table({"id": [1], "name": pa.array(["a"]).dictionary_encode()})
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    with duckdb.connect() as connection:
+        relation = connection.sql("SELECT 1::BIGINT AS id, 'a' AS name")
+        sources = [rows, rows.to_batches()[0], ds.dataset(rows), frame, frame.lazy(), frame.to_pandas(), relation]
+        for number, source in enumerate(sources):
+            table = catalog.create_table(f"db.t{number}", source, primary_keys=["id"])
+            assert table.schema.equals(pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())]))
+            assert table.count() == 0 and table.write(source).rows == 1
+    assert catalog.create_table("db.copy", table).schema.names == ["id", "name"]
+    assert catalog.create_table("db.part", table.scan(columns=["name"])).schema.names == ["name"]
+    for wrong in (3, {"id": 1}, None):
+        with pytest.raises(paimon.InvalidRequest, match="is not a schema"):
+            catalog.create_table("db.wrong", wrong)

@@ -76,6 +76,22 @@ def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ..
         )
 
 
+def find_schema(data: Any) -> pa.Schema | None:
+    """Return the columns of Arrow data, a frame, a dataset or a relation, in plain types; None for other data."""
+    kinds = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(data).__mro__}
+    if ("polars", "LazyFrame") in kinds:
+        schema = pa.RecordBatchReader.from_stream(data.head(0).collect()).schema
+    elif isinstance(getattr(data, "schema", None), pa.Schema):
+        schema = data.schema
+    elif _is_pandas(data):
+        schema = _convert_source(data, lambda frame: pa.Schema.from_pandas(frame, preserve_index=False))
+    elif hasattr(data, "__arrow_c_stream__"):
+        schema = _convert_source(data, lambda source: pa.RecordBatchReader.from_stream(source).schema)
+    else:
+        return None
+    return to_plain_table(schema.empty_table()).schema
+
+
 def read_checked_rows(
     data: Any,
     fields: tuple[DataField, ...],
