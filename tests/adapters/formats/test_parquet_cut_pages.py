@@ -118,14 +118,17 @@ def test_lists_are_decoded_from_the_beginning(cuts: list[CutFile | None]) -> Non
     assert read(write(), 2_000, 2_003, FIELDS) == TABLE[2_000:2_003].to_pylist() and not cuts
 
 
-def rewrite_index(data: bytes, leaf: int, member: int, page: int, change: int) -> bytes:
-    """Change a number of a page in the offset index of a column in the second row group."""
+def rewrite_index(data: bytes, leaf: int, member: int, page: int, change: int | None) -> bytes:
+    """Change a number of a page in the offset index of a column in the second row group; None removes it."""
     length = int.from_bytes(data[-8:-4], "little")
     footer = decode(data[-8 - length : -8])
     chunk: ThriftStruct = footer.get(4).values[1].get(1).values[leaf]
     index = decode(data[chunk.get(4) :][: chunk.get(5)])
     location = index.get(1).values[page]
-    location.put(member, location.members[member][0], location.get(member) + change)
+    if change is None:
+        location.drop(member)
+    else:
+        location.put(member, location.members[member][0], location.get(member) + change)
     changed = encode(index)
     chunk.put(4, chunk.members[4][0], len(data) - 8 - length)
     chunk.put(5, chunk.members[5][0], len(changed))
@@ -134,9 +137,9 @@ def rewrite_index(data: bytes, leaf: int, member: int, page: int, change: int) -
 
 
 @pytest.mark.parametrize("member", [1, 2, 3], ids=["offset", "size", "row"])
-@pytest.mark.parametrize("change", [-1, 1, 50])
+@pytest.mark.parametrize("change", [-1, 1, 50, None])
 @pytest.mark.parametrize("page", [0, 1, 2])
-def test_an_index_that_contradicts_the_pages_gives_no_wrong_rows(member: int, change: int, page: int) -> None:
+def test_an_index_that_contradicts_the_pages_gives_no_wrong_rows(member: int, change: int | None, page: int) -> None:
     data = write()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "_LEAST_SKIPPED_ROWS", 1)

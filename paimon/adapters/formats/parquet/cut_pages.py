@@ -35,7 +35,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.adapters.formats.guards.parquet_pages import MAGIC, Stored, read_chunk_pages
-from paimon.adapters.formats.thrift import STRUCT, ThriftStruct, decode, decode_head, encode
+from paimon.adapters.formats.thrift import STRUCT, ThriftList, ThriftStruct, decode, decode_head, encode
 from paimon.adapters.formats.varints import encode_varint, encode_zigzag
 
 _GROUPS, _COLUMNS, _CHUNK_META, _INDEX_OFFSET, _INDEX_LENGTH = 4, 1, 3, 4, 5
@@ -62,26 +62,52 @@ class _Pages:
     rows: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, index: ThriftStruct, chunk: ThriftStruct, group_rows: int) -> _Pages | None:
+    def of(cls, index: ThriftStruct, chunk: _Chunk, group_rows: int) -> _Pages | None:
         """Return the pages of an offset index; None if it contradicts its chunk or itself."""
-        found = [
-            [location.get(number) for location in index.get(_LOCATIONS).values]
-            for number in (_LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW)
-        ]
-        offsets, sizes, rows = np.array(found, np.int64).reshape(3, -1)
-        start, dictionary = chunk.get(_DATA_OFFSET), chunk.get(_DICTIONARY_OFFSET)
-        begin = dictionary if dictionary is not None and 0 < dictionary < start else start
+        listed = index.get(_LOCATIONS)
+        members = (_LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW)
+        locations = [[page.get(m) for m in members] for page in _list_structs(listed)]
+        if not locations or not all(isinstance(number, int) for row in locations for number in row):
+            return None
+        offsets, sizes, rows = np.array(locations, np.int64).T
         ends, next_rows = offsets + sizes, np.append(rows[1:], group_rows)
         is_sound = (
-            len(rows) > 0
-            and offsets[0] == start
+            offsets[0] == chunk.start
             and (sizes > 0).all()
             and (ends[:-1] == offsets[1:]).all()
-            and ends[-1] == begin + chunk.get(_SIZE)
+            and ends[-1] == chunk.end
             and rows[0] == 0
             and (next_rows > rows).all()
         )
-        return cls(begin, np.append(offsets, ends[-1]), np.append(rows, group_rows)) if is_sound else None
+        return cls(chunk.begin, np.append(offsets, ends[-1]), np.append(rows, group_rows)) if is_sound else None
+
+
+def _list_structs(found: object) -> list[ThriftStruct]:
+    return [v for v in found.values if isinstance(v, ThriftStruct)] if isinstance(found, ThriftList) else []
+
+
+@frozen
+class _Chunk:
+    """What the footer says about a column chunk."""
+
+    # the encoded members before the number of values: type, encodings, path and codec
+    head: bytes
+    # where the dictionary, or else the first page, begins; where the first page begins; where the last one ends
+    begin: int
+    start: int
+    end: int
+    # where the offset index is, and its bytes; 0 if there is none
+    index_offset: int
+    index_bytes: int
+
+    @classmethod
+    def of(cls, chunk: ThriftStruct) -> _Chunk:
+        """Return the description of a chunk in a checked footer."""
+        meta = chunk.get(_CHUNK_META)
+        start, dictionary = meta.get(_DATA_OFFSET), meta.get(_DICTIONARY_OFFSET)
+        begin = dictionary if dictionary is not None and 0 < dictionary < start else start
+        place = chunk.get(_INDEX_OFFSET) or 0, chunk.get(_INDEX_LENGTH) or 0
+        return cls(_encode_members(meta, _CHUNK_MEMBERS), begin, start, begin + meta.get(_SIZE), *place)
 
 
 @frozen(eq=False)
@@ -91,10 +117,10 @@ class PageIndex:
     # the encoded members of the footer before its number of rows, and those behind its row groups
     head: bytes
     tail: bytes
-    # decoded row groups
-    groups: tuple[ThriftStruct, ...]
+    # the number of rows of each row group, and its chunks
+    rows: tuple[int, ...]
+    chunks: tuple[tuple[_Chunk, ...], ...]
     _pages: dict[tuple[int, int], _Pages | None] = field(factory=dict, init=False)
-    _heads: dict[int, list[bytes]] = field(factory=dict, init=False)
 
     @classmethod
     def of(cls, stored: Stored, chunk_count: int) -> PageIndex | None:
@@ -102,7 +128,10 @@ class PageIndex:
         if chunk_count > _MOST_CHUNKS:
             return None
         footer, tail = decode_head(stored.footer_bytes, _GROUPS)
-        return cls(_encode_members(footer, _FILE_MEMBERS), tail, tuple(footer.get(_GROUPS).values))
+        groups = footer.get(_GROUPS).values
+        chunks = tuple(tuple(map(_Chunk.of, group.get(_COLUMNS).values)) for group in groups)
+        rows = tuple(group.get(_GROUP_ROWS) for group in groups)
+        return cls(_encode_members(footer, _FILE_MEMBERS), tail, rows, chunks)
 
     def find_pages(self, stored: Stored, group: int, leaves: Sequence[int]) -> dict[int, _Pages] | None:
         """Return the pages of some columns of a row group; None if they are not known of one."""
@@ -113,28 +142,19 @@ class PageIndex:
         return found if len(found) == len(leaves) else None
 
     def _read_pages(self, stored: Stored, group: int, leaves: Sequence[int]) -> dict[tuple[int, int], _Pages | None]:
-        chunks = self.groups[group].get(_COLUMNS).values
-        places = {leaf: (chunks[leaf].get(_INDEX_OFFSET), chunks[leaf].get(_INDEX_LENGTH)) for leaf in leaves}
-        unknown: dict[tuple[int, int], _Pages | None] = dict.fromkeys((group, leaf) for leaf in leaves)
-        if not all(offset and length and length > 0 for offset, length in places.values()):
-            return unknown
-        begin = min(offset for offset, _ in places.values())
-        end = max(offset + length for offset, length in places.values())
-        if begin < 0 or end > stored.source.size() or end - begin > _MOST_INDEX_BYTES:
-            return unknown
-        data, rows = bytes(stored.read_at(end - begin, begin)), self.groups[group].get(_GROUP_ROWS)
+        chunks = {leaf: self.chunks[group][leaf] for leaf in leaves}
+        begin = min(chunk.index_offset for chunk in chunks.values())
+        end = max(chunk.index_offset + chunk.index_bytes for chunk in chunks.values())
+        has_all = begin > 0 and all(chunk.index_bytes > 0 for chunk in chunks.values())
+        if not has_all or end > stored.source.size() or end - begin > _MOST_INDEX_BYTES:
+            return dict.fromkeys((group, leaf) for leaf in leaves)
+        data = bytes(stored.read_at(end - begin, begin))
         return {
-            (group, leaf): _Pages.of(decode(data[offset - begin :][:length]), chunks[leaf].get(_CHUNK_META), rows)
-            for leaf, (offset, length) in places.items()
+            (group, leaf): _Pages.of(
+                decode(data[chunk.index_offset - begin :][: chunk.index_bytes]), chunk, self.rows[group]
+            )
+            for leaf, chunk in chunks.items()
         }
-
-    def list_chunk_heads(self, group: int) -> list[bytes]:
-        """Return the encoded members of each chunk of a row group before its number of values."""
-        found = self._heads.get(group)
-        if found is None:
-            chunks = self.groups[group].get(_COLUMNS).values
-            found = self._heads[group] = [_encode_members(c.get(_CHUNK_META), _CHUNK_MEMBERS) for c in chunks]
-        return found
 
 
 def _encode_members(value: ThriftStruct, numbers: Sequence[int]) -> bytes:
@@ -174,7 +194,7 @@ def cut_pages(
         by_rows.setdefault((cut.first_row, cut.row_count), []).append(leaf)
         places[leaf] = end, end + cut.byte_count
         end += cut.byte_count
-    heads = index.list_chunk_heads(group)
+    heads = [chunk.head for chunk in index.chunks[group]]
     chunks = [_describe_chunk(head, places.get(leaf, (0, 0)), cuts.get(leaf)) for leaf, head in enumerate(heads)]
     footer = _describe_file(index, chunks, [count for _, count in by_rows])
     data = pa.allocate_buffer(end + len(footer) + 8)

@@ -25,8 +25,8 @@ Identity: TypeAlias = tuple[int, ...]
 """Device, inode, size and times of a file. They change when the file is written."""
 _VIEW = "footer of Parquet"
 _FILE_BYTES = 8_000
-_CHUNK_BYTES = 2_200
-"""The memory of a file, and of each column in each row group, measured with pyarrow 26."""
+_CHUNK_BYTES = 3_000
+"""The memory of a file, and of each column in each row group with its page index, measured with pyarrow 26."""
 _MOST_BATCHES = 48
 """For how many different reads of a file the rows of a batch are kept, and for how many the columns."""
 
