@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import itertools
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.adapters.formats.guards.parquet_pages import MAGIC
+from paimon.adapters.formats.guards.parquet_pages import MAGIC, ChunkPages, Stored
 from paimon.adapters.formats.parquet import ParquetFormat, cut_pages, reader
 from paimon.adapters.formats.parquet.cut_pages import CutFile
 from paimon.adapters.formats.thrift import ThriftStruct, decode, encode
@@ -21,7 +22,7 @@ from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest
 
 FIELDS = parse_columns("id BIGINT, day DATE, kind STRING, note STRING, place ROW<x INT, name STRING>, dots ARRAY<INT>")
-FLAT = FIELDS[:5]
+FLAT, WITH_STRUCT = FIELDS[:4], FIELDS[:5]
 ROWS = 3_000
 
 
@@ -136,17 +137,36 @@ def rewrite_index(data: bytes, leaf: int, member: int, page: int, change: int | 
     return data[: -8 - length] + changed + end + len(end).to_bytes(4, "little") + MAGIC
 
 
+def count_wrong_answers(member: int, changes: tuple[int | None, ...]) -> int:
+    """Read with changed indexes; errors count as right."""
+    data, wrong = write(), 0
+    for change, page, first, leaf in itertools.product(changes, range(3), (1_230, 1_290, 1_320, 1_400), (0, 3)):
+        try:
+            found = read(rewrite_index(data, leaf, member, page, change), first, first + 2)
+        except CorruptTable:
+            continue
+        wrong += found != TABLE.select([f.name for f in FLAT])[first : first + 2].to_pylist()
+    return wrong
+
+
 @pytest.mark.parametrize("member", [1, 2, 3], ids=["offset", "size", "row"])
-@pytest.mark.parametrize("change", [-1, 1, 50, None])
-@pytest.mark.parametrize("page", [0, 1, 2])
-def test_an_index_that_contradicts_the_pages_gives_no_wrong_rows(member: int, change: int | None, page: int) -> None:
-    data = write()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "_LEAST_SKIPPED_ROWS", 1)
-        for first in (1_230, 1_290, 1_400):
-            expected = TABLE.select([f.name for f in FLAT])[first : first + 2].to_pylist()
-            for leaf in (0, 3):
-                try:
-                    assert read(rewrite_index(data, leaf, member, page, change), first, first + 2) == expected
-                except CorruptTable:
-                    continue
+def test_an_index_that_contradicts_the_pages_gives_no_wrong_rows(cuts: list[CutFile | None], member: int) -> None:
+    assert count_wrong_answers(member, (-1, 1, 50, None)) == 0
+
+
+def test_pages_with_another_number_of_rows_are_found(
+    cuts: list[CutFile | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count_as_expected(stored: Stored, start: int, end: int, values: int) -> ChunkPages:
+        return ChunkPages(0, 0, 0, values, None)
+
+    monkeypatch.setattr(cut_pages, "read_chunk_pages", count_as_expected)
+    assert count_wrong_answers(3, (1,))
+
+
+def test_fields_of_a_struct_are_cut_if_their_pages_agree(cuts: list[CutFile | None]) -> None:
+    expected = TABLE.select([f.name for f in WITH_STRUCT])[2_000:2_002].to_pylist()
+    assert read(write(max_rows_per_page=50), 2_000, 2_002, WITH_STRUCT) == expected and len(cuts) == 1
+    cut = cuts[0]
+    assert cut is not None and any({4, 5} <= set(leaves) for leaves, _ in cut.groups)
+    assert read(write(), 2_000, 2_002, WITH_STRUCT) == expected
