@@ -24,6 +24,7 @@ from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.http_reports import HttpReports
 from paimon.adapters.observers import SilentObserver
+from paimon.adapters.plugins import InstalledFormats
 from paimon.adapters.process_effects import (
     SystemProcessEffects,
     abandon_in_children,
@@ -48,6 +49,7 @@ from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine, MemoryBudget, with_callbacks
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
+from paimon.ports.formats import FormatIO
 
 if TYPE_CHECKING:
     import duckdb
@@ -339,9 +341,24 @@ def engine_for(
     The engine has its own cache, and is pickled as this call, without secrets. `allowed_roots` are directories outside
     the location that may contain files. May change Arrow's memory pool; see `docs/reference/environment.md`.
     """
-    choose_memory_pool()
     roots = (*allowed_roots, *filter(None, options.get(_ROOTS, "").split(",")))
     files = _catalog_files(location, storage, options, roots)
+    engine = assemble_engine(files, options, {})
+    return evolve(
+        engine,
+        snapshots=engine.snapshots if "://" in location else LockedSnapshotCommit(files),
+        tables=_catalog_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
+        recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
+        allowed_roots=roots,
+    )
+
+
+def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[str, FormatIO]) -> Engine:
+    """Create an engine on a storage. `formats` are further ones by name; `options` are checked catalog options.
+
+    The engine cannot be pickled, because it has no recipe.
+    """
+    choose_memory_pool()
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
     expressions, queries = (
@@ -351,9 +368,9 @@ def engine_for(
     abandon_in_children(footers, cache, temp, expressions, queries)
     return Engine(
         files=files,
-        formats=FormatsOnDemand(_memory(options).bytes, footers),
+        formats=FormatsOnDemand(_memory(options).bytes, footers, formats, InstalledFormats()),
         records=RecordsOnDemand(),
-        snapshots=PutIfAbsentSnapshotCommit(files) if "://" in location else LockedSnapshotCommit(files),
+        snapshots=PutIfAbsentSnapshotCommit(files),
         clock=SystemClock(),
         ids=RandomIds(),
         random=SystemRandom(),
@@ -362,13 +379,10 @@ def engine_for(
         observer=SilentObserver(),
         cache=cache,
         memory=_memory(options),
-        tables=_catalog_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
-        recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
         process=SystemProcessEffects(),
         expressions=expressions,
         queries=queries,
         reports=HttpReports(),
-        allowed_roots=roots,
     )
 
 

@@ -163,7 +163,7 @@ class Table(NotebookDisplay):
         """
         given = check_mapping(options, "options")
         text = {key: option_text(value) for key, value in given.items() if value is not None}
-        check_options(text, allow_unknown_options)
+        check_options(text, allow_unknown_options, self.context.engine.file_formats)
         combined = self.context.options.without(given.keys() - text.keys()).with_values(text)
         check_table_type(combined, self.name)
         check_dynamic_columns(self.context.schema, text)
@@ -972,7 +972,7 @@ def open_at(
     `identifier` may name a branch and a system table. `options` are dynamic, for this handle only. `allowed_roots` are
     directories outside the table that may contain its files.
     """
-    check_options(options)
+    check_options(options, formats=engine.file_formats)
     branch = check_segment(options.get("branch", identifier.branch), "branch name")
     paths = TablePaths(location, branch)
     opened = open_newest_schema(engine, paths)

@@ -73,7 +73,7 @@ class SchemaManager(TableManager):
         )
         try:
             check_known_options(stored.options)
-            check_schema(stored)
+            check_schema(stored, self.file_io.engine.file_formats)
         except paimon.InvalidRequest as error:
             raise ValueError(add_peer_words(str(error))) from error
         return self.file_io.try_to_write_atomic(self._to_path(stored.id), schema_to_json(stored).decode())

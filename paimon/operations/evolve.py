@@ -113,8 +113,9 @@ def create_table(
     that are not in the registry.
     """
     d, now = declaration, engine.clock.now_millis()
-    check_options(d.options, allow_unknown_options)
-    schema = declare_schema(d.fields, d.primary_keys, d.partition_keys, d.options, d.comment, now)
+    formats = engine.file_formats
+    check_options(d.options, allow_unknown_options, formats)
+    schema = declare_schema(d.fields, d.primary_keys, d.partition_keys, d.options, d.comment, now, formats)
     check_external_places(TableOptions.of(schema.options), paths.root)
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
@@ -142,7 +143,7 @@ def change_schema(
     for option in (c for c in parsed if isinstance(c, SetOption)):
         if not isinstance(option.key, str):
             raise InvalidRequest(f"Option name {option.key!r} is not a text.", subject="option", hint="give a str")
-        check_options({option.key: option.value}, allow_unknown_options)
+        check_options({option.key: option.value}, allow_unknown_options, context.engine.file_formats)
     if allow_lossy:
         parsed = [evolve(c, allow_lossy=True) if isinstance(c, SetColumnType) else c for c in parsed]
     schema = alter_table(context, parsed)
@@ -236,7 +237,7 @@ def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequ
     snapshot = latest_snapshot(context)
     # `apply_changes` reads the options that allow changes from the schema. Dynamic ones are there only for this call.
     with_dynamic = _apply_dynamic_rules(context, newest, changes)
-    changed = apply_changes(with_dynamic, changes, snapshot is not None)
+    changed = apply_changes(with_dynamic, changes, snapshot is not None, context.engine.file_formats)
     if with_dynamic != newest:
         dynamic = {key for key, value in with_dynamic.options.items() if newest.options.get(key) != value}
         stored = {key: newest.options[key] for key in dynamic if key in newest.options}

@@ -5,7 +5,7 @@ Invariant: operations get every effect from an Engine argument. An embedder buil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -52,6 +52,22 @@ class MemoryBudget:
 
 
 @frozen(eq=False)
+class _FileFormats(Collection[str]):
+    """The names of formats, which are listed only where an unknown name is looked up or reported."""
+
+    _formats: Mapping[str, FormatIO]
+
+    def __contains__(self, name: object) -> bool:
+        return name != "blob" and name in self._formats
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._formats if name != "blob")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@frozen(eq=False)
 class Engine:
     """The ports of the library and one memory budget.
 
@@ -63,7 +79,8 @@ class Engine:
     files : FileIO
         The storage of tables.
     formats : mapping of str to FormatIO
-        The formats of data files by format name: ``"parquet"``, ``"orc"``, ``"avro"``.
+        The formats of data files by format name: ``"parquet"``, ``"orc"``, ``"avro"``, and your own. Tables may have
+        these formats and no others. ``"blob"`` is for the files of BLOB columns.
     records : RecordIO
         Reads and writes manifests and manifest lists.
     snapshots : SnapshotCommit
@@ -133,6 +150,11 @@ class Engine:
             raise InvalidRequest("Engine cannot be pickled without a recipe", hint="set the field recipe")
         return self.recipe
 
+    @property
+    def file_formats(self) -> Collection[str]:
+        """The names that `file.format` of a table may have: those of `formats` without ``"blob"``."""
+        return _FileFormats(self.formats)
+
     def format(self, name: str) -> FormatIO:
         """Return the format of a name.
 
@@ -153,7 +175,9 @@ class Engine:
         """
         found = self.formats.get(name)
         if found is None:
-            raise Unsupported(f"file format {name!r}", hint=f"known formats are {', '.join(sorted(self.formats))}")
+            known = ", ".join(sorted(self.formats))
+            hint = f"known formats are {known}; install the package that offers it, or give it to the engine"
+            raise Unsupported(f"file format {name!r}", hint=hint)
         return found
 
 

@@ -209,7 +209,7 @@ class FormatIO(Protocol):
 
     @property
     def identifier(self) -> str:
-        """The format name in lower case, as in the option `file.format`: ``"parquet"``, ``"orc"``, ``"avro"``."""
+        """The format name in lower case, as in the option `file.format`, and the ending of the names of its files."""
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         """Read the rows of a file.

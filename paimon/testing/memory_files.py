@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from io import BytesIO
 
 import pyarrow as pa
 
-from paimon.adapters.files.output import Output
+from paimon.adapters.files.output import BufferedOutput
 from paimon.domain.errors import NotFound
 from paimon.ports.files import WHOLE_BYTES, FileStatus, PutOutcome, check_whole
 
@@ -34,9 +33,9 @@ class MemoryFiles:
         """Open a file for reading, with seek."""
         return pa.BufferReader(self._content(path))
 
-    def create(self, path: str) -> MemoryOutput:
+    def create(self, path: str) -> BufferedOutput:
         """Create a file that becomes visible when it is closed."""
-        return MemoryOutput(self, path)
+        return BufferedOutput(path, self.replace)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file unless it exists."""
@@ -82,35 +81,3 @@ class MemoryFiles:
         if found is None:
             raise NotFound("file", path)
         return found
-
-
-class MemoryOutput(Output):
-    """An `OutputFile` that buffers its bytes until it is closed."""
-
-    def __init__(self, files: MemoryFiles, path: str) -> None:
-        self._files = files
-        self._path = path
-        self._buffer = BytesIO()
-
-    def write(self, data: bytes) -> int:
-        """Append bytes."""
-        return self._buffer.write(data)
-
-    def tell(self) -> int:
-        """Return the number of bytes written."""
-        return self._buffer.tell()
-
-    def close(self) -> None:
-        """Make the file visible."""
-        if not self._buffer.closed:
-            self._files.replace(self._path, self._buffer.getvalue())
-            self._buffer.close()
-
-    def abort(self) -> None:
-        """Discard the file."""
-        self._buffer.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` or `abort` was called."""
-        return self._buffer.closed

@@ -135,7 +135,7 @@ def test_commands_of_the_readme_run(tmp_path: Path) -> None:
     assert "L0" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["quickstart", "own_storage"])
+@pytest.mark.parametrize("name", ["quickstart", "own_storage", "own_format"])
 def test_examples_run(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")

@@ -57,19 +57,30 @@ class FormatsOnDemand(Mapping[str, FormatIO]):
     memory_bytes: int
     # keeps footers of data files for later reads
     footers: ObjectCache | None = None
+    # formats of the embedder, which replace those of the same name
+    own: Mapping[str, FormatIO] = field(factory=dict)
+    # formats of installed packages, which are looked for if there is no other format of a name
+    installed: Mapping[str, FormatIO] = field(factory=dict)
     _loaded: dict[str, FormatIO] = field(factory=dict, init=False, repr=False)
 
     def __getitem__(self, format_name: str) -> FormatIO:
+        if format_name in self.own:
+            return self.own[format_name]
+        if format_name not in _LOADERS:
+            return self.installed[format_name]
         found = self._loaded.get(format_name)
         if found is None:
             found = self._loaded.setdefault(format_name, _LOADERS[format_name](self.memory_bytes, self.footers))
         return found
 
+    def __contains__(self, format_name: object) -> bool:
+        return format_name in self.own or format_name in _LOADERS or format_name in self.installed
+
     def __iter__(self) -> Iterator[str]:
-        return iter(_LOADERS)
+        return iter(dict.fromkeys((*self.own, *_LOADERS, *self.installed)))
 
     def __len__(self) -> int:
-        return len(_LOADERS)
+        return sum(1 for _ in self)
 
 
 @frozen

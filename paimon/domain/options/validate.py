@@ -7,7 +7,7 @@ schema is checked by `paimon.domain.schema.validate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.known_options import (
@@ -16,12 +16,12 @@ from paimon.domain.options.known_options import (
     FEATURES,
     FIELD_OPTIONS,
     FILE_INDEX_SETTINGS,
-    FORMAT_PREFIXES,
     OPTIONS,
     TABLE_DEFAULT_PREFIX,
     TAG_CALLBACK_PARAMETERS,
     canonical_key,
 )
+from paimon.domain.options.layout_options import FILE_FORMATS
 from paimon.domain.options.option import Effect, Kind, Option
 from paimon.domain.options.parse import (
     bad_value_error,
@@ -52,10 +52,13 @@ _DISABLED = ("", "false", "disabled", "none")
 """Values that disable a feature."""
 
 
-def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> None:
+def check_options(
+    options: Mapping[str, str], allow_unknown: bool = False, formats: Collection[str] = FILE_FORMATS
+) -> None:
     """Refuse unknown keys, values of a wrong form, and options that this library does not follow.
 
     The option texts come from a caller. An option that is not followed raises `Unsupported`, unless it has its default.
+    Options that begin with the name of one of `formats` go to its writer.
     """
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -66,10 +69,10 @@ def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> No
             )
         check_text(key, "option")
         check_text(value, f"the value of option {key!r}:")
-        _check_option(key, value, allow_unknown)
+        _check_option(key, value, allow_unknown, formats)
 
 
-def _check_option(key: str, value: str, allow_unknown: bool) -> None:
+def _check_option(key: str, value: str, allow_unknown: bool, formats: Collection[str]) -> None:
     option = OPTIONS.get(canonical_key(key))
     if option is not None:
         if option.kind is Kind.CHOICE and value.strip().lower() not in option.choices:
@@ -85,10 +88,10 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
     elif key.startswith("file-index."):
         _check_index_option(key, value, allow_unknown)
     elif key.startswith(TABLE_DEFAULT_PREFIX):
-        _check_option(key.removeprefix(TABLE_DEFAULT_PREFIX), value, allow_unknown)
+        _check_option(key.removeprefix(TABLE_DEFAULT_PREFIX), value, allow_unknown, formats)
     elif key.startswith(tuple(FEATURES)):
         _check_feature(key, value)
-    elif not allow_unknown and not key.startswith(FORMAT_PREFIXES) and not _is_callback_parameter(key):
+    elif not allow_unknown and key.partition(".")[0] not in formats and not _is_callback_parameter(key):
         raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES]))
     elif key.startswith("tag.callback."):
         _refuse(key, value, TAG_CALLBACK_PARAMETERS)

@@ -7,12 +7,13 @@ Source: `SchemaChange`, `SchemaManager.generateTableSchema`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.options.layout_options import FILE_FORMATS
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema import change_columns as columns
 from paimon.domain.schema.change_columns import ColumnPath, Position
@@ -212,11 +213,16 @@ SchemaChange = (
 )
 
 
-def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snapshots: bool) -> TableSchema:
+def apply_changes(
+    schema: TableSchema,
+    changes: Sequence[SchemaChange],
+    has_snapshots: bool,
+    formats: Collection[str] = FILE_FORMATS,
+) -> TableSchema:
     """Apply changes to a schema in order, and check the result; return `schema` itself if nothing changes.
 
     With `has_snapshots`, the primary key and some options are fixed. Changes that alter the meaning of stored rows are
-    refused.
+    refused. `formats` are the file formats that a table may have.
     """
     changed = schema
     for change in changes:
@@ -240,7 +246,7 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
                 hint="create a table without a primary key, and write the rows to it",
             )
     changed = evolve(changed, version=NEWEST_VERSION)
-    check_schema(changed)
+    check_schema(changed, formats)
     return changed
 
 

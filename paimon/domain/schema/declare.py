@@ -8,12 +8,13 @@ Source: `Schema.normalizeFields`, `TableSchema.create`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import evolve
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.known_options import OPTIONS, canonical_function, canonical_key
+from paimon.domain.options.layout_options import FILE_FORMATS
 from paimon.domain.options.option import Kind
 from paimon.domain.options.parse import parse_list
 from paimon.domain.options.table_options import TableOptions
@@ -40,10 +41,11 @@ def declare_schema(
     options: Mapping[str, str],
     comment: str | None,
     time_millis: int,
+    formats: Collection[str] = FILE_FORMATS,
 ) -> TableSchema:
     """Build and check the schema of a new table; `check_schema` lists what is refused.
 
-    The ids of `fields` are ignored, and new ones are assigned.
+    The ids of `fields` are ignored, and new ones are assigned. `formats` are the file formats that a table may have.
     """
     texts = {key: to_stored_option(key, value) for key, value in options.items()}
     primary = _take_key_option(texts, "primary-key", primary_keys)
@@ -54,7 +56,7 @@ def declare_schema(
         for f in _to_blobs(tuple(fields), TableOptions.of(texts).blob_fields)
     )
     schema = TableSchema(0, numbered, highest, partition, primary, texts, comment, time_millis)
-    check_schema(schema)
+    check_schema(schema, formats)
     for column in schema.fields:
         check_default(column)
     check_new_table_type(TableOptions.of(schema.options))

@@ -9,9 +9,10 @@ Source: `SchemaValidation`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.options.layout_options import FILE_FORMATS
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.rules.defaults import check_read_defaults
 from paimon.domain.schema.rules.files import check_files
@@ -29,8 +30,11 @@ from paimon.domain.types.type_text import format_type
 from paimon.domain.whitespace import is_blank
 
 
-def check_schema(schema: TableSchema) -> None:
-    """Refuse a schema that no table can have (`InvalidRequest`) or that needs a missing feature (`Unsupported`)."""
+def check_schema(schema: TableSchema, formats: Collection[str] = FILE_FORMATS) -> None:
+    """Refuse a schema that no table can have (`InvalidRequest`) or that needs a missing feature (`Unsupported`).
+
+    `formats` are the file formats that a table may have.
+    """
     _check_texts(schema)
     _check_columns(schema.fields)
     for kind, keys in (("primary key", schema.primary_keys), ("partition key", schema.partition_keys)):
@@ -45,7 +49,7 @@ def check_schema(schema: TableSchema) -> None:
     check_table_type(options)
     check_layout(schema, options)
     check_merge(schema, options)
-    check_files(schema, options)
+    check_files(schema, options, formats)
     check_scan_options(schema, options)
     check_read_defaults(schema, options)
 

@@ -13,9 +13,10 @@ from random import Random
 
 from attrs import evolve
 
+from paimon.adapters.files.output import BufferedOutput
 from paimon.ports.files import FileStatus, PutOutcome
 from paimon.testing.faulty_files import FaultPlan, FaultyFiles
-from paimon.testing.memory_files import MemoryFiles, MemoryOutput
+from paimon.testing.memory_files import MemoryFiles
 
 
 class TimedFiles(MemoryFiles):
@@ -46,7 +47,7 @@ class TimedFiles(MemoryFiles):
         self._has_part_files = has_part_files
         self._part_count = 0
 
-    def create(self, path: str) -> MemoryOutput:
+    def create(self, path: str) -> BufferedOutput:
         """Create a file as the port defines it, with a hidden part if the storage has them."""
         return _PartOutput(self, path, self.next_part_path(path)) if self._has_part_files else super().create(path)
 
@@ -87,12 +88,12 @@ class TimedFiles(MemoryFiles):
         return evolve(status, modified_millis=self._modified_millis.get(status.path))
 
 
-class _PartOutput(MemoryOutput):
+class _PartOutput(BufferedOutput):
     """A file that is written under a hidden name; the hidden part contains the first bytes."""
 
     def __init__(self, files: MemoryFiles, path: str, part: str) -> None:
-        super().__init__(files, path)
-        self._part = part
+        super().__init__(path, files.replace)
+        self._files, self._part = files, part
         files.replace(part, b"")
 
     def write(self, data: bytes) -> int:

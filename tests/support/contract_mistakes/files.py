@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve
 
 from paimon.adapters.files.local import LocalFiles, LocalOutputFile
+from paimon.adapters.files.output import BufferedOutput
 from paimon.domain.errors import AlreadyExists, NotFound
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome
 from paimon.testing import contracts
-from paimon.testing.memory_files import MemoryFiles, MemoryOutput
+from paimon.testing.memory_files import MemoryFiles
 from support.contract_mistakes.planting import plant
 
 FILES = contracts.FileIOContract
@@ -149,20 +150,20 @@ class ReplaceOnce(LocalFiles):
             super().replace(path, data)
 
 
-class _VisibleOutput(MemoryOutput):
+class _VisibleOutput(BufferedOutput):
     def write(self, data: bytes) -> int:
         written = super().write(data)
-        self._files.contents[self._path] = self._buffer.getvalue()
+        self._publish(self._path, self._buffer.getvalue())
         return written
 
 
 @plant(FILES, "test_created_file_is_visible_at_close", "Nothing is visible at `path` before the file is closed")
 class VisibleWhileWritten(MemoryFiles):
     def create(self, path: str) -> OutputFile:
-        return _VisibleOutput(self, path)
+        return _VisibleOutput(path, self.replace)
 
 
-class _ClosingOutput(MemoryOutput):
+class _ClosingOutput(BufferedOutput):
     def abort(self) -> None:
         self.close()
 
@@ -170,7 +171,7 @@ class _ClosingOutput(MemoryOutput):
 @plant(FILES, "test_aborted_file_leaves_nothing", "Discard the file. No file remains")
 class AbortThatCloses(MemoryFiles):
     def create(self, path: str) -> OutputFile:
-        return _ClosingOutput(self, path)
+        return _ClosingOutput(path, self.replace)
 
 
 class _DeletingOutput(LocalOutputFile):

@@ -5,7 +5,7 @@ Source: `SchemaValidation.validateStartupMode`, the formats' `validateDataFields
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.layout_options import FILE_FORMATS
@@ -34,10 +34,13 @@ _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
 """By scan mode: the options of which it needs exactly one."""
 
 
-def check_files(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse formats that cannot hold a column, file indexes of unknown columns, and contradicting scan options."""
+def check_files(schema: TableSchema, options: TableOptions, formats: Collection[str] = FILE_FORMATS) -> None:
+    """Refuse formats that cannot hold a column, file indexes of unknown columns, and contradicting scan options.
+
+    `formats` are the names that a table may have.
+    """
     for option, name in _formats(options):
-        _check_format(schema, option, name)
+        _check_format(schema, option, name, formats)
     declare_indexes(schema.fields, options.values)
     check_scan(options)
 
@@ -49,11 +52,11 @@ def _formats(options: TableOptions) -> list[tuple[str, str]]:
     return [(key, name.lower()) for key, name in named if name]
 
 
-def _check_format(schema: TableSchema, option: str, name: str) -> None:
-    if name in _FOREIGN_FORMATS:
-        raise Unsupported(f"file format {name!r} of option {option!r}", hint=f"use one of {', '.join(FILE_FORMATS)}")
-    if name not in FILE_FORMATS:
-        raise option_error(option, f"is {name!r}, which is not a file format", did_you_mean(name, FILE_FORMATS))
+def _check_format(schema: TableSchema, option: str, name: str, formats: Collection[str]) -> None:
+    if name not in formats and (name in _FOREIGN_FORMATS or name in FILE_FORMATS):
+        raise Unsupported(f"file format {name!r} of option {option!r}", hint=f"use one of {', '.join(formats)}")
+    if name not in formats:
+        raise option_error(option, f"is {name!r}, which is not a file format", did_you_mean(name, formats))
     for column in _list_stored_columns(schema, option):
         for part in all_types(column.type):
             if not _holds(name, part):
@@ -81,7 +84,7 @@ def _holds(name: str, data_type: DataType) -> bool:
         case dt.VectorType():
             return name != "orc"
         case dt.VariantType():
-            return name == "parquet"
+            return name not in ("orc", "avro")
         case dt.TimestampType(precision=p) | dt.LocalZonedTimestampType(precision=p):
             return name != "avro" or p <= 6
         case dt.TimeType(precision=p):

@@ -1,0 +1,186 @@
+"""Adapters of others, whose errors reach callers as errors of this library that name the adapter.
+
+Invariant: an error of this library passes unchanged. The optional methods of a port are there if the adapter has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import CorruptTable, PaimonError, StorageError
+from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types.data_types import DataField
+from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
+from paimon.ports.formats import (
+    FileContent,
+    FileInspection,
+    FileSharing,
+    FormatIO,
+    FormatWriter,
+    ReadRequest,
+    ShareRequest,
+    WriteRequest,
+    WrittenFile,
+)
+from paimon.ports.queries import SharedFile
+
+
+@contextmanager
+def _translate(
+    adapter: object, path: str, kind: type[StorageError] | type[CorruptTable] = StorageError
+) -> Iterator[None]:
+    try:
+        yield
+    except PaimonError:
+        raise
+    except Exception as error:  # the border to code of others
+        raise kind(path, f"{type(adapter).__name__} raised {type(error).__name__}: {error}") from error
+
+
+def guard_files(files: FileIO) -> FileIO:
+    """Return a storage whose errors are translated."""
+    optional = [
+        guard for port, guard in ((Directories, _Directories), (ManyFiles, _ManyFiles)) if isinstance(files, port)
+    ]
+    guarded: FileIO = type("GuardedFiles", (*optional, _Files), {})(files)
+    return guarded
+
+
+@frozen(eq=False, slots=False)
+class _Files:
+    inner: FileIO
+
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
+        with _translate(self.inner, path):
+            return self.inner.read(path, max_bytes)
+
+    def open(self, path: str) -> pa.NativeFile:
+        with _translate(self.inner, path):
+            return self.inner.open(path)
+
+    def create(self, path: str) -> OutputFile:
+        with _translate(self.inner, path):
+            return self.inner.create(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        with _translate(self.inner, path):
+            return self.inner.put_if_absent(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        with _translate(self.inner, path):
+            self.inner.replace(path, data)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        with _translate(self.inner, path):
+            return self.inner.list(path)
+
+    def status(self, path: str) -> FileStatus | None:
+        with _translate(self.inner, path):
+            return self.inner.status(path)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        with _translate(self.inner, paths[0] if paths else ""):
+            self.inner.delete(paths)
+
+
+class _Directories(_Files):
+    inner: Directories  # type: ignore[assignment]
+
+    def make_directory(self, path: str) -> None:
+        with _translate(self.inner, path):
+            self.inner.make_directory(path)
+
+    def move_directory(self, source: str, target: str) -> None:
+        with _translate(self.inner, source):
+            self.inner.move_directory(source, target)
+
+    def delete_directory(self, path: str) -> None:
+        with _translate(self.inner, path):
+            self.inner.delete_directory(path)
+
+
+class _ManyFiles(_Files):
+    inner: ManyFiles  # type: ignore[assignment]
+
+    def create_all(self, files: Mapping[str, bytes]) -> None:
+        with _translate(self.inner, next(iter(files), "")):
+            self.inner.create_all(files)
+
+
+def guard_format(format_io: FormatIO) -> FormatIO:
+    """Return a format whose errors are translated: those of reads to CorruptTable, those of writes to StorageError."""
+    pairs = ((FileSharing, _Sharing), (FileInspection, _Inspection))
+    optional = [guard for port, guard in pairs if isinstance(format_io, port)]
+    guarded: FormatIO = type("GuardedFormat", (*optional, _Format), {})(format_io)
+    return guarded
+
+
+@frozen(eq=False, slots=False)
+class _Format:
+    inner: FormatIO
+
+    @property
+    def identifier(self) -> str:
+        return self.inner.identifier
+
+    def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+        with _translate(self.inner, request.path, CorruptTable):
+            yield from self.inner.read(source, request)
+
+    def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
+        with _translate(self.inner, request.path):
+            return _Writer(self.inner.writer(sink, request), request.path)
+
+
+class _Sharing(_Format):
+    inner: FileSharing  # type: ignore[assignment]
+
+    def share(self, source: pa.NativeFile, request: ShareRequest) -> SharedFile | None:
+        with _translate(self.inner, request.path, CorruptTable):
+            return self.inner.share(source, request)
+
+
+class _Inspection(_Format):
+    inner: FileInspection  # type: ignore[assignment]
+
+    def inspect(self, source: pa.NativeFile, path: str) -> FileContent:
+        with _translate(self.inner, path, CorruptTable):
+            return self.inner.inspect(source, path)
+
+    def read_statistics(self, source: pa.NativeFile, path: str, fields: Sequence[DataField]) -> Sequence[ColumnStats]:
+        with _translate(self.inner, path, CorruptTable):
+            return self.inner.read_statistics(source, path, fields)
+
+
+@frozen(eq=False)
+class _Writer:
+    inner: FormatWriter
+    path: str
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        with _translate(self.inner, self.path):
+            self.inner.write(batch)
+
+    def estimated_bytes(self) -> int:
+        with _translate(self.inner, self.path):
+            return self.inner.estimated_bytes()
+
+    def held_bytes(self) -> int:
+        with _translate(self.inner, self.path):
+            return self.inner.held_bytes()
+
+    def flush(self) -> None:
+        with _translate(self.inner, self.path):
+            self.inner.flush()
+
+    def close(self) -> WrittenFile:
+        with _translate(self.inner, self.path):
+            return self.inner.close()
+
+    def abort(self) -> None:
+        with _translate(self.inner, self.path):
+            self.inner.abort()
