@@ -30,7 +30,7 @@ _VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 
 def generate_pages() -> dict[str, str]:
     """Return the pages by their path in the folder of the reference: an index, and a page for each class."""
-    spark = import_module("paimon.spark")
+    spark, embed = import_module("paimon.spark"), import_module("paimon.embed")
     topics = {
         "Functions": [_describe_function(f"paimon.{name}", getattr(paimon, name)) for name in _FUNCTIONS],
         **{name: [describe(kind), *_describe_members(name, kind)] for name, kind in list_classes().items()},
@@ -44,6 +44,13 @@ def generate_pages() -> dict[str, str]:
             *(_describe_value(kind.__name__, kind) for kind in (*get_args(paimon.SchemaChange), paimon.Position)),
         ],
         "Values": [_describe_value(name, getattr(paimon, name)) for name in _VALUES],
+        "Module paimon.embed": [
+            "See [embed the library](../../how-to/embed.md#supply-your-own-ports).",
+            *(
+                _describe_function(f"paimon.embed.{name}", getattr(embed, name))
+                for name in ("make_engine", "make_catalog")
+            ),
+        ],
         "Module paimon.spark": [
             "Needs the extra `spark`.",
             *(_describe_function(f"paimon.spark.{name}", getattr(spark, name)) for name in sorted(spark.__all__)),
@@ -82,6 +89,7 @@ def _summarize(title: str) -> str:
         "Conditions": "`paimon.col` and its methods",
         "Schema changes": "the values that `Table.alter` takes",
         "Values": ", ".join(code(name) for name in _VALUES),
+        "Module paimon.embed": "an engine and a catalog on ports of your own",
         "Module paimon.spark": "functions that take a Spark session",
     }
     kind = list_classes().get(title)

@@ -5,8 +5,8 @@ Invariant: an error of this library passes unchanged. The optional methods of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
 from attrs import frozen
@@ -30,15 +30,20 @@ from paimon.ports.queries import SharedFile
 
 
 @contextmanager
-def _translate(
-    adapter: object, path: str, kind: type[StorageError] | type[CorruptTable] = StorageError
-) -> Iterator[None]:
+def translate_errors(build: Callable[[str], PaimonError]) -> Iterator[None]:
+    """Raise what `build` returns for an error that code of others raises in a block; it gets the text of the error."""
     try:
         yield
     except PaimonError:
         raise
-    except Exception as error:  # the border to code of others
-        raise kind(path, f"{type(adapter).__name__} raised {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise build(f"raised {type(error).__name__}: {error}") from error
+
+
+def _translate(
+    adapter: object, path: str, kind: type[StorageError] | type[CorruptTable] = StorageError
+) -> AbstractContextManager[None]:
+    return translate_errors(lambda text: kind(path, f"{type(adapter).__name__} {text}"))
 
 
 def guard_files(files: FileIO) -> FileIO:

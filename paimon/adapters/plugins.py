@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from paimon.adapters.guarded import guard_format
+from paimon.adapters.guarded import guard_format, translate_errors
 from paimon.domain.errors import Unsupported
 from paimon.ports.formats import FormatIO
 
@@ -52,13 +52,9 @@ def _load_format(name: str) -> FormatIO:
     if len(points) > 1:
         raise Unsupported(f"{feature} of several packages ({', '.join(sorted(points))})", hint="uninstall all but one")
     [(package, point)] = points.items()
-    try:
+    repair = "repair or uninstall the package"
+    with translate_errors(lambda text: Unsupported(f"{feature} of {package}, which {text}", hint=repair)):
         found = point.load()()
-    except Exception as error:  # the border to code of others
-        raise Unsupported(
-            f"{feature} of {package}, which raised {type(error).__name__}: {error}",
-            hint="repair or uninstall the package",
-        ) from error
     if not all(hasattr(found, method) for method in _METHODS) or found.identifier != name:
         raise Unsupported(
             f"{feature} of {package}, whose entry point does not return a FormatIO with the identifier {name!r}",

@@ -30,7 +30,8 @@ def list_published() -> set[tuple[str, str]]:
     These are the public names, the classes that the reference page documents, and the members of both.
     """
     spark = importlib.import_module("paimon.spark")
-    named = [getattr(module, name) for module in (paimon, spark) for name in module.__all__]
+    embed = importlib.import_module("paimon.embed")
+    named = [getattr(module, name) for module in (paimon, spark, embed) for name in module.__all__]
     values = [*named, *python_interface.list_classes().values(), type(paimon.col("a")), *get_args(paimon.SchemaChange)]
     found = {(value.__module__, value.__qualname__) for value in values if hasattr(value, "__qualname__")}
     for kind in (kind for value in values if isinstance(value, type) for kind in value.__mro__):

@@ -199,6 +199,7 @@ def test_paths_that_the_maps_name_exist() -> None:
 
 
 BROAD = {
+    "adapters/guarded.py: translate_errors": "adapters of others raise errors of their own",
     "adapters/files/fsspec_files.py: _translate_errors": "clients of storages raise errors of their own",
     "adapters/files/request_retry.py: send": "clients of storages raise errors of their own",
     "display/notebook.py: read_or_explain": "a notebook shows a broken table, whatever is broken",
@@ -217,7 +218,7 @@ def test_every_error_is_caught_at_named_borders_only() -> None:
                 place = f"{path.relative_to(PACKAGE)}: {function.name}"
                 found += [place for node in ast.walk(function) if catches_everything(node)]
     assert sorted(found) == sorted(BROAD)
-    assert len(BROAD) <= 6
+    assert len(BROAD) <= 7
 
 
 def catches_everything(node: ast.AST) -> bool:

@@ -108,7 +108,7 @@ def test_the_engine_decides_which_formats_a_table_may_have() -> None:
     table.write({"id": [1]})
     only = make_catalog(evolve(catalog.engine, formats={"arrow": catalog.engine.format("arrow")}), "/lake")
     assert only.table("shop.a").scan().count() == 1
-    with pytest.raises(Unsupported, match=r"'parquet'.*use one of arrow"):
+    with pytest.raises(Unsupported, match=r"'parquet'.*Use one of arrow"):
         only.create_table("shop.b", "id INT")
     with pytest.raises(InvalidRequest, match=r"blob|arrow"):
         only.create_table("shop.b", "id INT", options={"file.format": "nothing"})

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paimon
+from paimon import embed
 
 LISTING = Path(__file__).resolve().parents[1] / "public" / "public_interface.txt"
 
@@ -54,7 +55,7 @@ def list_interface() -> list[str]:
             lines += list_members(name, value)
         else:
             lines.append(f"{name}{to_signature(value)}" if callable(value) else name)
-    return lines
+    return lines + [f"embed.{name}{to_signature(getattr(embed, name))}" for name in sorted(embed.__all__)]
 
 
 def main(arguments: list[str]) -> int:
