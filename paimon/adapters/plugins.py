@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from paimon.adapters.guarded import guard_format, translate_errors
 from paimon.domain.errors import Unsupported
 from paimon.ports.formats import FormatIO
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 FORMATS = "paimon.formats"
 _METHODS = ("read", "writer", "identifier")
@@ -38,6 +41,8 @@ class InstalledFormats(Mapping[str, FormatIO]):
 
 @cache
 def _list_entry_points() -> Mapping[str, list[EntryPoint]]:
+    from importlib.metadata import entry_points  # loads the packages of e-mail and archives
+
     found: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=FORMATS):
         found.setdefault(point.name, []).append(point)

@@ -15,11 +15,23 @@ class Output:
     """The part of `paimon.ports.files.OutputFile` that does not depend on the storage."""
 
     def close(self) -> None:
-        """Make the file visible."""
+        """Make the file visible.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Discard the file."""
+        """Discard the file.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
         raise NotImplementedError
 
     def flush(self) -> None:
