@@ -67,14 +67,6 @@ class Catalog(NotebookDisplay):
         A picklable function and its arguments that build such a catalog in another process, as for `Engine`.
     connect : callable, optional
         Opens the warehouse that CREATE CATALOG names; None refuses this statement.
-
-    Examples
-    --------
-    >>> import paimon
-    >>> catalog = paimon.connect("memory://lake")
-    >>> catalog.create_database("shop")
-    >>> catalog.databases()
-    ['shop']
     """
 
     engine: Engine
@@ -177,10 +169,10 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
-        name, missing_ok : str, bool
-            The name of the database, and whether a name without a database is accepted.
-        cascade : bool
-            Also delete its tables with all their files.
+        name : str
+            The name of the database.
+        cascade, missing_ok : bool
+            Also delete its tables with all their files; accept a name without a database.
 
         Raises
         ------
@@ -293,9 +285,11 @@ class Catalog(NotebookDisplay):
 
         Parameters
         ----------
+        name, schema : str, pyarrow.Schema and others
+            As in `create_table`.
         fill : callable
             Writes rows to the table that it is given, which has another branch than the new table.
-        name, schema, primary_keys, partition_keys, options, comment, replace : str and others
+        primary_keys, partition_keys, options, comment, replace : sequence of str, mapping, str, bool
             As in `create_table`. The replaced table stays if `fill` fails.
 
         Returns
