@@ -10,6 +10,7 @@ import datetime
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,14 @@ def in_polars(rows: Any, condition: Any) -> pa.Table:
     return frame.filter(condition).collect().to_arrow()
 
 
+def in_datafusion(rows: Any, condition: Any) -> pa.Table:
+    import datafusion
+
+    context = datafusion.SessionContext()
+    context.register_dataset("data", ds.dataset(rows) if isinstance(rows, pa.Table) else rows)
+    return context.sql(f"SELECT * FROM data WHERE {condition}").to_arrow_table()
+
+
 def in_lazy_frame(rows: Any, condition: Any) -> pa.Table:
     frame = pl.from_arrow(rows) if isinstance(rows, pa.Table) else paimon.scan_polars(rows)
     return frame.lazy().filter(condition).collect().to_arrow()  # type: ignore[union-attr]
@@ -96,6 +105,17 @@ ENGINES: list[tuple[Callable[[Any, Any], pa.Table], list[Any]]] = [
     (in_duckdb, list(DUCKDB_FILTERS)), (in_pyarrow, list(ARROW_FILTERS)), (in_fragments, list(ARROW_FILTERS)),
     (in_polars, list(POLARS_FILTERS)), (in_lazy_frame, list(LAZY_FILTERS)),
 ]  # fmt: skip
+if find_spec("datafusion"):
+    texts = [
+        "id = 3",
+        "id <> 3 AND number IS NULL",
+        "id IN (1, 5)",
+        "part = 'p'",
+        "word LIKE 'a%'",
+        "size = 0.0",
+        "flag",
+    ]
+    ENGINES.append((in_datafusion, texts))
 CASES = [(engine, condition) for engine, conditions in ENGINES for condition in conditions]
 
 
