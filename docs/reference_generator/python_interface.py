@@ -24,7 +24,7 @@ methods return. Names that begin with an underscore may change at any time.
 The page of a class lists its properties, then its methods, in alphabetical order. [Errors](../errors.md) and
 [options](../options.md) have pages of their own."""
 
-_FUNCTIONS = ("connect", "open_table", "open_system_table", "cdc")
+_FUNCTIONS = ("connect", "open_table", "open_system_table", "scan_polars", "attach_duckdb", "cdc")
 _VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 
 

@@ -24,7 +24,7 @@ from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.expression import Compare, Literal, Operator, Predicate, SqlCondition
 from paimon.domain.predicate.expression_tree import Call, Constant, Field, decode_expression
-from paimon.domain.predicate.foreign import condition_of_pyarrow, evaluate_foreign
+from paimon.domain.predicate.foreign import condition_of_pyarrow, evaluate_pyarrow
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import OPPOSITE, restrict_to_columns, simplify
 from paimon.domain.types.arrow import arrow_schema
@@ -105,7 +105,7 @@ def evaluate_both(expression: pc.Expression, condition: Predicate) -> tuple[list
     assert isinstance(condition, SqlCondition)
     names = condition.expression.columns
     batch = ROWS.select(list(names) or ["id"])
-    truth = evaluate_foreign(condition.expression, batch)  # type: ignore[arg-type]
+    truth = evaluate_pyarrow(condition.expression, batch)  # type: ignore[arg-type]
     weaker = restrict_to_columns(condition, list(TYPES))
     kept = evaluate(Literal(True) if weaker is None else weaker, ROWS)
     return [value is True for value in truth.to_pylist()], kept.to_pylist()
