@@ -25,25 +25,35 @@ class RowRanges:
         pairs = np.array(ranges, np.int64).reshape(-1, 2)
         return cls(pairs[:, 0], pairs[:, 1])
 
-    def find_hull(self, first: int, rows: int) -> tuple[int, int]:
-        """Return the smallest range that contains all wanted rows of a block, relative to it; empty if there are none.
+    @property
+    def row_count(self) -> int:
+        """The number of rows in all ranges."""
+        return int((self.ends - self.starts).sum())
+
+    def select_block(self, first: int, rows: int) -> RowRanges:
+        """Return the parts of the ranges in a block, relative to it.
 
         The block has so many rows, of which the first one has the position `first`.
         """
         begin = int(np.searchsorted(self.ends, first, side="right"))
-        end = int(np.searchsorted(self.starts, first + rows))
-        if begin >= end:
-            return 0, 0
-        return max(int(self.starts[begin]) - first, 0), min(int(self.ends[end - 1]) - first, rows)
+        end = max(int(np.searchsorted(self.starts, first + rows)), begin)
+        return RowRanges(np.maximum(self.starts[begin:end] - first, 0), np.minimum(self.ends[begin:end] - first, rows))
+
+    def find_hull(self, first: int, rows: int) -> tuple[int, int]:
+        """Return the smallest range that contains all wanted rows of a block, relative to it; empty if there are none.
+
+        The block is that of `select_block`.
+        """
+        inside = self.select_block(first, rows)
+        return (int(inside.starts[0]), int(inside.ends[-1])) if len(inside.starts) else (0, 0)
 
     def cut(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Return the wanted rows of a batch, of which the first one has the position `first`."""
-        begin = int(np.searchsorted(self.ends, first, side="right"))
-        end = int(np.searchsorted(self.starts, first + batch.num_rows))
-        if end - begin <= 1:
+        inside = self.select_block(first, batch.num_rows)
+        if len(inside.starts) <= 1:
             low, high = self.find_hull(first, batch.num_rows)
             return batch if high - low == batch.num_rows else batch.slice(low, high - low)
         steps = np.zeros(batch.num_rows + 1, np.int64)
-        np.add.at(steps, np.maximum(self.starts[begin:end] - first, 0), 1)
-        np.add.at(steps, np.minimum(self.ends[begin:end] - first, batch.num_rows), -1)
+        np.add.at(steps, inside.starts, 1)
+        np.add.at(steps, inside.ends, -1)
         return batch.filter(from_numpy(np.cumsum(steps[:-1]) > 0))

@@ -86,6 +86,36 @@ def test_rows_are_those_of_the_whole_file(options: dict[str, object], first: int
         )
 
 
+@settings(max_examples=40, deadline=None)
+@given(bounds=st.sets(st.integers(0, ROWS), min_size=4, max_size=12), version=st.sampled_from(["1.0", "2.0"]))
+def test_several_ranges_are_those_of_the_whole_file(bounds: set[int], version: str) -> None:
+    ordered = sorted(bounds)
+    ranges = tuple(zip(ordered[::2], ordered[1::2], strict=False))
+    request = ReadRequest("/t/f.parquet", FLAT, row_ranges=ranges)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "_LEAST_SKIPPED_ROWS", 1)
+        source = pa.BufferReader(write(data_page_version=version))
+        found = pa.Table.from_batches(ParquetFormat().read(source, request))
+    wanted = TABLE.select([f.name for f in FLAT])
+    assert found.to_pylist() == [row for first, end in ranges for row in wanted[first:end].to_pylist()]
+
+
+def test_pages_between_distant_rows_are_not_copied(cuts: list[CutFile | None]) -> None:
+    data = write()
+    request = ReadRequest("/t/f.parquet", FLAT, row_ranges=((1_250, 1_251), (1_700, 1_703), (2_390, 2_391)))
+    found = pa.Table.from_batches(ParquetFormat().read(pa.BufferReader(data), request))
+    assert found["id"].to_pylist() == [1_250, 1_700, 1_701, 1_702, 2_390]
+    (cut,) = cuts
+    assert cut is not None and max(len(rows.ranges) for _, rows in cut.groups) == 3
+    assert len(cut.data) < len(data) // 5
+
+
+def test_large_rows_are_not_cut(cuts: list[CutFile | None]) -> None:
+    request = ReadRequest("/t/f.parquet", FLAT, row_ranges=((1_250, 1_251), (2_390, 2_391)), batch_bytes=100)
+    found = pa.Table.from_batches(ParquetFormat().read(pa.BufferReader(write()), request))
+    assert found["id"].to_pylist() == [1_250, 2_390] and not any(cuts)
+
+
 def test_only_the_pages_of_the_rows_are_copied(cuts: list[CutFile | None]) -> None:
     data = write()
     assert read(data, 2_000, 2_002, FLAT[:4]) == TABLE.select(["id", "day", "kind", "note"])[2_000:2_002].to_pylist()

@@ -18,6 +18,8 @@ Source: Parquet format, "Page Index".
 #     PAR1  [page of id]  [page of note]  footer: schema, row group 0 of rows 20000 to 40000 (id),
 #                                                         row group 1 of rows 16000 to 33000 (note)  PAR1
 #
+# Several distant rows are the same: pages that lie between them are left out of the copy.
+#
 # It is a file like any other, so all checks of Arrow and of `guards` hold for it. Columns whose pages begin and end
 # with the same rows share a row group. Most writers end a page after 20,000 rows, so narrow columns do; columns of long
 # texts have their own. Each row group describes all columns, but only its own are read.
@@ -28,6 +30,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +38,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.adapters.formats.guards.parquet_pages import MAGIC, Stored, read_chunk_pages
+from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.adapters.formats.thrift import STRUCT, ThriftList, ThriftStruct, decode, decode_head, encode
 from paimon.adapters.formats.varints import encode_varint, encode_zigzag
 
@@ -46,6 +50,7 @@ _FILE_MEMBERS, _CHUNK_MEMBERS = (1, 2), (1, 2, 3, 4)
 _MOST_CHUNKS = 1_024
 """The footer of a file with more column chunks is not decoded for this."""
 _MOST_INDEX_BYTES = 1 << 20
+_Pairs = tuple[tuple[int, int], ...]
 # How members of a struct begin in Thrift: the distance from the number of the member before, and the wire type.
 _NEXT_NUMBER, _SECOND_NUMBER, _NEXT_LIST, _NEXT_STRUCT, _END = b"\x16", b"\x26", b"\x19", b"\x1c", b"\x00"
 
@@ -162,54 +167,81 @@ def _encode_members(value: ThriftStruct, numbers: Sequence[int]) -> bytes:
     return encode(ThriftStruct(kept))[:-1]
 
 
+@frozen
+class CutRows:
+    """The rows of pages that are copied: ranges of the original row group, which follow each other in the copy."""
+
+    ranges: _Pairs
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return sum(end - start for start, end in self.ranges)
+
+    @property
+    def skipped(self) -> int:
+        """How many rows before the last one are left out."""
+        return self.ranges[-1][1] - self.count
+
+    def find_in_copy(self, wanted: RowRanges) -> RowRanges:
+        """Return where rows of the original row group are in the copy."""
+        starts, ends = np.array(self.ranges, np.int64).T
+        shifts = np.cumsum(ends - starts) - ends
+        mine = shifts[np.searchsorted(starts, wanted.starts, "right") - 1]
+        return RowRanges(wanted.starts + mine, wanted.ends + mine)
+
+
 @frozen(eq=False)
 class CutFile:
     """A small file in memory, whose row groups each have some of the columns."""
 
     data: pa.Buffer
-    # of each row group: its leaf columns, and the row of the original group that it begins with
-    groups: tuple[tuple[tuple[int, ...], int], ...]
+    # of each row group: its leaf columns, and its rows
+    groups: tuple[tuple[tuple[int, ...], CutRows], ...]
 
 
 def cut_pages(
-    index: PageIndex, stored: Stored, group: int, leaves: Sequence[int], first: int, end: int
+    index: PageIndex, stored: Stored, group: int, leaves: Sequence[int], wanted: RowRanges, most_bytes: int
 ) -> CutFile | None:
-    """Copy the pages with the rows from `first` to before `end` of a row group.
+    """Copy the pages with the wanted rows of a row group, whose positions begin with 0 in it.
 
-    `leaves` are columns without lists. None if the pages are not known, or are the first ones, which Arrow finds.
-    Damaged page headers raise ValueError.
+    `leaves` are columns without lists. None if the pages are not known, if these are the first ones, which Arrow finds,
+    or if they have more than `most_bytes`. Damaged page headers raise ValueError.
     """
     found = index.find_pages(stored, group, leaves)
     if found is None:
         return None
-    cuts = {leaf: _Cut.of(pages, first, end) for leaf, pages in found.items()}
-    if not any(cut.first_row for cut in cuts.values()):
+    cuts = {leaf: _Cut.of(pages, wanted) for leaf, pages in found.items()}
+    leaves_out = any(cut.rows.skipped for cut in cuts.values())
+    if not leaves_out or sum(cut.byte_count for cut in cuts.values()) > most_bytes:
         return None
     if stored.ahead is not None:
         stored.ahead.load(r for cut in cuts.values() for r in cut.ranges)
-    by_rows: dict[tuple[int, int], list[int]] = {}
+    by_rows: dict[CutRows, list[int]] = {}
     places: dict[int, tuple[int, int]] = {}
     end = len(MAGIC)
     for leaf, cut in cuts.items():
-        by_rows.setdefault((cut.first_row, cut.row_count), []).append(leaf)
+        by_rows.setdefault(cut.rows, []).append(leaf)
         places[leaf] = end, end + cut.byte_count
         end += cut.byte_count
     heads = [chunk.head for chunk in index.chunks[group]]
     chunks = [_describe_chunk(head, places.get(leaf, (0, 0)), cuts.get(leaf)) for leaf, head in enumerate(heads)]
-    footer = _describe_file(index, chunks, [count for _, count in by_rows])
+    footer = _describe_file(index, chunks, [rows.count for rows in by_rows])
     data = pa.allocate_buffer(end + len(footer) + 8)
     view = memoryview(data).cast("B")
     view[: len(MAGIC)] = MAGIC
     view[end:] = footer + struct.pack("<I", len(footer)) + MAGIC
     copied = Stored(pa.BufferReader(data))
     for leaf, cut in cuts.items():
-        at = places[leaf][0]
-        for low, high in cut.ranges:
+        begin = at = places[leaf][0]
+        counts = [0] * bool(cut.dictionary_bytes) + [last - first for first, last in cut.rows.ranges]
+        for (low, high), count in zip(cut.ranges, counts, strict=True):
             view[at : at + high - low] = stored.read_at(high - low, low)
             at += high - low
-        if read_chunk_pages(copied, *places[leaf], cut.row_count).values != cut.row_count:
-            return None
-    return CutFile(data, tuple((tuple(mine), start) for (start, _), mine in by_rows.items()))
+            if count and read_chunk_pages(copied, begin, at, count).values != count:
+                return None
+            begin = at if count else begin
+    return CutFile(data, tuple((tuple(mine), rows) for rows, mine in by_rows.items()))
 
 
 @frozen
@@ -219,8 +251,7 @@ class _Cut:
     # offsets of bytes in the file: the dictionary if there is one, then the pages
     ranges: tuple[tuple[int, int], ...]
     dictionary_bytes: int
-    first_row: int
-    row_count: int
+    rows: CutRows
 
     @property
     def byte_count(self) -> int:
@@ -228,20 +259,29 @@ class _Cut:
         return sum(high - low for low, high in self.ranges)
 
     @classmethod
-    def of(cls, pages: _Pages, first: int, end: int) -> _Cut:
-        """Return the cut for a range of rows."""
-        low, high = int(np.searchsorted(pages.rows, first, "right")) - 1, int(np.searchsorted(pages.rows, end))
-        begin, start, stop = pages.begin, int(pages.offsets[low]), int(pages.offsets[high])
-        dictionary_bytes = int(pages.offsets[0]) - begin
-        ranges = ((begin, begin + dictionary_bytes), (start, stop)) if dictionary_bytes else ((start, stop),)
-        first_row = int(pages.rows[low])
-        return cls(ranges, dictionary_bytes, first_row, int(pages.rows[high]) - first_row)
+    def of(cls, pages: _Pages, wanted: RowRanges) -> _Cut:
+        """Return the cut for ranges of rows."""
+        low = np.searchsorted(pages.rows, wanted.starts, "right") - 1
+        high = np.searchsorted(pages.rows, wanted.ends)
+        is_apart = low[1:] > high[:-1]
+        low, high = low[np.append(True, is_apart)], high[np.append(is_apart, True)]
+        begin, first = pages.begin, int(pages.offsets[0])
+        ranges = _to_pairs(pages.offsets, low, high)
+        return cls(
+            ((begin, first), *ranges) if first > begin else ranges,
+            first - begin,
+            CutRows(_to_pairs(pages.rows, low, high)),
+        )
+
+
+def _to_pairs(numbers: npt.NDArray[np.int64], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> _Pairs:
+    return tuple(zip(numbers[low].tolist(), numbers[high].tolist(), strict=True))
 
 
 def _describe_chunk(head: bytes, place: tuple[int, int], cut: _Cut | None) -> bytes:
     """Encode a column chunk between two offsets."""
     begin, end = place
-    values, dictionary_bytes = (0, 0) if cut is None else (cut.row_count, cut.dictionary_bytes)
+    values, dictionary_bytes = (0, 0) if cut is None else (cut.rows.count, cut.dictionary_bytes)
     size = _NEXT_NUMBER + encode_zigzag(end - begin)
     page = _SECOND_NUMBER + encode_zigzag(begin + dictionary_bytes)
     dictionary = _SECOND_NUMBER + encode_zigzag(begin) if dictionary_bytes else b""

@@ -13,7 +13,7 @@ Source: `ParquetReaderFactory`.
 #                          an equality          the piece is narrowed by a first pass over the columns of the equality
 #                          otherwise            the piece as it is
 #       _read_rows       rows of a piece in the canonical types: INT96, units of time and missing columns are converted
-#         _cut_piece     the pages with few rows far behind in a row group, as a small file (`cut_pages`)
+#         _cut_rows      the pages with few rows far behind or far apart in a row group, as a small file (`cut_pages`)
 #         _read_piece    rows of a piece as they are stored
 #           _decode_piece  its row groups in steps, each checked by `guards.parquet_batches` before Arrow decodes it
 
@@ -25,6 +25,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import evolve, frozen
@@ -98,12 +99,8 @@ def read_batches(
         starts = _find_group_starts(file.known.footer) if len(ranges.starts) > 1 else []
         for piece in plan_group_ranges(file.known.footer, file.known.schema, request):
             if starts:
-                position = starts[piece.groups[0]] + piece.skip
-                for batch in _read_rows(file, piece, request.fields, _batch_rows(piece, request)):
-                    wanted = ranges.cut(batch, position)
-                    position += batch.num_rows
-                    if wanted.num_rows:
-                        yield wanted
+                wanted = ranges.select_block(starts[piece.groups[0]], piece.skip + piece.count)
+                yield from _read_ranges(file, piece, wanted, request)
             elif lookup is None:
                 yield from _read_rows(file, piece, request.fields, request.batch_rows)
             else:
@@ -168,33 +165,73 @@ def _read_rows(
         yield _canonical(batch, fields, columns.schema)
 
 
+def _read_ranges(file: _File, piece: GroupRange, wanted: RowRanges, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of a piece of one row group in the canonical types."""
+    columns = file.known.select_columns(tuple(request.fields))
+    cut = _cut_rows(file, piece.groups, wanted, columns)
+    if cut is not None:
+        yield _canonical(cut, request.fields, columns.schema)
+        return
+    position = piece.skip
+    for batch in _read_rows(file, piece, request.fields, _batch_rows(piece, request)):
+        found = wanted.cut(batch, position)
+        position += batch.num_rows
+        if found.num_rows:
+            yield found
+
+
 def _cut_piece(file: _File, piece: GroupRange, columns: SelectedColumns) -> pa.RecordBatch | None:
     """Return the rows of a piece as they are stored if their pages can be decoded alone, otherwise None."""
-    is_far = len(piece.groups) == 1 and piece.skip >= _LEAST_SKIPPED_ROWS and piece.count <= _MOST_CUT_ROWS
+    rows = np.array([[piece.skip], [piece.skip + piece.count]])
+    return _cut_rows(file, piece.groups, RowRanges(rows[0], rows[1]), columns)
+
+
+def _cut_rows(file: _File, groups: Sequence[int], wanted: RowRanges, columns: SelectedColumns) -> pa.RecordBatch | None:
+    """Return the wanted rows of a row group as they are stored if their pages can be decoded alone, otherwise None."""
+    count = wanted.row_count
+    is_far = len(groups) == 1 and count <= _MOST_CUT_ROWS and wanted.ends[-1] - count >= _LEAST_SKIPPED_ROWS
     schema = file.known.footer.schema
     if not is_far or not columns.leaves or any(schema.column(leaf).max_repetition_level for leaf in columns.leaves):
         return None
     index = file.known.find_page_index(file.stored)
-    rows = piece.skip, piece.skip + piece.count
-    cut = None if index is None else cut_pages(index, file.stored, piece.groups[0], columns.leaves, *rows)
-    return None if cut is None else _read_cut(file, cut, piece, columns)
+    if index is None:
+        return None
+    cut = cut_pages(index, file.stored, groups[0], columns.leaves, wanted, file.batch_bytes)
+    return None if cut is None else _read_cut(file, cut, wanted, columns)
 
 
-def _read_cut(file: _File, cut: CutFile, piece: GroupRange, columns: SelectedColumns) -> pa.RecordBatch | None:
-    """Return the rows of a piece from its pages; None if parts of one column have other pages."""
+def _read_cut(file: _File, cut: CutFile, wanted: RowRanges, columns: SelectedColumns) -> pa.RecordBatch | None:
+    """Return the wanted rows from their pages; None if parts of one column have other pages, or if rows are large."""
     source = pa.BufferReader(cut.data)
     parquet = pq.ParquetFile(source, page_checksum_verification=True, **_EXTENSIONS)
     known = KnownFile(None, parquet.metadata, parquet.metadata, file.known.schema)
     small = evolve(file, parquet=parquet, known=known, stored=Stored(source))
     found: dict[str, pa.Array] = {}
-    for number, (leaves, first) in enumerate(cut.groups):
-        part = GroupRange((number,), piece.skip - first, piece.count)
+    size = 0
+    for number, (leaves, rows) in enumerate(cut.groups):
         some = evolve(columns, leaves=leaves, paths=tuple(parquet.schema.column(leaf).path for leaf in leaves))
-        batch = pa.concat_batches(_read_piece(small, part, some, part.skip + part.count))
+        pieces = []
+        for kept in _read_wanted(small, number, rows.find_in_copy(wanted), some):
+            pieces.append(kept)
+            size += kept.get_total_buffer_size()
+            if size > file.batch_bytes:
+                return None
+        batch = pa.concat_batches(pieces)
         if not found.keys().isdisjoint(batch.schema.names):
             return None
         found |= zip(batch.schema.names, batch.columns, strict=True)
     return pa.RecordBatch.from_arrays(list(found.values()), list(found))
+
+
+def _read_wanted(file: _File, group: int, wanted: RowRanges, columns: SelectedColumns) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of a row group as they are stored."""
+    first, end = int(wanted.starts[0]), int(wanted.ends[-1])
+    position = first
+    for batch in _read_piece(file, GroupRange((group,), first, end - first), columns, end):
+        kept = wanted.cut(batch, position)
+        position += batch.num_rows
+        if kept.num_rows:
+            yield kept if kept.num_rows == batch.num_rows else kept.take(pa.array(range(kept.num_rows)))
 
 
 def _read_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int) -> Iterator[pa.RecordBatch]:
