@@ -34,7 +34,8 @@ def files_at(
     `allowed_roots`. These may be in other storages, whose options `storage` has under their URLs. A URL with
     credentials or a query is refused.
     """
-    own = _files_of_store(location, _select_options(location, location, storage), memory_bytes, allowed_roots)
+    own_options = _select_options(location, location, storage)
+    own = _files_of_store(location, own_options, memory_bytes, (location, *allowed_roots))
     stores = {_store_of(root) for root in allowed_roots} - {_store_of(location)}
     others = {
         store: partial(_files_of_store, store, _select_options(store, location, storage), memory_bytes, allowed_roots)
@@ -66,7 +67,7 @@ def _files_of_store(
     location: str, storage: Mapping[str, object], memory_bytes: int, allowed_roots: Sequence[str]
 ) -> FileIO:
     if "://" not in location:
-        return LocalFiles(memory_bytes // _MAPPED_SHARE, AllowedRoots((location, *allowed_roots)))
+        return LocalFiles(memory_bytes // _MAPPED_SHARE, AllowedRoots(tuple(allowed_roots)))
     if has_password(location) or "?" in location:
         scheme = location.partition("://")[0]
         hint = "pass user, password and signatures as storage options, which never appear in paths and messages"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
 
 
 class RoutedFiles:
@@ -25,8 +25,9 @@ class RoutedFiles:
         self._opened: dict[str, FileIO] = {}
 
     def _of(self, path: str) -> FileIO:
+        whole = f"{path}/"  # the path of a bucket itself has no slash at its end
         for beginning, open_storage in self._others.items():
-            if path.startswith(beginning):
+            if whole.startswith(beginning):
                 return self._opened.get(beginning) or self._opened.setdefault(beginning, open_storage())
         return self._own
 
@@ -68,29 +69,38 @@ class RoutedFiles:
             files.delete(group)
 
 
-class RoutedDirectories(RoutedFiles):
-    """The files of several storages, of which the own one has directories."""
-
-    def __init__(self, own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> None:
-        super().__init__(own, others)
-        assert isinstance(own, Directories)
-        self._directories: Directories = own
+class _RoutedDirectories(RoutedFiles):
+    _own: Directories  # type: ignore[assignment]
 
     def make_directory(self, path: str) -> None:
         """Create a directory of the own storage."""
-        self._directories.make_directory(path)
+        self._own.make_directory(path)
 
     def move_directory(self, source: str, target: str) -> None:
         """Rename a directory of the own storage."""
-        self._directories.move_directory(source, target)
+        self._own.move_directory(source, target)
 
     def delete_directory(self, path: str) -> None:
         """Delete a directory of the own storage with its content."""
-        self._directories.delete_directory(path)
+        self._own.delete_directory(path)
+
+
+class _RoutedManyFiles(RoutedFiles):
+    _own: ManyFiles  # type: ignore[assignment]
+
+    def create_all(self, files: Mapping[str, bytes]) -> None:
+        """Create several files of the own storage."""
+        self._own.create_all(files)
 
 
 def route_files(own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> FileIO:
-    """Return the FileIO of a location, with other storages by the beginnings of their paths."""
+    """Return the FileIO of a location, with other storages by the beginnings of their paths.
+
+    It has the optional methods that the storage of the location has.
+    """
     if not others:
         return own
-    return RoutedDirectories(own, others) if isinstance(own, Directories) else RoutedFiles(own, others)
+    pairs = ((Directories, _RoutedDirectories), (ManyFiles, _RoutedManyFiles))
+    optional = [routed for port, routed in pairs if isinstance(own, port)]
+    routed: FileIO = type("RoutedFiles", (*optional, RoutedFiles), {})(own, others)
+    return routed

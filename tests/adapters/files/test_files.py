@@ -9,6 +9,7 @@ import stat
 import tempfile
 import uuid
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 
 import pytest
 from fsspec.implementations.memory import MemoryFile
@@ -16,9 +17,10 @@ from support.fsspec_object_store import ObjectStore, register
 
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
+from paimon.adapters.files.opening import files_at
 from paimon.adapters.files.put_if_absent import judge_trial, prove_exclusive
 from paimon.adapters.files.routed_files import route_files
-from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.domain.errors import AlreadyExists, CorruptTable, NotFound, StorageError
 from paimon.ports.files import Directories, FileIO, PutOutcome
 from paimon.testing.contracts import DirectoriesContract, FileIOContract, ManyFilesContract
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, draw_faults, plan_numbered_faults
@@ -80,6 +82,28 @@ class TestRoutedFiles(FileIOContract):
 
 class TestRoutedFilesOfAnotherStorage(TestRoutedFiles):
     root = "memory"
+
+
+class TestOptionalMethodsOfRoutedFiles(DirectoriesContract, ManyFilesContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        return route_files(LocalFiles(), {"s3://b/": MemoryFiles}), os.path.join(tempfile.mkdtemp(), "root")
+
+
+def test_a_bucket_itself_is_in_its_storage() -> None:
+    files = route_files(MemoryFiles(), {"s3://b/": MemoryFiles})
+    files.replace("s3://b/a", b"1")
+    assert [status.name for status in files.list("s3://b")] == ["a"]
+
+
+def test_links_do_not_lead_out_of_a_local_root_of_tables_in_another_storage(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "file").write_bytes(b"1")
+    (root / "link").symlink_to(outside)
+    files = files_at("memory://tables", {}, 1 << 20, [str(root)])
+    with pytest.raises(CorruptTable, match="symbolic link"):
+        files.read(f"file://{root}/link/file")
 
 
 def test_routed_files_delete_in_each_storage_and_open_none_before() -> None:
