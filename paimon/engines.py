@@ -42,7 +42,7 @@ from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
-from paimon.domain.secrets import redact_secrets, remove_secrets
+from paimon.domain.secrets import has_password, redact_secrets, remove_password, remove_secrets
 from paimon.domain.text_checks import check_mapping, check_path
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import CatalogStore
@@ -412,7 +412,13 @@ def _to_locations(given: object) -> tuple[str, ...]:
         raise InvalidRequest(
             f"Argument 'allowed_roots' must be a list of paths, not {given!r}", subject="allowed_roots"
         )
-    return tuple(location_of(root) for root in given)
+    roots = tuple(location_of(root) for root in given)
+    if any(has_password(root) for root in roots):
+        hint = "pass user and password as storage options, which never appear in paths and messages"
+        raise InvalidRequest(
+            "Argument 'allowed_roots' names a URL with credentials", subject="allowed_roots", hint=hint
+        )
+    return roots
 
 
 def _check_storage(storage: object) -> Mapping[str, object]:
@@ -423,6 +429,10 @@ def _check_storage(storage: object) -> Mapping[str, object]:
         raise InvalidRequest(
             f"Argument 'storage' must be a mapping, not a {type(storage).__name__}", subject="storage", hint=hint
         )
+    for name, value in storage.items():
+        if "://" in name and not isinstance(value, Mapping):
+            wrong = f"Argument 'storage' has no mapping under {remove_password(name)!r}"
+            raise InvalidRequest(wrong, subject="storage", hint='for example storage={"s3://cold": {"region": "…"}}')
     return storage
 
 

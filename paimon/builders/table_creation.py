@@ -11,7 +11,9 @@ from attrs import evolve, frozen
 
 from paimon.domain.errors import AlreadyExists, PaimonError, PaimonWarning
 from paimon.domain.identifier import Identifier
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
+from paimon.domain.schema.external_paths import check_external_places
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -63,6 +65,7 @@ class TableCreation:
     ) -> _Result:
         """Create a table at a hidden place, fill it, and put it in the place of the table of this name."""
         directories = require_directories(self.engine)
+        check_external_places(TableOptions.of(declaration.options), self.paths.root)
         new = name_hidden_place(self.engine, self.paths, "new")
         with undo_on_failure(lambda: delete_hidden_table(self.engine, directories, new)):
             schema = create_table(self.engine, new, declaration, allow_unknown_options)

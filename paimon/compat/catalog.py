@@ -42,6 +42,7 @@ from paimon.compat.system_tables import SystemTable, open_system_table
 from paimon.compat.table import FileStoreTable
 from paimon.domain.errors import did_you_mean
 from paimon.domain.paths import is_within
+from paimon.domain.secrets import has_password
 
 _ALTER_ERRORS = (
     *(CatalogException, paimon.PaimonError, ValueError, TypeError, LookupError),
@@ -218,7 +219,8 @@ class Catalog(PeerClass):
         """Open a table; its external paths are allowed, as in pypaimon, from then on for all tables of the catalog."""
         table = self.inner.table(name.get_full_name())
         known = self.inner.engine.allowed_roots
-        roots = [r for r in table.context.options.data_file_external_paths if ":" in r and not is_within(r, known)]
+        named = [r for r in table.context.options.data_file_external_paths if ":" in r and not has_password(r)]
+        roots = [root for root in named if not is_within(root, known)]
         if roots and self._arguments is not None:
             self.inner = paimon.connect(self.inner.warehouse, **{**self._arguments, "allowed_roots": [*known, *roots]})
             table = self.inner.table(name.get_full_name())

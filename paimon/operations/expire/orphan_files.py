@@ -249,10 +249,9 @@ def _is_unknown_name(prefix: str, name: str) -> bool:
 
 def _find_data_directories(context: TableContext) -> Iterator[tuple[str, int]]:
     """Yield the buckets of a table without partitions, or its first level of partitions, with the levels below."""
-    roots = [
-        context.paths.data_root(context.options.data_file_path_directory or ""),
-        *_find_external_roots(context.table),
-    ]
+    data_directory = context.options.data_file_path_directory or ""
+    external = (join_path(root, data_directory) for root in _find_external_roots(context.table))
+    roots = [context.paths.data_root(data_directory), *external]
     levels = len(context.schema.partition_keys)
     for root in dict.fromkeys(roots):
         for directory in _list_level(context.engine, root, levels):

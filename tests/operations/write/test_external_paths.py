@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +15,9 @@ import pytest
 import paimon
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, TableDropped
 from paimon.domain.manifest.entries import FileKind
+from paimon.operations.expire.orphan_files import find_orphan_files
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_manifest
+from paimon.operations.metadata.storage_time import OlderThan
 
 STRATEGY, PATHS = "data-file.external-paths.strategy", "data-file.external-paths"
 VECTORS = "deletion-vectors.enabled"
@@ -176,6 +179,71 @@ def test_a_table_that_is_dropped_leaves_the_files_of_others(home: Home) -> None:
     assert second.scan().to_arrow().to_pylist() == [{"k": 3}]
     home.catalog.drop_database("d", cascade=True)
     assert home.outside() == set()
+
+
+def test_a_drop_finds_the_files_of_tags_whose_changelog_expired(home: Home) -> None:
+    table = home.create("k INT NOT NULL", {"bucket": "1", "changelog-producer": "input"}, primary_keys=["k"])
+    table.write([{"k": 1}])
+    table.tags.create("old")
+    table.write([{"k": 2}])
+    table.write([{"k": 3}])
+    table.maintain.expire_snapshots(retain_max=1, retain_min=1)
+    home.catalog.drop_table("d.t")
+    assert home.outside() == set()
+
+
+def break_manifest_list(table: Path) -> None:
+    max((table / "manifest").glob("manifest-list-*")).write_bytes(b"x")
+
+
+def break_schema(table: Path) -> None:
+    (table / "schema" / "schema-0").write_text("{")
+
+
+def raise_schema_version(table: Path) -> None:
+    schema = json.loads((table / "schema" / "schema-0").read_text())
+    (table / "schema" / "schema-0").write_text(json.dumps({**schema, "version": 99}))
+
+
+@pytest.mark.parametrize("damage", [break_manifest_list, break_schema, raise_schema_version])
+def test_a_table_whose_metadata_cannot_be_read_can_be_dropped(home: Home, damage: Callable[[Path], None]) -> None:
+    home.create("k INT", {}).write([{"k": 1}])
+    place = home.warehouse / "d.db" / "t"
+    damage(place)
+    catalog = paimon.connect(home.warehouse, allowed_roots=home.roots)
+    with pytest.warns(paimon.PaimonWarning, match="files outside its directory may stay, because its metadata"):
+        catalog.drop_table("d.t")
+    assert not place.exists()
+
+
+def test_a_replaced_table_does_not_have_its_own_directory_as_root(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path, allowed_roots=[tmp_path])
+    catalog.create_database("d")
+    catalog.create_table("d.t", "k INT").write([{"k": 1}])
+    options = {PATHS: f"file://{tmp_path}/d.db/t", STRATEGY: "round-robin"}
+    with pytest.raises(InvalidRequest, match="overlaps the table"):
+        catalog.create_filled_table("d.t", "k INT", lambda t: t.write([{"k": 2}]), options=options, replace=True)
+    assert catalog.table("d.t").scan().to_arrow().to_pylist() == [{"k": 1}]
+
+
+def test_orphan_files_are_found_below_the_path_directory_and_in_a_whole_bucket(tmp_path: Path) -> None:
+    root = f"memory://{uuid4()}"
+    catalog = paimon.connect(tmp_path, allowed_roots=[root])
+    catalog.create_database("d")
+    options = {PATHS: root, STRATEGY: "round-robin", "data-file.path-directory": "rows"}
+    table = catalog.create_table("d.t", "k INT", options=options)
+    table.write([{"k": 1}])
+    orphan = f"{root}/rows/bucket-0/data-orphan.parquet"
+    fsspec.filesystem("memory").pipe(orphan, b"x")
+    assert find_orphan_files(table.context, OlderThan(0))["path"].to_pylist() == [orphan]
+
+
+def test_roots_and_options_of_storages_that_would_be_ignored_or_shown_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="names a URL with credentials") as refused:
+        paimon.connect(tmp_path, allowed_roots=["s3://ada:hush-hush@b/x"])
+    assert "hush-hush" not in str(refused.value)
+    with pytest.raises(InvalidRequest, match="no mapping under 's3://b'"):
+        paimon.connect(tmp_path, storage={"s3://b": "eu"})
 
 
 def test_a_clone_has_its_files_in_its_directory(home: Home) -> None:
