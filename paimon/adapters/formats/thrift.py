@@ -176,6 +176,8 @@ def _value(source: ByteReader, kind: int, depth: int) -> Any:
 
 
 def _list(source: ByteReader, depth: int) -> ThriftList:
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"lists are nested deeper than {_MAX_DEPTH} levels")
     head = source.read_byte()
     size = source.read_varint() if head >> 4 == 15 else head >> 4
     kind = head & 0x0F

@@ -200,3 +200,28 @@ def test_fields_of_a_struct_are_cut_if_their_pages_agree(cuts: list[CutFile | No
     cut = cuts[0]
     assert cut is not None and any({4, 5} <= set(leaves) for leaves, _ in cut.groups)
     assert read(write(), 2_000, 2_002, WITH_STRUCT) == expected
+
+
+def test_cut_rows_keep_the_limits_of_a_batch(cuts: list[CutFile | None]) -> None:
+    data, wanted = write(), TABLE.select([f.name for f in FLAT])[2_000:2_300].to_pylist()
+    for limits, most_rows in (({"batch_rows": 100}, 100), ({"batch_bytes": 2_000}, 299)):
+        request = ReadRequest("/t/f.parquet", FLAT, row_ranges=((2_000, 2_300),), **limits)
+        batches = list(ParquetFormat().read(pa.BufferReader(data), request))
+        assert pa.Table.from_batches(batches).to_pylist() == wanted
+        assert max(b.num_rows for b in batches) <= most_rows
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"\x19" * 5_000, b"\xff" * 40, b"\x1b\x11\x88\x02\x02\x00"], ids=["nested", "no Thrift", "a map"]
+)
+def test_a_damaged_index_is_not_used(cuts: list[CutFile | None], damaged: bytes) -> None:
+    data = write()
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = decode(data[-8 - length : -8])
+    chunk: ThriftStruct = footer.get(4).values[1].get(1).values[0]
+    chunk.put(4, chunk.members[4][0], len(data) - 8 - length)
+    chunk.put(5, chunk.members[5][0], len(damaged))
+    end = encode(footer)
+    data = data[: -8 - length] + damaged + end + len(end).to_bytes(4, "little") + MAGIC
+    assert read(data, 2_000, 2_002) == TABLE.select([f.name for f in FLAT])[2_000:2_002].to_pylist()
+    assert cuts == [None]

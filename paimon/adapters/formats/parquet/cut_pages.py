@@ -50,6 +50,8 @@ _FILE_MEMBERS, _CHUNK_MEMBERS = (1, 2), (1, 2, 3, 4)
 _MOST_CHUNKS = 1_024
 """The footer of a file with more column chunks is not decoded for this."""
 _MOST_INDEX_BYTES = 1 << 20
+_MOST_DESCRIBED_CHUNKS = 1 << 16
+"""Each row group of a small file describes all columns. Files with more descriptions take longer than they save."""
 _Pairs = tuple[tuple[int, int], ...]
 # How members of a struct begin in Thrift: the distance from the number of the member before, and the wire type.
 _NEXT_NUMBER, _SECOND_NUMBER, _NEXT_LIST, _NEXT_STRUCT, _END = b"\x16", b"\x26", b"\x19", b"\x1c", b"\x00"
@@ -154,12 +156,16 @@ class PageIndex:
         if not has_all or end > stored.source.size() or end - begin > _MOST_INDEX_BYTES:
             return dict.fromkeys((group, leaf) for leaf in leaves)
         data = bytes(stored.read_at(end - begin, begin))
-        return {
-            (group, leaf): _Pages.of(
-                decode(data[chunk.index_offset - begin :][: chunk.index_bytes]), chunk, self.rows[group]
-            )
-            for leaf, chunk in chunks.items()
-        }
+        indexes = {leaf: _decode_index(data[c.index_offset - begin :][: c.index_bytes]) for leaf, c in chunks.items()}
+        return {(group, leaf): _Pages.of(indexes[leaf], c, self.rows[group]) for leaf, c in chunks.items()}
+
+
+def _decode_index(data: bytes) -> ThriftStruct:
+    """Decode an offset index; it is empty if the bytes are damaged, because no row depends on them."""
+    try:
+        return decode(data)
+    except (IndexError, ValueError):
+        return ThriftStruct({})
 
 
 def _encode_members(value: ThriftStruct, numbers: Sequence[int]) -> bytes:
@@ -206,13 +212,15 @@ def cut_pages(
     """Copy the pages with the wanted rows of a row group, whose positions begin with 0 in it.
 
     `leaves` are columns without lists. None if the pages are not known, if these are the first ones, which Arrow finds,
-    or if they have more than `most_bytes`. Damaged page headers raise ValueError.
+    if they have more than `most_bytes`, or if too many columns differ in pages. Damaged page headers raise ValueError.
     """
     found = index.find_pages(stored, group, leaves)
     if found is None:
         return None
     cuts = {leaf: _Cut.of(pages, wanted) for leaf, pages in found.items()}
     leaves_out = any(cut.rows.skipped for cut in cuts.values())
+    if len({cut.rows for cut in cuts.values()}) * len(index.chunks[group]) > _MOST_DESCRIBED_CHUNKS:
+        return None
     if not leaves_out or sum(cut.byte_count for cut in cuts.values()) > most_bytes:
         return None
     if stored.ahead is not None:

@@ -160,7 +160,7 @@ def _read_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece in the canonical types."""
     columns = file.known.select_columns(tuple(fields))
-    cut = _cut_piece(file, piece, columns)
+    cut = _cut_piece(file, piece, columns, batch_rows)
     for batch in _read_piece(file, piece, columns, batch_rows) if cut is None else (cut,):
         yield _canonical(batch, fields, columns.schema)
 
@@ -168,7 +168,7 @@ def _read_rows(
 def _read_ranges(file: _File, piece: GroupRange, wanted: RowRanges, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a piece of one row group in the canonical types."""
     columns = file.known.select_columns(tuple(request.fields))
-    cut = _cut_rows(file, piece.groups, wanted, columns)
+    cut = _cut_rows(file, piece.groups, wanted, columns, request.batch_rows)
     if cut is not None:
         yield _canonical(cut, request.fields, columns.schema)
         return
@@ -180,16 +180,19 @@ def _read_ranges(file: _File, piece: GroupRange, wanted: RowRanges, request: Rea
             yield found
 
 
-def _cut_piece(file: _File, piece: GroupRange, columns: SelectedColumns) -> pa.RecordBatch | None:
+def _cut_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int) -> pa.RecordBatch | None:
     """Return the rows of a piece as they are stored if their pages can be decoded alone, otherwise None."""
     rows = np.array([[piece.skip], [piece.skip + piece.count]])
-    return _cut_rows(file, piece.groups, RowRanges(rows[0], rows[1]), columns)
+    return _cut_rows(file, piece.groups, RowRanges(rows[0], rows[1]), columns, batch_rows)
 
 
-def _cut_rows(file: _File, groups: Sequence[int], wanted: RowRanges, columns: SelectedColumns) -> pa.RecordBatch | None:
+def _cut_rows(
+    file: _File, groups: Sequence[int], wanted: RowRanges, columns: SelectedColumns, batch_rows: int
+) -> pa.RecordBatch | None:
     """Return the wanted rows of a row group as they are stored if their pages can be decoded alone, otherwise None."""
     count = wanted.row_count
-    is_far = len(groups) == 1 and count <= _MOST_CUT_ROWS and wanted.ends[-1] - count >= _LEAST_SKIPPED_ROWS
+    is_small = count <= min(batch_rows, _MOST_CUT_ROWS)
+    is_far = len(groups) == 1 and is_small and wanted.ends[-1] - count >= _LEAST_SKIPPED_ROWS
     schema = file.known.footer.schema
     if not is_far or not columns.leaves or any(schema.column(leaf).max_repetition_level for leaf in columns.leaves):
         return None
