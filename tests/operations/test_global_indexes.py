@@ -350,6 +350,20 @@ def test_a_renamed_column_keeps_its_index(tmp_path: Path) -> None:
         renamed.update({"text": "'x'"}, "id = 1")
 
 
+def test_updates_that_were_written_before_a_rename_are_refused_or_drop_the_index(tmp_path: Path) -> None:
+    """Their files name the column as it was."""
+    table = create(tmp_path)
+    table.write(rows_of(0, 100)[::2])
+    table.maintain.create_global_index("s")
+    messages = table.new_batch_write_builder().new_update().update_by_row_id({"_ROW_ID": [3], "s": ["new"]})
+    table.rename_column("s", "text")
+    renamed = paimon.connect(tmp_path).table(table.name)
+    with pytest.raises(paimon.InvalidRequest, match="Column 'text' has a global index"):
+        commit(renamed.context, CommitRequest(messages, "user"))
+    commit(renamed.with_options(DROPS).context, CommitRequest(messages, "user"))
+    assert [row["id"] for row in read(renamed, "text = 'new'")] == [6]
+
+
 def test_an_index_of_another_branch(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.write(rows_of(0, 100))

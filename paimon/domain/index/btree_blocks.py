@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.index.varints import Numbers, decode_varints, list_places, read_varint
+from paimon.domain.index.varints import MOST_BYTES, Numbers, decode_varints, list_places, read_varint
 
 FOOTER_BYTES = 52
 TRAILER_BYTES = 5
@@ -179,6 +179,9 @@ class Block:
         if (numbers >= len(self._last_bytes)).any():
             raise ValueError("a varint is not complete")
         after: Numbers = self._last_bytes[numbers] + 1
+        # damage would otherwise make many long ranges of bytes
+        if (after <= places).any() or (after - places > MOST_BYTES).any():
+            raise ValueError("a varint is not at its place")
         return after
 
 

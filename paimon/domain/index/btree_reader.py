@@ -33,6 +33,8 @@ ReadRange: TypeAlias = Callable[[int, int], bytes]
 """Returns bytes of a file by their offset and number; fewer if the file ends before."""
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 64 << 20
+_MOST_NULLS = 32_000_000
+"""A short bitmap can name more rows than there is memory for their ids."""
 _MOST_SHARE = 4
 """A condition that selects more than 1/n of a large file is not worth its reading."""
 
@@ -58,9 +60,10 @@ class BtreeFile:
         if zlib.crc32(data[:-CRC_BYTES]) != int.from_bytes(data[-CRC_BYTES:], "little"):
             raise ValueError("its rows of null have a wrong checksum")
         try:
-            return np.asarray(BitMap64.deserialize(data[:-CRC_BYTES]).to_array()).astype(np.int64)
+            rows = BitMap64.deserialize(data[:-CRC_BYTES])
         except (ValueError, MemoryError, OverflowError) as error:
             raise ValueError("its rows of null are no bitmap") from error
+        return None if len(rows) > _MOST_NULLS else np.asarray(rows.to_array()).astype(np.int64)
 
     def find_rows(self, intervals: Sequence[Interval]) -> Numbers | None:
         """Return the row ids whose keys are in one of the intervals, in any order; None if they are too many."""

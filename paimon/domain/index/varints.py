@@ -15,9 +15,9 @@ import numpy.typing as npt
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Lengths: TypeAlias = npt.NDArray[np.int64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
-_MOST_BYTES = 9
+MOST_BYTES = 9
 """A varint of a number that is not negative has at most 63 bits."""
-_LIMITS = np.array([1 << (7 * count) for count in range(1, _MOST_BYTES)], np.int64)
+_LIMITS = np.array([1 << (7 * count) for count in range(1, MOST_BYTES)], np.int64)
 
 
 def encode_varints(numbers: Numbers) -> tuple[Bytes, Lengths]:
@@ -39,7 +39,7 @@ def decode_varints(data: Bytes) -> Numbers:
         raise ValueError("a varint is not complete")
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     lengths = ends - starts + 1
-    if lengths.max(initial=0) > _MOST_BYTES:
+    if lengths.max(initial=0) > MOST_BYTES:
         raise ValueError("a varint has more than 63 bits")
     numbers = np.zeros(len(ends), np.int64)
     for place in range(int(lengths.max(initial=0))):
@@ -51,7 +51,7 @@ def decode_varints(data: Bytes) -> Numbers:
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return the number that starts at a position, and the position after it; raise ValueError if it is not there."""
     number = 0
-    for place in range(_MOST_BYTES):
+    for place in range(MOST_BYTES):
         if at + place >= len(data):
             break
         number |= (data[at + place] & 0x7F) << (7 * place)

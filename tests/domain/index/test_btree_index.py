@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 
-from paimon.domain.index.btree_blocks import KeyBounds
+from paimon.domain.index.btree_blocks import Block, Footer, KeyBounds, Place
 from paimon.domain.index.btree_keys import BtreeKeys, supports_btree
 from paimon.domain.index.btree_reader import BtreeFile
 from paimon.domain.index.btree_writer import BtreeWriter
@@ -168,6 +169,26 @@ def test_truncated_files_and_foreign_files_are_reported() -> None:
     for data in (stored[:20], stored[:-1], b"x" * 100, b""):
         with pytest.raises(ValueError, match=r"footer|magic|outside"):
             open_file(data, bounds, dt.IntType()).find_rows([(0, 9)])
+
+
+@pytest.mark.parametrize("entry", [b"\x80", b"\xff" * 8 + b"\x7f\x00"], ids=["endless varints", "long keys"])
+def test_blocks_that_name_long_ranges_need_little_memory(entry: bytes) -> None:
+    """Without the check, the ranges of these entries have together a hundred gigabytes."""
+    count = 200_000
+    starts = np.arange(0, count * len(entry), len(entry), dtype="<i4").tobytes()
+    block = entry * count + b"\x01" + starts + count.to_bytes(4, "little") + b"\x01"
+    damaged = Block.decode(block + b"\0" + zlib.crc32(block + b"\0").to_bytes(4, "little"))
+    with pytest.raises(ValueError, match="a varint is not at its place"):
+        damaged.row_ids(0, count)
+
+
+def test_a_bitmap_of_too_many_rows_selects_all() -> None:
+    rows = BitMap64()
+    rows.add_range(0, 1 << 30)
+    data = rows.serialize()
+    footer = Footer(Place(0, 0), Place(0, len(data))).encode()
+    stored = data + zlib.crc32(data).to_bytes(4, "little") + footer
+    assert open_file(stored, KeyBounds(None, None, True).encode(), dt.IntType()).find_nulls() is None
 
 
 @settings(max_examples=50)

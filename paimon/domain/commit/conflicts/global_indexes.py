@@ -24,7 +24,7 @@ DROP_ACTION = "drop_partition_index"
 def drop_stale_indexes(change: Change, held: Iterable[IndexManifestEntry], schema: TableSchema, action: str) -> Change:
     """Return the change without the global indexes that its updates make wrong, or refuse the change.
 
-    `schema` is that of the new files. The option `global-index.column-update-action` has the action.
+    `schema` is that of the commit. The option `global-index.column-update-action` has the action.
     """
     updates = [e for e in change.entries if e.kind is FileKind.ADD and e.file.first_row_id is not None]
     if not updates or change.kind is CommitKind.COMPACT:
@@ -39,8 +39,8 @@ def drop_stale_indexes(change: Change, held: Iterable[IndexManifestEntry], schem
     }
     if not stale:
         return change
-    if action != DROP_ACTION:
-        names = sorted({f.name for f in schema.fields for _, field_id in stale if f.id == field_id})
+    names = sorted({f.name for f in schema.fields for _, field_id in stale if f.id == field_id})
+    if names and action != DROP_ACTION:  # the index of a dropped column is of no use
         raise InvalidRequest(
             f"Column {names[0]!r} has a global index, which this change of its values would make wrong",
             subject=names[0],
@@ -70,7 +70,9 @@ def _index_of(entry: IndexManifestEntry) -> GlobalIndex:
 def _sets(file: DataFileMeta, entry: IndexManifestEntry, field_id: int, schema: TableSchema) -> bool:
     """Return whether a new file has values of a column, by its id, in the range of an index."""
     names = {f.name for f in schema.fields if f.id == field_id}
-    return _overlaps(file, _index_of(entry)) and (file.write_cols is None or not names.isdisjoint(file.write_cols))
+    # a file of another schema may know the column by another name
+    may_set = file.write_cols is None or file.schema_id != schema.id or not names.isdisjoint(file.write_cols)
+    return may_set and _overlaps(file, _index_of(entry))
 
 
 def _overlaps(file: DataFileMeta, index: GlobalIndex) -> bool:
