@@ -462,7 +462,7 @@ class Maintain:
         Parameters
         ----------
         index_column : str
-            The column.
+            The column. The indexes of dropped columns that had this name are removed, too.
         index_type : str, default "btree"
             The type of the indexes, which may also be one that only other clients build.
         where : str or Predicate, optional
@@ -478,7 +478,7 @@ class Maintain:
         Raises
         ------
         InvalidRequest
-            The column does not exist.
+            There is no such column, and never was.
         CommitConflict
             Another commit removed one of the indexes during the call. Call again.
         """

@@ -28,7 +28,7 @@ from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.index.btree_keys import BtreeKeys
 from paimon.domain.index.btree_writer import BtreeWriter
 from paimon.domain.index.varints import Numbers
-from paimon.domain.maintenance.index_columns import check_index_column, check_index_type, find_index_column
+from paimon.domain.maintenance.index_columns import check_index_column, check_index_type, find_index_ids
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, GlobalIndex, IndexManifestEntry
 from paimon.domain.predicate.expression import Predicate
@@ -122,10 +122,11 @@ def drop_global_index(
 ) -> GlobalIndexChange:
     """Remove the index files of a column from the table, or those of partitions that `where` selects.
 
-    Indexes of all types can be dropped. Expiry deletes the files. `dry_run` only counts them. Raises `CommitConflict`
-    if another commit dropped one of them.
+    Indexes of all types can be dropped, also those of a dropped column. Expiry deletes the files.
+    `dry_run` only counts them. Raises `CommitConflict` if another commit dropped one of them.
     """
-    field_id = find_index_column(context.table, column).id
+    schemas = load_schemas(context, schema_ids(context.engine, context.paths)).values()
+    field_ids = find_index_ids(context.table, column, schemas)
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None or snapshot.index_manifest is None:
@@ -135,7 +136,7 @@ def drop_global_index(
         for entry in read_index_manifest(context, snapshot.index_manifest)
         if entry.global_index is not None
         and entry.index_type == index_type.strip().lower()
-        and entry.global_index.index_field_id == field_id
+        and entry.global_index.index_field_id in field_ids
     ]
     if predicate is not None:
         found = match_partitions(context, [entry.partition for entry in entries], predicate)

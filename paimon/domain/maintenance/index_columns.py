@@ -34,6 +34,17 @@ def find_index_column(table: TableDefinition, name: str) -> DataField:
     return column
 
 
+def find_index_ids(table: TableDefinition, name: str, schemas: Iterable[TableSchema]) -> frozenset[int]:
+    """Return the ids of a column and of dropped columns that had its name, for their indexes remain.
+
+    `schemas` are all of the table.
+    """
+    current = {f.id: f.name for f in table.schema.fields}
+    named = (f.id for schema in schemas for f in schema.fields if f.name == name)
+    found = frozenset(field_id for field_id in named if current.get(field_id, name) == name)
+    return found or frozenset((find_index_column(table, name).id,))
+
+
 def check_index_column(table: TableDefinition, name: str, schemas: Iterable[TableSchema]) -> DataField:
     """Return the column to index; refuse tables and columns that cannot have a global index.
 

@@ -32,7 +32,7 @@ _MOST_LITERALS = 10_000
 """An IN of more values reads the table."""
 
 Search = Callable[[DataField, Sequence[IndexManifestEntry], "Wanted"], Iterable[Numbers | None]]
-"""Returns for each file its row ids, relative to the range of the file; None if they are too many."""
+"""Yields for each file its row ids, relative to the range of the file; None if they are too many."""
 
 
 def _to_intervals(values: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -125,17 +125,17 @@ def _unite(parts: Iterable[RowIdRanges | None]) -> RowIdRanges | None:
 def _select_leaf(
     column: DataField, files: Sequence[IndexManifestEntry], wanted: Wanted, search: Search
 ) -> RowIdRanges | None:
-    found = cover(files).complement()
+    parts = [cover(files).complement()]
     for entry, ids in zip(files, search(column, files, wanted), strict=True):
         index = range_of(entry)
         end = index.row_range_end + 1
         if ids is None:
-            found = found.unite(RowIdRanges.of([(index.row_range_start, end)]))
+            parts.append(RowIdRanges.of([(index.row_range_start, end)]))
         elif len(ids):
             if ids.min() < 0 or ids.max() >= end - index.row_range_start:
                 raise CorruptTable(entry.file_name, "names rows outside its range")
-            found = found.unite(RowIdRanges.of_ids(ids + np.int64(index.row_range_start)))
-    return found
+            parts.append(RowIdRanges.of_ids(ids + np.int64(index.row_range_start)))
+    return RowIdRanges.union(parts)
 
 
 def cover(files: Iterable[IndexManifestEntry]) -> RowIdRanges:

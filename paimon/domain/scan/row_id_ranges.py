@@ -5,7 +5,7 @@ Invariant: ranges that are at most a few rows apart may be joined, so a set can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -44,9 +44,14 @@ class RowIdRanges:
         """Whether no id is in the set."""
         return not len(self.bounds)
 
+    @classmethod
+    def union(cls, parts: Sequence[RowIdRanges]) -> RowIdRanges:
+        """Return the ids of all parts, of which there is at least one."""
+        return cls(_join(np.concatenate([part.bounds for part in parts]), 0))
+
     def unite(self, other: RowIdRanges) -> RowIdRanges:
         """Return the ids of both."""
-        return RowIdRanges(_join(np.concatenate([self.bounds, other.bounds]), 0))
+        return RowIdRanges.union([self, other])
 
     def complement(self) -> RowIdRanges:
         """Return all ids that are not in the set."""

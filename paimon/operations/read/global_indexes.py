@@ -7,8 +7,9 @@ Source: `GlobalIndexScanner`, `DataEvolutionBatchScan`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -115,15 +116,14 @@ def _select_partitions(
 
 def _search_files(
     context: TableContext, column: DataField, entries: Sequence[IndexManifestEntry], wanted: Wanted
-) -> list[Numbers | None]:
-    """Return the rows of each index file; those whose first and last key exclude the condition are not opened."""
-    keys, found = BtreeKeys(column.type), list[Numbers | None]([_NO_ROWS] * len(entries))
-    chosen = [i for i, entry in enumerate(entries) if _may_have(context, entry, keys, wanted)]
-    search = partial(_search, context.for_tasks(len(chosen)), column, wanted)
-    results = context.engine.executor.map(search, [entries[i] for i in chosen])
-    for place, rows in zip(chosen, results, strict=True):
-        found[place] = rows
-    return found
+) -> Iterator[Numbers | None]:
+    """Yield the rows of each index file; those whose first and last key exclude the condition are not opened."""
+    keys = BtreeKeys(column.type)
+    is_chosen = [_may_have(context, entry, keys, wanted) for entry in entries]
+    search = partial(_search, context.for_tasks(sum(is_chosen)), column, wanted)
+    results = context.engine.executor.map(search, list(compress(entries, is_chosen)))
+    # one by one: the row ids of all files together may be too many for memory
+    yield from (next(results) if chosen else _NO_ROWS for chosen in is_chosen)
 
 
 def _may_have(context: TableContext, entry: IndexManifestEntry, keys: BtreeKeys, wanted: Wanted) -> bool:

@@ -83,7 +83,7 @@ def _overlaps(file: DataFileMeta, index: GlobalIndex) -> bool:
 def check_new_indexes(
     live: Iterable[ManifestEntry], held: Iterable[IndexManifestEntry], change: Change, schema: TableSchema
 ) -> None:
-    """Refuse new global indexes of rows that have one of the same column, or that others changed meanwhile.
+    """Refuse new global indexes of rows that have one of the same type and column, or that others changed meanwhile.
 
     `live` has at least the files of the partitions of the indexes. The files that were read are in `change.looked_up`.
     """
@@ -102,7 +102,8 @@ def _check_overlap(entry: IndexManifestEntry, held: Iterable[IndexManifestEntry]
     for other in held:
         known = _index_of(other)
         if (
-            known.index_field_id == index.index_field_id
+            other.index_type == entry.index_type
+            and known.index_field_id == index.index_field_id
             and known.row_range_start <= index.row_range_end
             and index.row_range_start <= known.row_range_end
         ):
