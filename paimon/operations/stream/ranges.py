@@ -253,13 +253,12 @@ class _Plan:
 
     def divide_for(self, position: StreamPosition) -> tuple[tuple[DataSplit, ...], str]:
         """Return the splits that a position counts, and the text that identifies them."""
-        whole = identify_plan(self.splits)
-        if self.has_evolution or position.plan == whole:
-            return self.splits, whole
-        divided = tuple(part for split in self.splits for part in divide_by_file(split))
-        identity = identify_plan(divided)
+        splits, identity = self.splits, identify_plan(self.splits)
+        if not self.has_evolution and position.plan != identity:
+            splits = tuple(part for split in splits for part in divide_by_file(split))
+            identity = identify_plan(splits)
         check_plan(position, identity)
-        return divided, identity
+        return splits, identity
 
 
 def _describe_columns(schema: TableSchema) -> dict[str, tuple[int, DataType]]:

@@ -248,6 +248,20 @@ def test_other_splits_of_a_snapshot_that_is_read_in_part_are_refused(catalog: pa
         open_ranges(other).plan_range(evolve(position, plan="0" * 16), end)
 
 
+def test_other_splits_of_a_table_with_data_evolution_are_refused(catalog: paimon.Catalog) -> None:
+    options = {"data-evolution.enabled": "true", "row-tracking.enabled": "true", "source.split.target-size": "1 b"}
+    table = catalog.create_table("db.t", DDL, options=options)
+    for number in range(4):
+        table.write(rows(number, 2))
+    position = open_ranges(table).advance(None, BatchLimits(files=2))
+    assert position is not None and position.splits == 2
+    other = table.with_options({"source.split.target-size": "1 gb", "source.split.open-file-cost": "1 b"})
+    with pytest.raises(InvalidRequest, match="splits of snapshot 4 are others"):
+        open_ranges(other).plan_range(None, position)
+    with pytest.raises(InvalidRequest, match="splits of snapshot 4 are others"):
+        open_ranges(other).advance(position, BatchLimits(files=2))
+
+
 def test_a_limit_holds_to_a_file_and_small_files_share_a_task(catalog: paimon.Catalog) -> None:
     table = catalog.create_table("db.t", DDL)
     for number in range(6):
