@@ -258,6 +258,14 @@ def test_a_clone_has_its_files_in_its_directory(home: Home) -> None:
     assert home.outside() == before
 
 
+def test_a_table_like_another_one_does_not_share_its_roots(home: Home) -> None:
+    home.create("k INT", {"bucket": "1", "bucket-key": "k"}).write([{"k": 1}])
+    home.catalog.sql("CREATE TABLE d.other LIKE d.t")
+    other = home.catalog.table("d.other")
+    assert dict(other.table_schema.options) == {"bucket": "1", "bucket-key": "k"}
+    assert find_orphan_files(other.context, OlderThan(0)).num_rows == 0
+
+
 def test_branches_tags_rollback_and_rename_keep_their_files(home: Home) -> None:
     table = home.create("k INT NOT NULL, v STRING", {"bucket": "1"}, primary_keys=["k"])
     table.write([{"k": 1, "v": "x"}])
