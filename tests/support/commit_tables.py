@@ -9,6 +9,7 @@ from attrs import evolve
 from paimon.adapters.cache import LruCache
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor
+from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.observers import SilentObserver
 from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
@@ -40,7 +41,7 @@ def engine_on(
     """An engine on these files. Each call is another process (its own cache)."""
     return Engine(
         files=files,
-        formats={},
+        formats={"parquet": ParquetFormat()},
         records=AvroRecordIO(),
         snapshots=PutIfAbsentSnapshotCommit(files),
         clock=clock or SystemClock(),
