@@ -12,15 +12,19 @@ Source: `ClusteringCompactManager`, `ClusteringKeyIndex`, `ClusteringFileRewrite
 #
 #     deduplicate    the row above is marked as deleted        first-row    the row of level 0 is left out
 #
+# With several writers, a file of level 0 can be older than one above: it was written before, and committed late. Where
+# the sequence numbers of the files allow this, those of the rows are compared, and the older row is left out.
+#
 # Then the rows are sorted by the clustering columns (`external_sort.py`), and written to level 1. The rows of files to
 # merge are read afterwards, without those that were marked just now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
@@ -39,6 +43,8 @@ from paimon.operations.compact.section_read import SectionRead
 from paimon.operations.data_files.deletion_vectors import WorkingVectors
 from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+
+Mask = npt.NDArray[np.bool_]
 
 
 @frozen(eq=False)
@@ -85,36 +91,46 @@ class ClusteredWork:
 
     def _resolve(self, rows: pa.Table, oldest_wins: bool) -> pa.Table:
         """Look the keys up: leave out the rows that lose, or mark those that they replace."""
-        keys = self.bucket.context.schema.key_fields
-        asked = pa.RecordBatch.from_arrays([rows[f.name].combine_chunks() for f in keys], [f.name for f in keys])
+        names = [*(f.name for f in self.bucket.context.schema.key_fields), SEQUENCE_NUMBER.name]
+        asked = pa.RecordBatch.from_arrays([rows[name].combine_chunks() for name in names], names)
         loses = np.zeros(rows.num_rows, dtype=np.bool_)
         for file in self.plan.clustered if rows.num_rows else ():
-            for found, positions in self._find_keys(file, asked):
-                loses[found] = oldest_wins
+            for found, positions, is_newer in self._find_keys(file, asked):
+                loses[found] |= is_newer | oldest_wins
                 if not oldest_wins:
-                    self.vectors.mark(file, positions)
+                    self.vectors.mark(file, positions[~is_newer])
         return rows.filter(pa.array(~loses)) if loses.any() else rows
 
-    def _find_keys(self, file: DataFileMeta, asked: pa.RecordBatch) -> Iterator[tuple[Rows, Rows]]:
-        """Yield which of the keys a file has in live rows, and the positions of these rows."""
+    def _find_keys(self, file: DataFileMeta, asked: pa.RecordBatch) -> Iterator[tuple[Rows, Rows, Mask]]:
+        """Yield which of the keys a file has in live rows, the positions of these rows, and which of them are newer."""
         keys = self.bucket.context.schema.key_fields
+        may_be_newer = file.max_sequence_number > min(f.min_sequence_number for f in self.plan.new)
+        columns = (*keys, SEQUENCE_NUMBER) if may_be_newer else keys
         vector, start = self.vectors.find_vector(file), 0
-        for block in self._read_blocks(file):
+        for block in self._read_blocks(file, columns):
             found, places = find_equal_keys(asked, block, keys)
             if vector is not None and len(places):
                 is_live = ~vector.mask(start, block.num_rows)[places]
                 found, places = found[is_live], places[is_live]
             if len(places):
-                yield found, places + start
+                is_newer = np.zeros(len(places), dtype=np.bool_)
+                if may_be_newer:
+                    is_newer = _get_numbers(block)[places] > _get_numbers(asked)[found]
+                yield found, places + start, is_newer
             start += block.num_rows
 
-    def _read_blocks(self, file: DataFileMeta) -> Iterable[pa.RecordBatch]:
-        """Return the keys of a file in blocks, with their lookup hashes."""
+    def _read_blocks(self, file: DataFileMeta, columns: Sequence[DataField]) -> Iterable[pa.RecordBatch]:
+        """Return columns of a file, the key among them, in blocks with their lookup hashes."""
         keys = self.bucket.context.schema.key_fields
-        copied = self.copies.find_blocks(self.bucket, file, keys) if self.copies is not None else None
+        copied = self.copies.find_blocks(self.bucket, file, columns) if self.copies is not None else None
         if copied is not None:
             return copied
-        return (add_lookup_hashes(batch, keys) for batch in read_data_file(self.bucket, file, keys))
+        return (add_lookup_hashes(batch, keys) for batch in read_data_file(self.bucket, file, columns))
+
+
+def _get_numbers(rows: pa.RecordBatch) -> Rows:
+    numbers: Rows = rows.column(SEQUENCE_NUMBER.name).to_numpy()
+    return numbers
 
 
 def _drop_retracts(rows: pa.Table) -> pa.Table:

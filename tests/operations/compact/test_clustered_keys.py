@@ -182,6 +182,23 @@ def test_a_compaction_that_did_not_see_the_files_of_another_is_refused(tmp_path:
     assert table.maintain.check(deep=True).faults == ()
 
 
+def test_an_older_row_of_level_0_does_not_replace_a_newer_one(tmp_path: Path) -> None:
+    """It is in a file that was written first, and that the compaction of another writer did not know."""
+    table = create_table(tmp_path, COLUMNS, primary_keys=["k"], options=CLUSTERED)
+    first, second = (t.new_batch_write_builder() for t in (table.with_options({"write-only": "true"}), table))
+    older, newer = first.new_write(), second.new_write()
+    older.write([{"k": 2, "p": 0, "c": "older", "v": 0}, {"k": 9, "p": 0, "c": "older", "v": 0}])
+    newer.write([{"k": k, "p": 0, "c": "newer", "v": k} for k in (0, 1, 2)])
+    messages = newer.prepare_commit()
+    first.new_commit().commit(older.prepare_commit())
+    second.new_commit().commit(messages)
+    assert {f["level"] for f in describe_files(table)} == {0, 1}
+    for full in (False, True):
+        table.compact(full=full)
+        found = rows_by_key(table)
+        assert {k: row["c"] for k, row in found.items()} == {0: "newer", 1: "newer", 2: "newer", 9: "older"}
+
+
 def test_columns_evolve_but_not_those_of_the_order(tmp_path: Path) -> None:
     table = create_table(tmp_path, COLUMNS, primary_keys=["k"], options=CLUSTERED)
     table.write(make_rows(0))
