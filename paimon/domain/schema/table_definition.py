@@ -84,11 +84,16 @@ class TableDefinition:
         """The types of the primary key that orders the rows of each file; empty if none does."""
         return [] if self.options.pk_clustering_override else [f.type for f in self.schema.key_fields]
 
-    def get_bound_fields(self, level: int) -> tuple[DataField, ...]:
-        """Return the columns of the smallest and the largest key in the metadata of files of a level."""
+    def get_bound_fields(self, level: int, written: TableSchema | None = None) -> tuple[DataField, ...]:
+        """Return the columns of the smallest and the largest key in the metadata of files of a level.
+
+        `written` is the schema that a file was written with; by default the current one.
+        """
+        schema = written or self.schema
         if self.options.pk_clustering_override and level > 0:
-            return tuple(self.schema.field_of(name) for name in self.options.clustering_columns)
-        return self.schema.key_fields
+            options = self.options if written is None else TableOptions.of(written.options)
+            return tuple(schema.field_of(name) for name in options.clustering_columns)
+        return schema.key_fields
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -56,7 +56,6 @@ from paimon.domain.paths import check_within
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.split_packing import pack
-from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField, DataType
@@ -218,7 +217,7 @@ def _plan_clustered(context: TableContext, bucket: BucketFiles, full: bool, mark
     own, options = context.schema, context.options
     schemas = {own.id: own, **load_schemas(context, {f.schema_id for f in bucket.files} - {own.id})}
     fields = context.table.get_bound_fields(CLUSTERED_LEVEL)
-    types = {i: _find_types(schema, fields) for i, schema in schemas.items()}
+    types = {i: _find_types(context.table.get_bound_fields(CLUSTERED_LEVEL, s), fields) for i, s in schemas.items()}
     small = options.target_file_size_bytes(True) * options.compaction_small_file_ratio
     return plan_clustered(
         bucket.files,
@@ -230,11 +229,10 @@ def _plan_clustered(context: TableContext, bucket: BucketFiles, full: bool, mark
     )
 
 
-def _find_types(written: TableSchema, fields: Sequence[DataField]) -> list[DataType]:
-    """Return the types of these columns when files were written; none if one was missing or had another type."""
-    before = {f.id: f.type.with_nullable(True) for f in written.fields}
-    types = [before.get(f.id) for f in fields]
-    return [kind for kind in types if kind is not None] if types == [f.type.with_nullable(True) for f in fields] else []
+def _find_types(written: Sequence[DataField], fields: Sequence[DataField]) -> list[DataType]:
+    """Return the types of the bounds of a file, if they are values of these columns and types; otherwise none."""
+    bounds, wanted = ([(f.id, f.type.with_nullable(True)) for f in columns] for columns in (written, fields))
+    return [kind for _, kind in bounds] if bounds == wanted else []
 
 
 def _plan_unit(

@@ -199,6 +199,16 @@ def test_an_older_row_of_level_0_does_not_replace_a_newer_one(tmp_path: Path) ->
         assert {k: row["c"] for k, row in found.items()} == {0: "newer", 1: "newer", 2: "newer", 9: "older"}
 
 
+def test_bounds_are_shown_in_the_types_of_their_file(tmp_path: Path) -> None:
+    table = create_table(tmp_path, COLUMNS, primary_keys=["k"], options={**CLUSTERED, "clustering.columns": "v"})
+    table.write([{"k": 1, "p": 0, "c": "a", "v": -7}])
+    table = table.alter("ALTER COLUMN v TYPE STRING").alter("RENAME COLUMN v TO w")
+    table.write([{"k": 2, "p": 0, "c": "a", "w": "a text of more than seven bytes"}])
+    for name in ("files", "file_key_ranges"):
+        bounds = table.system_table(name).scan().to_arrow()["min_key"].to_pylist()
+        assert sorted(bounds) == ["[-7]", "[a text of more than seven bytes]"]
+
+
 def test_columns_evolve_but_not_those_of_the_order(tmp_path: Path) -> None:
     table = create_table(tmp_path, COLUMNS, primary_keys=["k"], options=CLUSTERED)
     table.write(make_rows(0))

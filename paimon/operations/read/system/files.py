@@ -81,13 +81,11 @@ _INDEXES = pa.schema(
 
 def files_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its statistics."""
-    now, entries = _read_entries(context)
-    ids = {e.file.schema_id for e in entries} - {now.schema.id}
-    schemas = {now.schema.id: now.schema, **load_schemas(context, ids)}
+    now, entries, schemas = _read_entries(context)
     directories = BucketPaths.of(now)
     rows = [
         {
-            **_to_location(now, directories, e, texts),
+            **_to_location(now, directories, e, schemas[e.file.schema_id], texts),
             **_to_content(e.file),
             **_to_stats(e.file, now.schema, schemas[e.file.schema_id], texts),
         }
@@ -98,19 +96,25 @@ def files_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table
 
 def file_key_ranges_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its smallest and largest key."""
-    now, entries = _read_entries(context)
+    now, entries, schemas = _read_entries(context)
     directories = BucketPaths.of(now)
-    rows = [{**_to_location(now, directories, e, texts), "first_row_id": e.file.first_row_id} for e in entries]
+    rows = [
+        {
+            **_to_location(now, directories, e, schemas[e.file.schema_id], texts),
+            "first_row_id": e.file.first_row_id,
+        }
+        for e in entries
+    ]
     return pa.Table.from_pylist(rows, schema=_KEY_RANGES)
 
 
 def file_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per file index of a live data file; `.index` files are read up to the end of their heads."""
-    now, entries = _read_entries(context)
+    now, entries, schemas = _read_entries(context)
     directories = BucketPaths.of(now)
     rows: list[dict[str, object]] = []
     for entry in entries:
-        location = _to_location(now, directories, entry, texts)
+        location = _to_location(now, directories, entry, schemas[entry.file.schema_id], texts)
         container = read_container(context.engine, str(location["file_path"]), entry.file)
         if container is None:
             continue
@@ -127,20 +131,22 @@ def file_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> p
     return pa.Table.from_pylist(rows, schema=_INDEXES)
 
 
-def _read_entries(context: TableContext) -> tuple[TableDefinition, list[ManifestEntry]]:
+def _read_entries(context: TableContext) -> tuple[TableDefinition, list[ManifestEntry], Mapping[int, TableSchema]]:
+    """Return the table, its live files, and the schemas that they were written with, by id."""
     pinned = pin_snapshot(context)
     if pinned.snapshot is None:
-        return pinned.table, []
+        return pinned.table, [], {}
     with report_expired(context, pinned.snapshot.id):
         live = read_live_entries(context, read_data_manifests(context, pinned.snapshot))
-    return pinned.table, [entry for entry in live if entry.bucket >= 0]
+    entries, own = [entry for entry in live if entry.bucket >= 0], pinned.table.schema
+    return pinned.table, entries, {own.id: own, **load_schemas(context, {e.file.schema_id for e in entries} - {own.id})}
 
 
 def _to_location(
-    table: TableDefinition, directories: BucketPaths, entry: ManifestEntry, texts: RowTexts
+    table: TableDefinition, directories: BucketPaths, entry: ManifestEntry, written: TableSchema, texts: RowTexts
 ) -> dict[str, object]:
     schema, file = table.schema, entry.file
-    bounds = table.get_bound_fields(file.level)
+    bounds = table.get_bound_fields(file.level, written)
     directory = directories.directory(entry.partition, entry.bucket)
     return {
         "partition": texts.format_partition(entry.partition, schema.partition_fields),
