@@ -62,8 +62,12 @@ class TableContext:
 
     def with_half_memory(self) -> TableContext:
         """Return the context for reads whose rows a writer with the other half of the memory budget takes."""
+        return self.with_memory_share(2)
+
+    def with_memory_share(self, parts: int) -> TableContext:
+        """Return the context with one of so many equal parts of the memory budget."""
         memory = self.engine.memory
-        return evolve(self, engine=evolve(self.engine, memory=evolve(memory, bytes=memory.bytes // 2)))
+        return evolve(self, engine=evolve(self.engine, memory=evolve(memory, bytes=memory.bytes // parts)))
 
     def with_table(self, table: TableDefinition) -> TableContext:
         """Return a context of the same engine for another definition, for instance of a branch."""

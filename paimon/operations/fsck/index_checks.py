@@ -32,7 +32,7 @@ from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.fsck.states import Findings, State, to_fault
 from paimon.operations.metadata.manifests import find_deletion_files, index_path
 from paimon.operations.read.global_indexes import find_index_fault, find_readable_indexes
-from paimon.operations.read.split import read_in_key_order
+from paimon.operations.read.split import read_in_key_order, share_sort_memory
 from paimon.operations.table_context import TableContext
 from paimon.ports.key_stores import KeyStore, Places
 
@@ -120,7 +120,7 @@ def _check_unique_keys(
 ) -> None:
     if split.bucket < 0:
         return
-    bucket = Bucket.of(state.context, split)
+    bucket = share_sort_memory(Bucket.of(state.context, split), len(files))
     keys = state.context.schema.key_fields
     spec = MergeSpec(keys)
     columns = (*keys, SEQUENCE_NUMBER, VALUE_KIND)

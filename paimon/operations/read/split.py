@@ -136,6 +136,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     merged = _needs_merge(context, split)
     read_rows = read_in_key_order if merged else read_data_file
     select = _make_selection(bucket, split, None if read.binlog else skip)
+    source = share_sort_memory(bucket, len(split.files)) if merged else bucket
 
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, limit: BatchLimit | None = None
@@ -144,7 +145,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         selected = select(file)
         if isinstance(selected, RowSlice) and not selected.ranges:
             return iter(())
-        return read_rows(bucket, file, columns, predicate, selected, limit)
+        return read_rows(source, file, columns, predicate, selected, limit)
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
@@ -172,11 +173,18 @@ def read_in_key_order(
 ) -> Iterator[pa.RecordBatch]:
     """Read columns of a file, the key among them, by ascending keys.
 
-    The read can end after the largest key that matches `skip`.
+    The read can end after the largest key that matches `skip`. Several files at once need `share_sort_memory`.
     """
     if file.level > 0 and bucket.context.options.pk_clustering_override:
         return read_clustered_file(bucket, file, columns, skip, deleted, limit)
     return read_data_file(bucket, file, columns, skip, deleted, limit, in_key_order=True)
+
+
+def share_sort_memory(bucket: Bucket, files: int) -> Bucket:
+    """Return the bucket for reads of so many files at once by ascending keys: their sorts share the memory budget."""
+    if not bucket.context.options.pk_clustering_override:
+        return bucket
+    return evolve(bucket, context=bucket.context.with_memory_share(max(1, files)))
 
 
 def _needs_merge(context: TableContext, split: DataSplit) -> bool:
@@ -275,7 +283,8 @@ def _read_difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterat
     context = bucket.context
     keys = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.primary_keys)
     spec, window_bytes = MergeSpec.of(context.schema, context.options), _get_window_bytes(context.engine)
-    yield from DifferenceRead(spec, partial(_read_version, bucket, keys), window_bytes, read.row_kinds).rows(split)
+    source = share_sort_memory(bucket, len(split.files) + len(split.before_files))
+    yield from DifferenceRead(spec, partial(_read_version, source, keys), window_bytes, read.row_kinds).rows(split)
 
 
 def _read_version(

@@ -13,6 +13,9 @@ from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.maintenance.sort_order import SortOrder
+from paimon.operations.data_files import external_sort
+from paimon.ports.engine import Engine
 
 CLUSTERED = {
     "bucket": "1",
@@ -139,6 +142,31 @@ def test_rows_of_level_0_are_merged_with_clustered_files(tmp_path: Path) -> None
     table.delete(where="v = 3")
     assert table.compact(full=True).files_after == 1
     assert rows_by_key(table) == {k: row for k, row in after.items() if row["v"] != 3}
+
+
+def test_sorts_of_files_that_are_merged_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**CLUSTERED, "deletion-vectors.merge-on-read": "true"}
+    table = create_table(tmp_path, COLUMNS, primary_keys=["k"], options=options)
+    for step in range(3):
+        table.write(make_rows(step))
+    first = table.snapshots()[1].id
+    table.with_options({"write-only": "true"}).write(make_rows(3))
+    limits: list[int] = []
+    begin = external_sort._Runs.__init__
+
+    def record(runs: external_sort._Runs, engine: Engine, order: SortOrder) -> None:
+        begin(runs, engine, order)
+        limits.append(runs._limit)
+
+    monkeypatch.setattr(external_sort._Runs, "__init__", record)
+    between = {"incremental-between": f"{first},{table.snapshots()[-1].id}", "incremental-between-scan-mode": "diff"}
+    for read in (table, table.with_options(between)):
+        limits.clear()
+        assert rows_by_key(read)
+        assert len(limits) >= 3 and sum(limits) <= table.engine.memory.bytes // 8
+    limits.clear()
+    assert table.maintain.check(deep=True).faults == ()
+    assert len(limits) >= 3 and sum(limits) <= table.engine.memory.bytes // 8
 
 
 def test_one_repair_compacts_level_0(tmp_path: Path) -> None:
