@@ -417,6 +417,20 @@ def test_an_index_of_another_branch(tmp_path: Path) -> None:
     assert table.maintain.remove_orphans(timedelta(0), allow_young=True).num_rows == 0
 
 
+def test_the_schemas_of_a_branch_do_not_decide_for_another(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.write(rows_of(0, 20))
+    table.maintain.create_global_index("v")
+    table.tags.create("start")
+    table.branches.create("trial", tag="start")
+    catalog = paimon.connect(tmp_path)
+    catalog.table(f"{table.name}$branch_trial").alter_column_type("v", "BIGINT")
+    table.add_column("more", "INT")
+    branch, main = catalog.table(f"{table.name}$branch_trial"), catalog.table(table.name)
+    assert "global index" not in branch.scan(where="v = 3").plan().explain()
+    assert "global index" in main.scan(where="v = 3").plan().explain()
+
+
 def test_changes_between_snapshots_do_not_depend_on_an_index(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.write(rows_of(0, 40))

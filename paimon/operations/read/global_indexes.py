@@ -85,7 +85,8 @@ def _load_history(context: TableContext, snapshot: Snapshot) -> Sequence[TableSc
     last = max(context.schema.id, snapshot.schema_id)
     if last == context.schema.id == 0:
         return (context.schema,)
-    path, view = context.paths.manifest(snapshot.index_manifest or ""), f"schemas up to {last}"
+    # branches share index manifests, and have their own schemas
+    path, view = context.paths.manifest(snapshot.index_manifest or ""), f"{context.paths.schemas} up to {last}"
     cached = context.engine.cache.get(path, view)
     if isinstance(cached, tuple):
         return cached
