@@ -42,8 +42,9 @@ def make_engine(files: FileIO, formats: Mapping[str, FormatIO] | None = None, **
     Returns
     -------
     Engine
-        The engine. It can be pickled if you supply `recipe`. Errors of `files` and `formats` that are none of this
-        library are raised as StorageError or CorruptTable with the name of the adapter.
+        The engine. It can be pickled if you supply `recipe`. Errors of `files` and `formats` that are not a
+        PaimonError are raised as StorageError or CorruptTable with the name of the adapter. Those of a file that `open`
+        of `files` returns are raised as they are.
 
     Raises
     ------

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.adapters.files.output import Output
 from paimon.domain.errors import CorruptTable, PaimonError, StorageError
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
@@ -69,7 +70,7 @@ class _Files:
 
     def create(self, path: str) -> OutputFile:
         with _translate(self.inner, path):
-            return self.inner.create(path)
+            return _Output(self.inner.create(path), self.inner, path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         with _translate(self.inner, path):
@@ -90,6 +91,35 @@ class _Files:
     def delete(self, paths: Sequence[str]) -> None:
         with _translate(self.inner, paths[0] if paths else ""):
             self.inner.delete(paths)
+
+
+class _Output(Output):
+    def __init__(self, inner: OutputFile, files: FileIO, path: str) -> None:
+        self._inner, self._files, self._path = inner, files, path
+
+    def write(self, data: bytes) -> int:
+        with _translate(self._files, self._path):
+            return self._inner.write(data)
+
+    def tell(self) -> int:
+        with _translate(self._files, self._path):
+            return self._inner.tell()
+
+    def flush(self) -> None:
+        with _translate(self._files, self._path):
+            self._inner.flush()
+
+    def close(self) -> None:
+        with _translate(self._files, self._path):
+            self._inner.close()
+
+    def abort(self) -> None:
+        with _translate(self._files, self._path):
+            self._inner.abort()
+
+    @property
+    def closed(self) -> bool:
+        return self._inner.closed
 
 
 class _Directories(_Files):

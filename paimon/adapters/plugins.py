@@ -44,7 +44,12 @@ def _list_entry_points() -> Mapping[str, list[EntryPoint]]:
     from importlib.metadata import entry_points  # loads the packages of e-mail and archives
 
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=FORMATS):
+    repair = "repair or uninstall the package whose entry_points.txt is damaged"
+    with translate_errors(
+        lambda text: Unsupported(f"file formats of installed packages, whose list {text}", hint=repair)
+    ):
+        points = entry_points(group=FORMATS)
+    for point in points:
         found.setdefault(point.name, []).append(point)
     return found
 

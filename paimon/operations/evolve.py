@@ -161,7 +161,8 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> Table
     `StorageError` if concurrent schema changes were published first too often.
     """
     set_options = [c for c in changes if isinstance(c, SetOption)]
-    check_options({check_text(c.key, "option"): c.value for c in set_options}, allow_unknown=True)
+    given = {check_text(c.key, "option"): c.value for c in set_options}
+    check_options(given, allow_unknown=True, formats=context.engine.file_formats)
     for _ in range(_ATTEMPTS):
         newest = latest_schema(context.engine, context.paths)
         if newest is None:

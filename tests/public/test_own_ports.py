@@ -16,7 +16,7 @@ from own_storage import SqliteFiles
 import paimon
 from paimon.adapters import plugins
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
-from paimon.embed import make_catalog, make_engine
+from paimon.embed import BufferedOutput, make_catalog, make_engine
 from paimon.ports.files import Directories, FileIO, ManyFiles
 from paimon.ports.formats import FormatIO
 from paimon.testing.contracts import CatalogStoreContract, FileIOContract, FormatIOContract, SnapshotCommitContract
@@ -108,7 +108,7 @@ def test_the_engine_decides_which_formats_a_table_may_have() -> None:
     table.write({"id": [1]})
     only = make_catalog(evolve(catalog.engine, formats={"arrow": catalog.engine.format("arrow")}), "/lake")
     assert only.table("shop.a").scan().count() == 1
-    with pytest.raises(Unsupported, match=r"'parquet'.*Use one of arrow"):
+    with pytest.raises(Unsupported, match=r"'parquet'.*Known formats are arrow"):
         only.create_table("shop.b", "id INT")
     with pytest.raises(InvalidRequest, match=r"blob|arrow"):
         only.create_table("shop.b", "id INT", options={"file.format": "nothing"})
@@ -118,8 +118,36 @@ def test_a_table_whose_format_is_missing_names_it() -> None:
     files = MemoryFiles()
     make_lake(files).create_table("shop.a", "id INT", options=ARROW).write({"id": [1]})
     table = make_catalog(make_engine(files), "/lake").table("shop.a")
-    for call in (lambda: table.scan().count() and table.scan().to_arrow(), lambda: table.write({"id": [2]})):
+    for call in (
+        lambda: table.scan().count() and table.scan().to_arrow(),
+        lambda: table.write({"id": [2]}),
+        lambda: table.alter("ADD COLUMN v INT"),
+    ):
         with pytest.raises(Unsupported, match=r"file format 'arrow'.*install the package"):
+            call()
+    table.alter("SET ('file.format' = 'parquet')").write({"id": [2]})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("file.format", "arow"),
+        ("changelog-file.format", "arow"),
+        ("vector.file.format", "arow"),
+        ("file.format.per.level", "0:parquet,1:arow"),
+    ],
+)
+def test_unknown_formats_of_a_handle_are_refused_at_once(option: str, value: str) -> None:
+    catalog = make_lake()
+    table = catalog.create_table("shop.a", "id INT")
+    assert table.with_options({option: value.replace("arow", "ARROW")}).scan().count() == 0
+    for call in (
+        lambda: table.with_options({option: value}),
+        lambda: catalog.table("shop.a", {option: value}),
+        lambda: catalog.create_table("shop.b", "id INT", options={option: value}),
+        lambda: catalog.sql(f"SET 'paimon.{option}' = '{value}'"),
+    ):
+        with pytest.raises(InvalidRequest, match=rf"Option '{option}' is 'arow'.*Did you mean 'arrow'"):
             call()
 
 
@@ -160,10 +188,28 @@ class BrokenFiles(MemoryFiles):
         raise TimeoutError("no answer")
 
 
+class FullFiles(MemoryFiles):
+    """A storage that takes no more data files."""
+
+    is_full = False
+
+    def create(self, path: str) -> Any:
+        def publish(path: str, data: bytes) -> None:
+            if self.is_full and "data-" in path:
+                raise RuntimeError("quota")
+            self.replace(path, data)
+
+        return BufferedOutput(path, publish)
+
+
 def test_raw_errors_of_a_storage_name_it() -> None:
     engine = make_engine(BrokenFiles())
     with pytest.raises(StorageError, match=r"/lake.*BrokenFiles raised TimeoutError: no answer"):
         make_catalog(engine, "/lake").databases()
+    lake = make_lake(full := FullFiles())
+    full.is_full = True
+    with pytest.raises(StorageError, match=r"data-.*FullFiles raised RuntimeError: quota"):
+        lake.create_table("shop.a", "id INT").write({"id": [1]})
     assert not isinstance(engine.files, Directories | ManyFiles)
     local = paimon.connect(tempfile.mkdtemp()).engine.files
     assert isinstance(make_engine(local).files, Directories)
@@ -225,4 +271,14 @@ def test_a_package_that_fails_is_named(install: Callable[..., None], packages: d
     with pytest.raises(
         Unsupported, match=rf"file format 'arrow' {'' if 'several' not in message else 'of '}.*{message}"
     ):
+        catalog.create_table("shop.b", "id INT", options=ARROW)
+
+
+def test_a_damaged_list_of_a_package_is_named(install: Callable[..., None], tmp_path: Path) -> None:
+    install(offers_arrow=OFFER)
+    (tmp_path / "offers_arrow-1.0.dist-info" / "entry_points.txt").write_text("[paimon.formats]\narrow\n")
+    catalog = paimon.connect(tmp_path / "lake")
+    catalog.create_database("shop")
+    catalog.create_table("shop.a", "id INT").write({"id": [1]})
+    with pytest.raises(Unsupported, match=r"installed packages, whose list raised TypeError.*entry_points\.txt"):
         catalog.create_table("shop.b", "id INT", options=ARROW)

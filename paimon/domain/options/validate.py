@@ -48,6 +48,10 @@ _CHECKS = {
     Kind.STATS_MODE: parse_stats_mode,
     Kind.STATS_MODE_LEVELS: parse_stats_mode_levels,
 }
+_FORMATS_BY_LEVEL = "file.format.per.level"
+FORMAT_OPTIONS = ("file.format", "changelog-file.format", "vector.file.format", _FORMATS_BY_LEVEL)
+"""The options whose values name file formats."""
+_FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "mosaic", "row", "blob")
 _DISABLED = ("", "false", "disabled", "none")
 """Values that disable a feature."""
 
@@ -58,7 +62,7 @@ def check_options(
     """Refuse unknown keys, values of a wrong form, and options that this library does not follow.
 
     The option texts come from a caller. An option that is not followed raises `Unsupported`, unless it has its default.
-    Options that begin with the name of one of `formats` go to its writer.
+    `formats` are the file formats that a table may have. Options that begin with the name of one go to its writer.
     """
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -83,6 +87,7 @@ def _check_option(key: str, value: str, allow_unknown: bool, formats: Collection
                 f"option {key!r} of a table", hint="pass it to paimon.connect: it is an option of catalogs"
             )
         _check_follows(key, value, option)
+        _check_formats(option.key, value, formats)
     elif key.startswith("fields."):
         _check_field_option(key, value, allow_unknown)
     elif key.startswith("file-index."):
@@ -95,6 +100,23 @@ def _check_option(key: str, value: str, allow_unknown: bool, formats: Collection
         raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES]))
     elif key.startswith("tag.callback."):
         _refuse(key, value, TAG_CALLBACK_PARAMETERS)
+
+
+def _check_formats(key: str, value: str, formats: Collection[str]) -> None:
+    for name in list_formats(key, value):
+        if name not in formats and (name in _FOREIGN_FORMATS or name in FILE_FORMATS):
+            raise Unsupported(f"file format {name!r} of option {key!r}", hint=f"use one of {', '.join(formats)}")
+        if name not in formats:
+            message = f"Option {key!r} is {name!r}, which is not a file format"
+            raise InvalidRequest(message, subject=key, hint=did_you_mean(name, formats))
+
+
+def list_formats(key: str, value: str) -> list[str]:
+    """Return the file formats that an option names, in lower case."""
+    if key not in FORMAT_OPTIONS:
+        return []
+    names = parse_levels(value).values() if key == _FORMATS_BY_LEVEL else (value,)
+    return [name.lower() for name in names if name]
 
 
 def check_stored_options(options: Mapping[str, str], keys: Iterable[str]) -> None:

@@ -150,7 +150,8 @@ def _drop_view(run: StatementRun, statement: DropView) -> SqlResult:
 def _set_option(run: StatementRun, statement: SetOption) -> SqlResult:
     key, value = statement.key, statement.value
     if key.startswith(OPTION_PREFIX):
-        check_options({key.removeprefix(OPTION_PREFIX): value})
+        formats = run.session.catalog().engine.file_formats
+        check_options({key.removeprefix(OPTION_PREFIX): value}, formats=formats)
         run.session.settings[key] = value
         return report(run, f"All tables of this session have the option {key.removeprefix(OPTION_PREFIX)!r}.")
     if key.startswith(_WITHOUT_EFFECT):

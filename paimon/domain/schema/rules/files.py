@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.layout_options import FILE_FORMATS
-from paimon.domain.options.parse import parse_levels
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.validate import FORMAT_OPTIONS, list_formats
 from paimon.domain.schema.declared_indexes import declare_indexes
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.schema.table_schema import TableSchema
@@ -22,7 +22,6 @@ from paimon.domain.types.type_text import format_type
 LATEST_DELTA = "latest-delta"
 """The scan mode that reads what the latest snapshot appended (Java's Paimon 2.x)."""
 VECTOR_FORMAT = "vector.file.format"
-_FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "mosaic", "row", "blob")
 _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "from-timestamp": ("scan.timestamp", "scan.timestamp-millis"),
     "from-snapshot": ("scan.snapshot-id", "scan.tag-name", "scan.watermark", "scan.version"),
@@ -39,24 +38,20 @@ def check_files(schema: TableSchema, options: TableOptions, formats: Collection[
 
     `formats` are the names that a table may have.
     """
-    for option, name in _formats(options):
-        _check_format(schema, option, name, formats)
+    for option in FORMAT_OPTIONS:
+        for name in list_formats(option, options.get(option) or ""):
+            _check_format(schema, option, name, formats)
     declare_indexes(schema.fields, options.values)
     check_scan(options)
 
 
-def _formats(options: TableOptions) -> list[tuple[str, str]]:
-    named = [(key, options.get(key) or "") for key in ("file.format", "changelog-file.format", VECTOR_FORMAT)]
-    levels = parse_levels(options.get("file.format.per.level") or "")
-    named += [("file.format.per.level", name) for name in levels.values()]
-    return [(key, name.lower()) for key, name in named if name]
-
-
 def _check_format(schema: TableSchema, option: str, name: str, formats: Collection[str]) -> None:
-    if name not in formats and (name in _FOREIGN_FORMATS or name in FILE_FORMATS):
-        raise Unsupported(f"file format {name!r} of option {option!r}", hint=f"use one of {', '.join(formats)}")
     if name not in formats:
-        raise option_error(option, f"is {name!r}, which is not a file format", did_you_mean(name, formats))
+        known = f"known formats are {', '.join(sorted(formats))}"
+        raise Unsupported(
+            f"file format {name!r} of option {option!r}",
+            hint=f"{known}; install the package that offers it, or give it to the engine",
+        )
     for column in _list_stored_columns(schema, option):
         for part in all_types(column.type):
             if not _holds(name, part):
