@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -59,14 +60,28 @@ class Call:
 Node: TypeAlias = Field | Constant | Call
 
 
+_ASSOCIATIVE = frozenset(("and", "and_kleene", "or", "or_kleene"))
+
+
+def call(function: str, arguments: tuple[Node, ...], options: Mapping[str, pa.Scalar] | None = None) -> Call:
+    """Return the call of a function. `(a | b) | c` becomes one call with three arguments."""
+    if function in _ASSOCIATIVE and any(isinstance(part, Call) and part.function == function for part in arguments):
+        parts = (
+            part.arguments if isinstance(part, Call) and part.function == function else (part,) for part in arguments
+        )
+        arguments = tuple(chain.from_iterable(parts))
+    return Call(function, arguments, options or {})
+
+
 def list_columns(node: Node) -> Iterator[str]:
     """Yield the names of the columns that a tree reads, in its order."""
-    match node:
-        case Field(path=path):
-            yield path[0]
-        case Call(arguments=arguments):
-            for argument in arguments:
-                yield from list_columns(argument)
+    waiting = [node]
+    while waiting:
+        match waiting.pop():
+            case Field(path=path):
+                yield path[0]
+            case Call(arguments=arguments):
+                waiting += reversed(arguments)
 
 
 def find_columns(expression: Any) -> tuple[str, ...] | None:
@@ -86,30 +101,41 @@ def decode_expression(pickled: bytes) -> Node | None:
             batch = reader.get_batch(0)
         message = pa.ipc.read_message(pa.py_buffer(pickled)[_MAGIC_BYTES:])
         pairs = _read_pairs(message.metadata.to_pybytes())
-        node = _read_node(next(pairs), pairs, batch)
+        node = _read_node(pairs, batch)
         return node if next(pairs, None) is None else None
     except (pa.ArrowException, struct.error, ValueError, LookupError, StopIteration, TypeError):
         return None
 
 
-def _read_node(pair: tuple[str, str], pairs: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Node:
-    key, value = pair
+def _read_node(pairs: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Node:
+    """Return the node that begins here. A condition can be deeper than Python recurses, so its calls are a stack."""
+    calls: list[tuple[str, list[Node], dict[str, pa.Scalar]]] = []
+    while True:
+        key, value = next(pairs)
+        if key == "call":
+            calls.append((value, [], {}))
+            continue
+        if key == "options":
+            calls[-1][2].update(dict(batch.column(int(value))[0]))
+            continue
+        if key == "end":
+            function, arguments, options = calls.pop()
+            found: Node = call(function, tuple(arguments), options)
+        else:
+            found = _read_leaf(key, value, pairs, batch)
+        if not calls:
+            return found
+        calls[-1][1].append(found)
+
+
+def _read_leaf(key: str, value: str, pairs: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> Node:
     if key == "literal":
         return Constant(batch.column(int(value))[0])
     if key == "field_ref":
         return Field((value,))
     if key == "nested_field_ref":
         return Field(tuple(_read_name(pairs) for _ in range(int(value))))
-    if key != "call":
-        raise ValueError(key)
-    arguments: list[Node] = []
-    options: dict[str, pa.Scalar] = {}
-    while (inner := next(pairs))[0] != "end":
-        if inner[0] == "options":
-            options = dict(batch.column(int(inner[1]))[0])
-        else:
-            arguments.append(_read_node(inner, pairs, batch))
-    return Call(value, tuple(arguments), options)
+    raise ValueError(key)
 
 
 def _read_name(pairs: Iterator[tuple[str, str]]) -> str:

@@ -19,6 +19,7 @@ pyarrow, Polars and DuckDB alike. It may be true for more rows, so it never repl
 #                 NOT (d > 0.5) includes NaN, and <> NaN is true for every number
 #     FLOAT       the literal 0.1 is a DOUBLE, which no FLOAT equals: `f > 0.1` becomes `f >= float(0.1)`
 #     null        unknown in all; but `is_in` with a null in its list selects nulls, and NOT is_in is true for them
+#     timestamps  Polars compares different units in the coarser one, so the literal is a range one unit wide
 #
 # Values of other kinds than their column (a text for a date) are left out, because each library converts them by rules
 # of its own.
@@ -28,7 +29,6 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.transform import OPPOSITE
 from paimon.domain.predicate.zero_order import equate_zeros, is_floating
 from paimon.domain.row.literals import round_to_single
-from paimon.domain.types.arrow import UNIT_NANOS
+from paimon.domain.types.arrow import UNIT_NANOS, timestamp_unit
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -53,6 +53,7 @@ from paimon.domain.types.data_types import (
     DecimalType,
     FloatType,
     LocalZonedTimestampType,
+    RowType,
     TimestampType,
     TimeType,
 )
@@ -74,9 +75,18 @@ _MIRRORED: Mapping[Operator, Operator] = {
     Operator.GE: Operator.LE,
 }
 _WITH_EQUAL: Mapping[Operator, Operator] = {Operator.LT: Operator.LE, Operator.GT: Operator.GE}
+_OPTIONS: Mapping[str, frozenset[str]] = {
+    "is_null": frozenset(("_type_name", "nan_is_null")),
+    "is_in": frozenset(("_type_name", "value_set", "null_matching_behavior")),
+    "starts_with": frozenset(("_type_name", "pattern", "ignore_case")),
+    "match_like": frozenset(("_type_name", "pattern", "ignore_case")),
+}
+"""The options of each function that are understood."""
+_MOST_LEVELS = 100
 _OF_A_PATH = frozenset(".[")
 """Signs in a name for which this library may take it for a path."""
 _EVERYTHING, _NOTHING = Literal(True), Literal(False)
+_TIMESTAMPS = (TimestampType, LocalZonedTimestampType)
 _NULLS_MATCH = 0
 _LARGEST_SINGLE = float.fromhex("0x1.fffffep+127")
 _NANOS_PER_SECOND = 1_000_000_000
@@ -89,6 +99,8 @@ def imply_condition(node: Node, fields: Sequence[DataField], bind: Bind, negated
 
     Columns that `fields` lacks are left out. `bind` binds a condition on one column.
     """
+    if _is_deep(node):
+        return None
     found = _Implication(fields, bind).imply(node, negated)
     return None if found == _EVERYTHING else found
 
@@ -105,9 +117,14 @@ class _Implication:
                 return self._imply_constant(scalar, negated)
             case Field():
                 return self._imply_leaf(node, lambda kind: Compare(_name(node), Operator.EQ, not negated), BooleanType)
+        if not _OPTIONS.get(node.function, frozenset()).issuperset(node.options):
+            return _EVERYTHING  # of another release, which may mean something else
         handler = _CALLS.get(node.function)
         if handler is not None:
-            return handler(self, node, negated)
+            try:
+                return handler(self, node, negated)
+            except (ValueError, LookupError):  # other arguments than those of the function that is known here
+                return _EVERYTHING
         operator = _COMPARISONS.get(node.function)
         return _EVERYTHING if operator is None else self._imply_comparison(node, operator, negated)
 
@@ -140,9 +157,8 @@ class _Implication:
         return self._imply_null_test(node, wants_null=negated)
 
     def _imply_null_test(self, node: Call, wants_null: bool) -> Predicate:
-        counts_nan = node.options.get("nan_is_null")
         (column,) = node.arguments
-        if not isinstance(column, Field) or (counts_nan is not None and counts_nan.as_py()):
+        if not isinstance(column, Field) or (node.options and node.options["nan_is_null"].as_py() is not False):
             return _EVERYTHING
         return self._imply_leaf(column, lambda kind: IsNull(_name(column), negated=not wants_null))
 
@@ -165,6 +181,8 @@ class _Implication:
         def make_leaf(kind: DataType) -> Predicate:
             """Return the condition on the values of the list."""
             name, literals = _name(column), [_fit(scalar, kind) for scalar in known]
+            if isinstance(kind, _TIMESTAMPS) and not all(is_exact for _, is_exact in literals):
+                return _EVERYTHING
             if not negated:
                 found = equate_zeros(In(name, tuple(value for value, _ in literals)), self.fields)
                 return _join([found, IsNull(name)], is_or=True) if nulls_match else found
@@ -186,6 +204,8 @@ class _Implication:
         return self._imply_leaf(column, lambda kind: Like(_name(column), f"{escaped}%", "\\"), *CHARACTER_TYPES)
 
     def _imply_comparison(self, node: Call, operator: Operator, negated: bool) -> Predicate:
+        if len(node.arguments) != 2:
+            return _EVERYTHING
         left, right = node.arguments
         if isinstance(left, Constant):
             left, right, operator = right, left, _MIRRORED.get(operator, operator)
@@ -199,6 +219,8 @@ class _Implication:
     def _compare(self, name: str, operator: Operator, scalar: pa.Scalar, kind: DataType, negated: bool) -> Predicate:
         value, is_exact = _fit(scalar, kind)
         wanted = OPPOSITE[operator] if negated else operator
+        if isinstance(kind, _TIMESTAMPS) and not is_exact:
+            return _compare_units(name, wanted, scalar, kind)
         if not is_floating(kind):
             return Compare(name, wanted, value)
         if value != value and (negated or wanted is Operator.NE):
@@ -214,7 +236,7 @@ class _Implication:
 
     def _imply_leaf(self, column: Field, make: Callable[[DataType], Predicate], *types: type[DataType]) -> Predicate:
         """Return a condition on one column, bound; everything if there is none that is surely wide enough."""
-        if any(not _OF_A_PATH.isdisjoint(part) for part in column.path):
+        if _is_ambiguous(column.path, self.fields):
             return _EVERYTHING
         try:
             kind = type_at(_name(column), self.fields)
@@ -245,6 +267,40 @@ def _name(column: Field) -> str:
     return ".".join(column.path)
 
 
+def _is_deep(node: Node) -> bool:
+    """Return whether a tree is so deep that Python may not recurse to its leaves."""
+    level = [node]
+    for _ in range(_MOST_LEVELS):
+        level = [argument for part in level if isinstance(part, Call) for argument in part.arguments]
+        if not level:
+            return False
+    return True
+
+
+def _is_ambiguous(path: tuple[str, ...], fields: Sequence[DataField]) -> bool:
+    """Return whether this library may take the name of a path for another column: for a column called ``a.b``, too."""
+    for part in path:
+        if not _OF_A_PATH.isdisjoint(part) or any(field.name.startswith(f"{part}.") for field in fields):
+            return True
+        kind = next((field.type for field in fields if field.name == part), None)
+        fields = kind.fields if isinstance(kind, RowType) else ()
+    return False
+
+
+def _compare_units(name: str, wanted: Operator, scalar: pa.Scalar, kind: DataType) -> Predicate:
+    """Return a comparison that is wide enough if both sides are cut to the coarser unit, as Polars does."""
+    if wanted is Operator.NE:
+        return IsNull(name, negated=True)
+    assert isinstance(kind, _TIMESTAMPS)
+    unit = UNIT_NANOS[scalar.type.unit]
+    slack = max(unit, UNIT_NANOS[timestamp_unit(kind.precision)])
+    lower = Compare(name, Operator.GE, _to_timestamp_text(scalar.value * unit - slack))
+    upper = Compare(name, Operator.LE, _to_timestamp_text(scalar.value * unit + slack))
+    if wanted is Operator.EQ:
+        return And((lower, upper))
+    return lower if wanted in (Operator.GT, Operator.GE) else upper
+
+
 def _join(parts: list[Predicate], is_or: bool) -> Predicate:
     """Combine conditions, and leave out constants."""
     absorbing, neutral = (_EVERYTHING, _NOTHING) if is_or else (_NOTHING, _EVERYTHING)
@@ -255,7 +311,7 @@ def _join(parts: list[Predicate], is_or: bool) -> Predicate:
 
 
 def _fit(scalar: pa.Scalar, kind: DataType) -> tuple[Any, bool]:
-    """Return a literal as `bind` takes it, and whether a column of this type can hold it exactly.
+    """Return a literal as `bind` takes it, and whether a column of this type can hold it exactly, in its unit.
 
     Raises ValueError for a literal of another kind than the column.
     """
@@ -264,18 +320,23 @@ def _fit(scalar: pa.Scalar, kind: DataType) -> tuple[Any, bool]:
         raise ValueError("a dictionary")
     if is_floating(kind):
         return _fit_floating(to_python(scalar), isinstance(kind, FloatType))
-    if isinstance(kind, TimestampType | LocalZonedTimestampType):
+    if isinstance(kind, _TIMESTAMPS):
         if not pa.types.is_timestamp(given) or (given.tz is None) != isinstance(kind, TimestampType):
             raise ValueError("no timestamp of this kind")
-        return _to_timestamp_text(scalar.value * UNIT_NANOS[given.unit]), True
+        is_same_unit = given.unit == timestamp_unit(kind.precision)
+        return _to_timestamp_text(scalar.value * UNIT_NANOS[given.unit]), is_same_unit
+    if isinstance(kind, TimeType):
+        if not pa.types.is_time(given):
+            raise ValueError("no time of day")
+        return _to_time_text(scalar.value * UNIT_NANOS[given.unit]), True  # Python has no nanoseconds
     if not any(isinstance(kind, types) and is_kind(given) for types, is_kind in _KINDS):
         raise ValueError("a literal of another kind")
     return to_python(scalar), True
 
 
 def _fit_floating(value: Any, is_single: bool) -> tuple[float, bool]:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError("no number")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("no number, or a DECIMAL, which each library rounds in its own way")
     number = float(value)
     if number != number:
         return number, True
@@ -303,9 +364,16 @@ _KINDS: Sequence[tuple[tuple[type[DataType], ...], Callable[[pa.DataType], bool]
     (BYTES_TYPES, _is_binary),
     ((BooleanType,), pa.types.is_boolean),
     ((DateType,), pa.types.is_date32),
-    ((TimeType,), pa.types.is_time),
 )
 """The literals that are of the kind of a column."""
+
+
+def _to_time_text(nanos: int) -> str:
+    """Return a time of day as text; ValueError beyond a day."""
+    clock, fraction = divmod(nanos, _NANOS_PER_SECOND)
+    if not 0 <= clock < _SECONDS_PER_DAY:
+        raise ValueError("no time of day")
+    return f"{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}.{fraction:09}"
 
 
 def _to_timestamp_text(nanos: int) -> str:
@@ -316,4 +384,4 @@ def _to_timestamp_text(nanos: int) -> str:
         day = datetime.date.fromordinal(days + _EPOCH_DAY)
     except OverflowError as error:
         raise ValueError(str(error)) from error
-    return f"{day.isoformat()} {clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}.{fraction:09}"
+    return f"{day.isoformat()} {_to_time_text(clock * _NANOS_PER_SECOND + fraction)}"

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.predicate.expression_tree import Call, Constant, Field, Node
+from paimon.domain.predicate.expression_tree import Call, Constant, Field, Node, call
 
 UNKNOWN = Call("", ())
 _OPERATORS: Mapping[str, str] = {
@@ -62,7 +62,7 @@ def _read_node(node: Any) -> Node:
         case {"Literal": literal}:
             return _read_literal(literal)
         case {"BinaryExpr": {"left": left, "op": str(operator), "right": right}} if operator in _OPERATORS:
-            return Call(_OPERATORS[operator], (_read_node(left), _read_node(right)))
+            return call(_OPERATORS[operator], (_read_node(left), _read_node(right)))
         case {"Function": {"input": [column, *more], "function": {"Boolean": function}}}:
             return _read_boolean(function, _read_node(column), more)
         case {"Function": {"input": [column, prefix], "function": {"StringExpr": "StartsWith"}}}:

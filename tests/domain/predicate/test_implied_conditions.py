@@ -9,8 +9,11 @@ import datetime
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -24,7 +27,7 @@ from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.expression import Compare, Literal, Operator, Predicate, SqlCondition
 from paimon.domain.predicate.expression_tree import Call, Constant, Field, decode_expression
-from paimon.domain.predicate.foreign import condition_of_pyarrow, evaluate_pyarrow
+from paimon.domain.predicate.foreign import condition_of_polars, condition_of_pyarrow, evaluate_pyarrow
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import OPPOSITE, restrict_to_columns, simplify
 from paimon.domain.types.arrow import arrow_schema
@@ -194,6 +197,68 @@ def test_the_tree_of_an_expression_is_complete() -> None:
     assert isinstance(second, Call)
     assert second.arguments == (Field(("b", "c")),)
     assert second.options["value_set"].as_py() == list(range(100))
+
+
+def find_implied(condition: Predicate, ddl: str) -> str | None:
+    """What prunes of a condition on these columns, as text."""
+    fields = parse_columns(ddl)
+    weaker = restrict_to_columns(bind(condition, fields), [field.name for field in fields])
+    return None if weaker is None else format_predicate(weaker)
+
+
+@pytest.mark.parametrize(
+    ("expression", "ddl", "text"),
+    [
+        (pc.field("c") < pa.scalar(1, pa.time64("ns")), "c TIME(3)", "c <= 0"),
+        (pc.field("d") == Decimal("0.1"), "d DOUBLE", None),  # pyarrow rounds it to another DOUBLE than Python
+        (pc.field("a", "b") == 5, "`a.b` INT, a ROW<b INT>", None),
+        (pc.field("a", "b", "c") == 5, "a ROW<`b.c` INT, b ROW<c INT>>", None),
+        (pc.field("a", "b") == 5, "ab INT, a ROW<b INT>", "a.b = 5"),
+        (pc.field("t").isin([datetime.datetime(2026, 1, 1)]), "t TIMESTAMP(9)", None),
+    ],
+    ids=str,
+)
+def test_literals_and_paths_that_mean_something_else_here(
+    expression: pc.Expression, ddl: str, text: str | None
+) -> None:
+    assert find_implied(condition_of_pyarrow(expression), ddl) == text
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_polars_compares_times_in_the_coarser_unit(operator: Callable[[Any, Any], Any], unit: str) -> None:
+    fields = parse_columns("t TIMESTAMP(6)")
+    rows = pa.record_batch({"t": pa.array([0, 999, 1000, 1001, 1999, 2000, 2001], pa.timestamp("us"))})
+    literal = pl.Series([1000 * 1000 + 1]).cast(pl.Datetime("ns")).cast(pl.Datetime(unit))[0]  # type: ignore[arg-type]
+    expression = operator(pl.col("t"), pl.lit(literal, dtype=pl.Datetime(unit)))  # type: ignore[arg-type]
+    selected = pl.DataFrame(pl.from_arrow(rows)).select(expression).to_series().to_list()
+    weaker = restrict_to_columns(bind(condition_of_polars(expression), fields), ["t"])
+    kept = evaluate(Literal(True) if weaker is None else weaker, rows).to_pylist()
+    assert [i for i, (is_true, is_kept) in enumerate(zip(selected, kept, strict=True)) if is_true and not is_kept] == []
+
+
+def test_a_long_condition_prunes_and_a_deep_one_does_not() -> None:
+    numbers = [pc.field("number") == number for number in range(400)]
+    assert str(find_implied(condition_of_pyarrow(reduce(or_, numbers)), "number INT")).count("number = ") == 400
+    deep = reduce(lambda a, b: ~a | b, numbers)
+    assert find_implied(condition_of_pyarrow(deep), "number INT") is None
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Call("is_null", (Field(("number",)),), {"nulls_too": pa.scalar(True)}),
+        Call("is_null", (Field(("number",)),), {"_type_name": pa.scalar(b"NullOptions")}),
+        Call("is_in", (Field(("number",)),), {"value_set": pa.scalar([1, None])}),
+        Call("equal", (Field(("number",)), Constant(pa.scalar(1))), {"tolerance": pa.scalar(1)}),
+        Call("equal", (Field(("number",)),)),
+        Call("invert", ()),
+        Call("if_else", (Field(("flag",)),)),
+    ],
+    ids=str,
+)
+def test_calls_of_other_releases_imply_nothing(node: Call) -> None:
+    assert implied.imply_condition(node, FIELDS, bind) is None
 
 
 @pytest.mark.parametrize("stored", [b"", b"ARROW1\0\0", pa.BufferOutputStream().getvalue().to_pybytes() + b"x" * 100])
