@@ -157,7 +157,9 @@ class TableScanner:
 
     def count_rows(self) -> int:
         """Return the number of rows."""
-        return self._scan.count() if self._rest is None else int(self._filter(self._scan.to_arrow()).num_rows)
+        if self._rest is None:
+            return self._scan.count()
+        return sum(self._filter(pa.Table.from_batches([batch])).num_rows for batch in self._scan.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)

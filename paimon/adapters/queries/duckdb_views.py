@@ -6,6 +6,7 @@ Invariant: all views of a catalog change at once, in one transaction, and each o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Protocol, cast
 
@@ -97,13 +98,18 @@ class AttachedCatalog:
             if self._is_detached:
                 return
             self._is_detached = True
-            self._connection.execute(f"USE {self._home}")
-            self._connection.execute(f"DETACH {quote_identifier(self.name)}")
-            self._connection.close()
+            with suppress(duckdb.ConnectionException):  # DuckDB was closed, and its views with it
+                self._connection.execute(f"USE {self._home}")
+                self._connection.execute(f"DETACH {quote_identifier(self.name)}")
+                self._connection.close()
 
     def _refresh_after_commit(self, event: CommitEvent) -> None:
-        if not self._is_detached:
+        if self._is_detached:
+            return
+        try:
             self.refresh()
+        except duckdb.ConnectionException:
+            self._is_detached = True  # DuckDB was closed
 
     def _open_tables(self) -> dict[tuple[str, str], ds.Dataset]:
         """Choose a snapshot of each table. A table that is dropped meanwhile is left out."""

@@ -86,6 +86,14 @@ def test_a_name_is_attached_once_until_it_is_detached(catalog: paimon.Catalog, t
         assert connection.sql("SELECT count(*) FROM lake.shop.orders").fetchall() == [(30,)]
 
 
+@pytest.mark.filterwarnings("error")
+def test_writes_go_on_after_the_connection_is_closed(catalog: paimon.Catalog) -> None:
+    with duckdb.connect() as connection:
+        attached = attach(connection, catalog)
+    attached.catalog.table("shop.orders").write([{"id": 100, "day": 0, "amount": 1}])
+    attached.detach()
+
+
 def test_names_that_differ_in_case_are_refused(catalog: paimon.Catalog) -> None:
     catalog.create_table("shop.Orders", "id BIGINT")
     with duckdb.connect() as connection:
