@@ -45,6 +45,7 @@ from paimon.operations.table_context import TableContext
 _ENTRY_BYTES = 500
 """The memory of a cached value without its bytes; schemas are cached by themselves, too."""
 _DAMAGED = "is a damaged global index"
+_HINT = "drop it with drop_global_index, or set global-index.enabled to false"
 _NO_ROWS: Numbers = np.empty(0, np.int64)
 
 
@@ -132,7 +133,8 @@ def _may_have(context: TableContext, entry: IndexManifestEntry, keys: BtreeKeys,
     try:
         return wanted.is_in(keys, KeyBounds.decode(range_of(entry).index_meta or b""))
     except ValueError as error:
-        raise CorruptTable(index_path(context.table, entry, "index manifest"), f"{_DAMAGED}: {error}") from error
+        path = index_path(context.table, entry, "index manifest")
+        raise CorruptTable(path, f"{_DAMAGED}: {error}", hint=_HINT) from error
 
 
 def _search(context: TableContext, column: DataField, wanted: Wanted, entry: IndexManifestEntry) -> Numbers | None:
@@ -143,10 +145,9 @@ def _search(context: TableContext, column: DataField, wanted: Wanted, entry: Ind
         with files.open(path) as source:
             return wanted.search(open_index(column, entry, lambda at, size: bytes(source.read_at(size, at))))
     except NotFound as error:
-        raise CorruptTable(path, "does not exist, but the index manifest references it") from error
+        raise CorruptTable(path, "does not exist, but the index manifest references it", hint=_HINT) from error
     except (ValueError, pa.ArrowException, OSError) as error:
-        hint = "drop it with drop_global_index, or set global-index.enabled to false"
-        raise CorruptTable(path, f"{_DAMAGED}: {error}", hint=hint) from error
+        raise CorruptTable(path, f"{_DAMAGED}: {error}", hint=_HINT) from error
 
 
 def find_index_fault(context: TableContext, column: DataField, entry: IndexManifestEntry) -> str | None:
