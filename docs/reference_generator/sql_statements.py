@@ -36,7 +36,10 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "`PARTITIONED BY`. A single key column may say `PRIMARY KEY NOT ENFORCED`. Types are those of Flink; "
          "`STRUCT<a: INT>` and `TIMESTAMP_NTZ` are accepted. The option `comment` is the comment of the table."),
         ("CREATE TABLE name [clauses] AS query", "A statement that fails leaves no table."),
-        ("CREATE TABLE name LIKE name [WITH (…)]", "Copies columns, keys, options and the comment."),
+        (
+            "CREATE TABLE name LIKE name [WITH (…)]",
+            "Copies columns, keys, options and the comment, but not `path` and `data-file.external-paths*`.",
+        ),
         ("CREATE OR REPLACE TABLE name … [AS query | LIKE name]",
          "Replaces an existing table with all its rows and history; the query may read it. A statement that fails "
          "keeps it. Two moves of directories replace it: between them, readers see no table for a moment. If the "
