@@ -2,7 +2,8 @@
 
 Invariant: A column with exactly that name has precedence. Otherwise the longest column name that is followed by a dot
 is chosen. The rest of the name is resolved among the fields of its ROW. At the end of a name, ``[key]`` means the value
-of a text key of a MAP, or a field of a ROW: ``tags[color]``, as file indexes name it.
+of a text key of a MAP, or a field of a ROW: ``tags[color]``, as file indexes name it. `bind` refuses a condition on
+such a path if a column has the same name.
 """
 
 from __future__ import annotations

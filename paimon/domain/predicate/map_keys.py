@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import IsNull, Predicate
-from paimon.domain.predicate.field_paths import find_type, split_key
+from paimon.domain.predicate.field_paths import find_type, read_key, split_key, split_path
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import Leaf
 from paimon.domain.types.data_types import NESTED_TYPES, BlobType, DataField, VariantType
@@ -18,11 +19,27 @@ INCOMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
 
 
 def is_of_core(leaf: Leaf, fields: Sequence[DataField]) -> bool:
-    """Return whether the core evaluates an unbound condition on one column or path."""
+    """Return whether the core evaluates an unbound condition on one column or path.
+
+    Raises `InvalidRequest` if the path of a key is also the name of a column.
+    """
     if split_key(leaf.column) is None:
         return True
+    _check_one_meaning(leaf.column, fields)
     found = find_type(leaf.column, fields)
     return found is not None and (isinstance(leaf, IsNull) or not isinstance(found, INCOMPARABLE))
+
+
+def _check_one_meaning(name: str, fields: Sequence[DataField]) -> None:
+    """Refuse ``m[k]`` if the table has a column of this name and a column `m` with keys."""
+    types = {field.name: field.type for field in fields}
+    outer = [first for first, rest in split_path(name) if read_key(rest) is not None and first in types]
+    if name in types and any(isinstance(types[column], NESTED_TYPES) for column in outer):
+        raise InvalidRequest(
+            f"Condition on {name!r} is ambiguous: it names a column, and a key of column {outer[0]!r}",
+            subject=name,
+            hint="rename the column",
+        )
 
 
 def to_sql_condition(leaf: Leaf, has_zero_order: bool = False) -> Predicate:

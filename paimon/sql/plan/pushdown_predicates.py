@@ -35,7 +35,7 @@ from attrs import evolve, frozen
 from sqlglot import exp
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
-from paimon.domain.predicate.field_paths import find_type, name_key
+from paimon.domain.predicate.field_paths import find_type, name_key, split_key
 from paimon.domain.predicate.sql import FLIPPED, OPERATORS, parse_number, split_bracket
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
@@ -236,14 +236,16 @@ class _Converter:
         if keyed is not None:
             return self._key(*keyed)
         field = self.fields.get(node.name.lower()) if isinstance(node, exp.Column) else None
-        return None if field is None or "." in field.name else field
+        return None if field is None or "." in field.name or split_key(field.name) is not None else field
 
     def _key(self, column: exp.Expression, key: str) -> DataField | None:
-        """Return the value of a key of a map, under its path."""
+        """Return the value of a key of a map, under its path; None if a column has this name."""
         field = self._column(column)
         if field is None or not isinstance(field.type, MapType):
             return None
         name = name_key(field.name, key)
+        if name.lower() in self.fields:  # paths mean this column
+            return None
         kind = find_type(name, [field])
         return None if kind is None else evolve(field, name=name, type=kind)
 

@@ -79,11 +79,17 @@ MAPS = parse_columns("m MAP<STRING, INT>, p MAP<CHAR(2), INT>, n MAP<INT, INT>, 
 
 @pytest.mark.parametrize(
     ("text", "columns"),
-    [("m['k'] = 1", {"m[k]"}), ("m['x'] = 1", {"m[x]"}), ("r.m['k.l'] = 1", {"r.m[k.l]"}), ("r['k'] = 'v'", {"r[k]"})],
+    [("m['k'] = 1", {"m[k]"}), ("r.m['k.l'] = 1", {"r.m[k.l]"}), ("r['k'] = 'v'", {"r[k]"})],
 )
 def test_texts_are_keys_of_maps_and_names_of_fields(text: str, columns: set[str]) -> None:
     bound = bind(parse_condition(text), MAPS)
     assert isinstance(bound, Compare) and columns_of(bound) == columns
+
+
+def test_a_key_with_the_name_of_a_column_is_ambiguous() -> None:
+    with pytest.raises(InvalidRequest, match=r"Condition on 'm\[x\]' is ambiguous"):
+        bind(parse_predicate("m['x'] = 1"), MAPS)
+    assert bind(parse_predicate("`m[x]` = 1"), MAPS[4:]) == Compare("m[x]", Operator.EQ, 1)
 
 
 @pytest.mark.parametrize("text", ["p['k'] = 1", "n['1'] = 1", "n[1] = 1", "d['k'] = ROW(1)", "m['k']['l'] = 1"])
