@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from importlib.util import find_spec
@@ -392,6 +393,14 @@ def test_where_takes_expressions_of_polars(orders: paimon.Table) -> None:
     ]:
         with pytest.raises(paimon.InvalidRequest, match=message):
             orders.scan(where=wrong).to_arrow()  # type: ignore[arg-type]
+
+
+def test_a_python_function_that_cannot_be_stored_is_refused(
+    orders: paimon.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(paimon.InvalidRequest, match="cannot be stored"):
+        orders.count(where=P("id").map_batches(lambda ids: ids > 1, return_dtype=pl.Boolean))  # type: ignore[arg-type]
 
 
 def test_lazy_sources_are_written(orders: paimon.Table, tmp_path: Path) -> None:

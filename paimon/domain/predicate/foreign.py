@@ -64,13 +64,25 @@ def condition_of_polars(expression: Any) -> Predicate:
 
     Raises `InvalidRequest` for an expression that selects columns by position, type or pattern, or that names none.
     """
-    text = str(expression)
-    names, tree = tuple(dict.fromkeys(expression.meta.root_names())), expression.meta.serialize(format="json").encode()
+    text, names = str(expression), tuple(dict.fromkeys(expression.meta.root_names()))
+    tree = _store_polars(expression, "json").encode()
     if not names or expression.meta.has_multiple_outputs() or any(mark in tree for mark in _OF_SEVERAL):
         hint = "write one condition over columns by name: polars.col('name')"
         raise InvalidRequest(f"Expression {show_value(text)} does not name its columns.", subject=text, hint=hint)
-    stored = expression.meta.serialize(format="binary")
+    stored = _store_polars(expression, "binary")
     return ForeignCondition(ForeignExpression(text, "", names, True, POLARS, stored, names, tree))
+
+
+def _store_polars(expression: Any, form: str) -> Any:
+    """Return an expression as Polars stores it; `InvalidRequest` for a Python function that cannot be stored."""
+    try:
+        return expression.meta.serialize(format=form)
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != POLARS:
+            raise
+        text = show_value(str(expression))
+        hint = "use functions of Polars, or install cloudpickle for functions of Python"
+        raise InvalidRequest(f"Expression {text} cannot be stored: {error}", subject=text, hint=hint) from error
 
 
 def decode_tree(expression: ScalarSql) -> Node | None:
