@@ -202,6 +202,20 @@ class FullFiles(MemoryFiles):
         return BufferedOutput(path, publish)
 
 
+class _FullOutput(BufferedOutput):
+    def write(self, data: bytes) -> int:
+        raise StorageError("data-1", "the disk is full")
+
+
+@pytest.mark.parametrize("format_name", ["parquet", "orc", "avro"])
+def test_a_storage_that_fails_during_a_write_is_named(format_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = MemoryFiles()
+    table = make_lake(files).create_table("shop.a", "id INT", options={"file.format": format_name})
+    monkeypatch.setattr(files, "create", lambda path: _FullOutput(path, files.replace))
+    with pytest.raises(StorageError, match="the disk is full"):
+        table.write({"id": [1]})
+
+
 def test_raw_errors_of_a_storage_name_it() -> None:
     engine = make_engine(BrokenFiles())
     with pytest.raises(StorageError, match=r"/lake.*BrokenFiles raised TimeoutError: no answer"):

@@ -29,7 +29,7 @@ from paimon.adapters.formats.orc.physical import (
 )
 from paimon.adapters.formats.orc.wide_timestamps import PyorcRowWriter, has_early_fractions
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import CharType, DataType, DecimalType
@@ -83,7 +83,7 @@ class OrcWriter:
     def close(self) -> WrittenFile:
         """Finish the file and return its size, row count and statistics."""
         if not self._arrow_rows:
-            self._writer.write(self._schema.empty_table())
+            self._write_arrow(self._schema.empty_table())
         self._sink.begin_holding()
         self._writer.close()
         self._sink.release(self._with_tail(self._sink.take_held_bytes()))
@@ -114,12 +114,21 @@ class OrcWriter:
             self._row_writer.write(batch.columns)
             return
         before = self._sink.tell()
-        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+        self._write_arrow(pa.Table.from_arrays(columns, schema=self._schema))
         self._arrow_rows += batch.num_rows
         self._pending_bytes += batch.nbytes
         if self._sink.tell() > max(before, len(ORC_HEADER)):  # the first write stores the header at once
             self._flushed_bytes += self._pending_bytes
             self._pending_bytes = 0
+
+    def _write_arrow(self, table: pa.Table) -> None:
+        """Write rows by Arrow, which replaces an error of the storage by an OSError."""
+        try:
+            self._writer.write(table)
+        except (OSError, pa.ArrowException):
+            if self._sink.failure is not None:
+                raise self._sink.failure from None
+            raise
 
     def _with_tail(self, end: bytes) -> bytes:
         """Return the held end of Arrow's file, with the stripes of the row writer and the joined tail."""
@@ -157,16 +166,21 @@ class _TailHoldingSink:
     def __init__(self, sink: OutputFile) -> None:
         self.sink = sink
         self.closed = False
+        self.failure: PaimonError | None = None
         self._parts: list[bytes] | None = None
         self._size = 0
 
     def write(self, data: bytes) -> int:
         """Write the bytes to the sink, or hold them."""
         self._size += len(data)
-        if self._parts is None:
-            self.sink.write(data)
-        else:
+        if self._parts is not None:
             self._parts.append(bytes(data))
+            return len(data)
+        try:
+            self.sink.write(data)
+        except PaimonError as error:
+            self.failure = error
+            raise
         return len(data)
 
     def tell(self) -> int:
