@@ -20,6 +20,9 @@ from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine, with_callbacks
 
+_RESERVED = ("information_schema", "pg_catalog")
+"""Schemas of DuckDB that take no views."""
+
 
 class ReadableTable(Protocol):
     """A table whose rows are read through a dataset."""
@@ -123,6 +126,9 @@ class AttachedCatalog:
                     f"DuckDB cannot tell tables {other!r} and {name!r} apart.", subject=name, hint=hint
                 )
             database, _, table = name.partition(".")
+            if database.lower() in _RESERVED:
+                hint = "rename the database, or register the dataset of each of its tables"
+                raise InvalidRequest(f"DuckDB reserves the name {database!r}.", subject=database, hint=hint)
             try:
                 found[database, table] = self.catalog.table(name).to_dataset()
             except NotFound:

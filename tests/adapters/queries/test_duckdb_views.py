@@ -94,6 +94,17 @@ def test_writes_go_on_after_the_connection_is_closed(catalog: paimon.Catalog) ->
     attached.detach()
 
 
+@pytest.mark.parametrize("database", ["information_schema", "pg_catalog"])
+def test_databases_with_reserved_names_are_refused(catalog: paimon.Catalog, database: str) -> None:
+    catalog.create_database(database)
+    catalog.create_table(f"{database}.t", "id BIGINT")
+    with duckdb.connect() as connection:
+        with pytest.raises(duckdb.Error):
+            connection.execute(f"CREATE VIEW {database}.t AS SELECT 1")
+        with pytest.raises(paimon.InvalidRequest, match="reserves"):
+            attach(connection, catalog)
+
+
 def test_names_that_differ_in_case_are_refused(catalog: paimon.Catalog) -> None:
     catalog.create_table("shop.Orders", "id BIGINT")
     with duckdb.connect() as connection:
