@@ -127,8 +127,11 @@ class AttachedCatalog:
                 )
             database, _, table = name.partition(".")
             if database.lower() in _RESERVED:
-                hint = "rename the database, or register the dataset of each of its tables"
-                raise InvalidRequest(f"DuckDB reserves the name {database!r}.", subject=database, hint=hint)
+                raise InvalidRequest(
+                    f"DuckDB reserves the name {database!r}.",
+                    subject=database,
+                    hint="rename the database, or register the dataset of each of its tables",
+                )
             try:
                 found[database, table] = self.catalog.table(name).to_dataset()
             except NotFound:
