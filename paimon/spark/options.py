@@ -349,10 +349,11 @@ def _parse_limit(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _parse_overwrite_mode(given: Mapping[str, str]) -> str | None:
-    mode = given.get(_OVERWRITE_MODE.lower())
-    if mode is not None and mode.lower() not in (DYNAMIC, STATIC):
+    text = given.get(_OVERWRITE_MODE.lower())
+    mode = None if text is None else text.lower()
+    if mode not in (None, DYNAMIC, STATIC):
         hint = f"use {STATIC} or {DYNAMIC}"
-        raise InvalidRequest(f"Option {_OVERWRITE_MODE!r} is {mode!r}.", subject=_OVERWRITE_MODE, hint=hint)
+        raise InvalidRequest(f"Option {_OVERWRITE_MODE!r} is {text!r}.", subject=_OVERWRITE_MODE, hint=hint)
     return mode
 
 

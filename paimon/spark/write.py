@@ -50,7 +50,7 @@ from paimon.spark.tasks.routing import (
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
 from paimon.spark.types import fit_frame, to_batch_schema
 from paimon.spark.warehouse import open_in_session
-from paimon.spark.writer import assign_in_session, check_columns, follow_overwrite_mode, write_rows
+from paimon.spark.writer import DYNAMIC_OVERWRITE, assign_in_session, check_columns, follow_overwrite_mode, write_rows
 from paimon.table import Table
 
 _OVERWRITE = "overwrite"
@@ -117,6 +117,15 @@ def write(  # noqa: PLR0913  (a public signature)
     opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
     return _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier).run(merge_schema)
+
+
+def overwrite_partitions(
+    frame: DataFrame, table: Table, commit_user: str | None, commit_identifier: int | None
+) -> WriteResult:
+    """Replace the partitions of the rows, as `write` does, whatever the table and the session set."""
+    opened = open_target(table, {DYNAMIC_OVERWRITE: True}, register(frame.sparkSession))
+    name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
+    return _WriteCall(frame, opened, _OVERWRITE, None, None, None, name, commit_identifier).run(False)
 
 
 def write_query_rows(

@@ -37,7 +37,7 @@ _ANY_ZONE = "UTC"
 
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
-_DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
+DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 
 
 class EncodedMessages(WriterCommitMessage):
@@ -57,13 +57,13 @@ def follow_overwrite_mode(spark: SparkSession, table: Table) -> Table:
     mode = spark.conf.get(OVERWRITE_MODE, None)
     if mode is None or _find_given_mode(table) is not None:
         return table
-    return table.with_options({_DYNAMIC_OVERWRITE: mode.lower() == DYNAMIC})
+    return table.with_options({DYNAMIC_OVERWRITE: mode.lower() == DYNAMIC})
 
 
 def _find_given_mode(table: Table) -> str | None:
     """Return the overwrite mode of a dynamic option; None if the table has the option as it is stored."""
     options = table.definition.options
-    if options.values.get(_DYNAMIC_OVERWRITE) == table.table_schema.options.get(_DYNAMIC_OVERWRITE):
+    if options.values.get(DYNAMIC_OVERWRITE) == table.table_schema.options.get(DYNAMIC_OVERWRITE):
         return None
     return DYNAMIC if options.dynamic_partition_overwrite else STATIC
 
@@ -74,7 +74,7 @@ class PaimonWriter(DataSourceArrowWriter):
     def __init__(self, table: Table, options: SourceOptions, overwrite: bool) -> None:
         check_rows_writable(table.definition)  # on the driver, where the caller sees the error
         # Rows are not routed: several tasks share a bucket, and each would compact it.
-        write_only = table.with_options({"write-only": True, _DYNAMIC_OVERWRITE: True})
+        write_only = table.with_options({"write-only": True, DYNAMIC_OVERWRITE: True})
         builder = write_only.new_batch_write_builder(options.commit_user)
         self.builder = builder.overwrite() if overwrite else builder
         self._mode = options.overwrite_mode or _find_given_mode(table)

@@ -24,14 +24,13 @@ from paimon.spark.options import (
 )
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
 from paimon.spark.session_catalog.predicates import find_literal
-from paimon.spark.write import write
+from paimon.spark.write import overwrite_partitions, write
 from paimon.table import Table
 
 Insert = Callable[[DataFrame], object]
 """What a command does with the rows that Spark computes."""
 _REFUSED = (*ACCESS_OPTIONS, KIND_COLUMN, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS)
 """Options of the data source that the catalog already has, or that no batch write of Spark's statements has."""
-_DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 
 
 @frozen(eq=False)
@@ -46,21 +45,13 @@ class RowWrite:
         """Write and commit the rows."""
         parsed = parse_source_options({"path": table.definition.location, **self.options})
         parsed.check_use("a write to an attached catalog", _REFUSED)
-        options, partition = dict(parsed.table_options), self.partition
+        partition = self.partition
         if self.mode == "overwrite" and parsed.overwrite_mode is not None and not partition:
             partition = None if parsed.overwrite_mode == DYNAMIC else {}
+        table, user, number = table.with_options(parsed.table_options), parsed.commit_user, parsed.commit_identifier
         if self.mode == "overwrite" and partition is None:
-            # An option counts as given by a call if its text differs from the stored one; else the session decides.
-            stored = table.table_schema.options.get(_DYNAMIC_OVERWRITE)
-            options[_DYNAMIC_OVERWRITE] = "TRUE" if stored == "true" else "true"
-        return write(
-            frame,
-            table.with_options(options),
-            self.mode,
-            partition=partition,
-            commit_user=parsed.commit_user,
-            commit_identifier=parsed.commit_identifier,
-        )
+            return overwrite_partitions(frame, table, user, number)
+        return write(frame, table, self.mode, partition=partition, commit_user=user, commit_identifier=number)
 
 
 class WriteBuilderProxy(JavaProxy):
@@ -114,7 +105,8 @@ class WriteBuilderProxy(JavaProxy):
             name, value = str(children[0].fieldNames()[0]), find_literal(children[1])
             if name not in self._table.partition_keys or value is None:
                 return None
-            values[name] = value
+            if values.setdefault(name, value) != value:
+                return None  # no partition has two values
         return values
 
 
