@@ -77,16 +77,20 @@ def _find_frame_reads(frame: DataFrame) -> SourceReads:
 
 
 def _list_leaves(frame: Any) -> Iterator[Any]:
-    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    return (leaves.apply(number) for number in range(leaves.size()))
+    """Yield what a plan reads, with what the subqueries in its expressions read."""
+    analyzed = frame._jdf.queryExecution().analyzed()
+    subqueries = analyzed.subqueriesAll()
+    for plan in (analyzed, *(subqueries.apply(number) for number in range(subqueries.size()))):
+        leaves = plan.collectLeaves()
+        yield from (leaves.apply(number) for number in range(leaves.size()))
 
 
 def _find_leaf_read(spark: SparkSession, leaf: Any) -> SnapshotRead | None:
     match leaf.getClass().getSimpleName():
         case "DataSourceV2Relation" if (table := find_proxy(leaf.table())) is not None:
             return _find_catalog_read(table, leaf.options())
-        case "DataSourceV2ScanRelation" if (table := find_proxy(leaf.relation().table())) is not None:
-            return _find_catalog_read(table, leaf.relation().options())
+        case "DataSourceV2ScanRelation" if find_proxy(leaf.relation().table()) is not None:
+            return _find_scan_read(leaf.scan())
         case "DataSourceV2Relation":
             options = leaf.options()
             mark = options.get(READ_MARK)
@@ -102,6 +106,14 @@ def _find_leaf_read(spark: SparkSession, leaf: Any) -> SnapshotRead | None:
 def _find_catalog_read(table: Any, options: Any) -> SnapshotRead | None:
     """Return what a relation of an attached catalog reads; None if the query chose the snapshot."""
     mark = None if _selects_snapshot(options) else table.find_read_mark()
+    return _parse_mark(mark) if mark else None
+
+
+def _find_scan_read(scan: Any) -> SnapshotRead | None:
+    """Return what a planned scan of an attached catalog reads; its table may read a newer snapshot by now."""
+    wrapped = scan.v1Scan() if scan.getClass().getSimpleName() == "V1ScanWrapper" else scan
+    proxy: Any = find_proxy(wrapped)
+    mark = None if proxy is None else proxy.find_read_mark()
     return _parse_mark(mark) if mark else None
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import paimon
 import paimon.spark
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, ReadConflict
+from paimon.spark.session_catalog.row_changes import RowChanges
 
 pytestmark = pytest.mark.spark
 MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -189,6 +190,46 @@ def test_a_change_of_rows_that_another_writer_changed_is_refused(spark: SparkSes
     assert read_amounts(table)[1] == 99
 
 
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_change_computed_from_an_older_snapshot_is_refused(
+    spark: SparkSession, lake: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, keyed: bool
+) -> None:
+    keys = {"primary_keys": ["id"], "options": {"bucket": "1"}} if keyed else {}
+    table = lake.create_table("db.t", "id INT NOT NULL, amount INT", **keys)  # type: ignore[arg-type]
+    table.write([{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+    more = iter((11, 12))
+    for name in ("update", "merge"):
+        run_change = getattr(RowChanges, name)
+
+        def change(changes: RowChanges, *given: Any, run_change: Any = run_change) -> None:
+            """Change the rows after another writer changed them, which Spark's plan does not know."""
+            table.update({"amount": str(next(more))}, "id = 1")
+            run_change(changes, *given)
+
+        monkeypatch.setattr(RowChanges, name, change)
+    update = "UPDATE lake.db.t SET amount = (SELECT sum(amount) FROM lake.db.t) WHERE id = 2"
+    merge = (
+        "MERGE INTO lake.db.t t USING (SELECT id, amount + 5 AS more FROM lake.db.t) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET amount = s.more"
+    )
+    for text in (update, merge) if keyed else (update,):
+        with pytest.raises(IllegalArgumentException, match=ReadConflict.__name__):
+            spark.sql(text)
+    assert read_amounts(table) == {1: 12 if keyed else 11, 2: 20}
+    monkeypatch.undo()
+    spark.sql(update)
+    assert read_amounts(table)[2] == (32 if keyed else 31)
+
+
+def test_a_row_that_a_merge_inserts_replaces_that_of_its_key(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    spark.sql(
+        "MERGE INTO lake.db.orders o USING (SELECT 1L AS id) s ON o.amount = 99 "
+        "WHEN NOT MATCHED THEN INSERT (id, day) VALUES (s.id, 'd1')"
+    )
+    assert read_amounts(table)[1] is None
+
+
 def test_options_of_a_query(spark: SparkSession, lake: paimon.Catalog) -> None:
     table = make_orders(lake)
     table.write([{"id": 7, "day": "d1", "amount": 7}])
@@ -201,7 +242,7 @@ def test_options_of_a_query(spark: SparkSession, lake: paimon.Catalog) -> None:
         with pytest.raises(IllegalArgumentException, match=r"no effect|with other columns"):
             spark.read.option(name, value).table("lake.db.orders").collect()
     frame = spark.createDataFrame([(8, "d0", 8)], "id BIGINT, day STRING, amount BIGINT")
-    frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").insertInto("lake.db.orders")
+    frame.write.mode("overwrite").option("partitionOverwriteMode", "DYNAMIC").insertInto("lake.db.orders")
     assert read_amounts(lake.table("db.orders")) == {1: 10, 3: 30, 5: 50, 7: 7, 8: 8}
     with pytest.raises(IllegalArgumentException, match="no effect"):
         frame.write.option("snapshot", 1).insertInto("lake.db.orders")

@@ -11,8 +11,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from paimon.domain.errors import ReadConflict
 from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
-from paimon.spark.session_catalog.row_changes import RowChanges
+from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
 from paimon.table import Table
@@ -80,7 +81,11 @@ class CommandPlanner(JavaProxy):
         found, opened = table, table.opened
 
         def change(frame: DataFrame) -> None:
-            run(RowChanges(self.jvm, found, opened, relation))
+            try:
+                run(RowChanges(self.jvm, found, opened, relation))
+            except StaleReads:
+                wrong = f"Table {found.title!r} was changed after a subquery or the source of the statement read it."
+                raise ReadConflict(wrong, hint="run the statement again") from None
 
         write = FrameWriteProxy(self.jvm, f"{words} {table.title}", change)
         return self._plan_rows(table, relation, write)

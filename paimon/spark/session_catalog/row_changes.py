@@ -29,9 +29,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
-from paimon.domain.assignment.expression import ColumnValue, Expression
+from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.errors import Unsupported
 from paimon.domain.schema.rules.row_level import check_updatable
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -43,6 +44,7 @@ from paimon.operations.row_level.numbered_rows import (
     plan_numbered_rows,
 )
 from paimon.operations.row_level.selected_rows import WrittenChanges
+from paimon.results import find_own_reads
 from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
 from paimon.spark.row_level.merge import merge
 from paimon.spark.session_catalog.jvm import Jvm
@@ -53,6 +55,13 @@ _CATALYST = "org.apache.spark.sql.catalyst"
 _SOURCE, _TARGET = "changes", "changed table"
 """The names of the sides of the merge. Values name columns of the source only."""
 _ACTION, _MARK = "__action", "__source"
+
+
+class StaleReads(Exception):
+    """A subquery or the source of a statement read another snapshot of the table than the one that is changed.
+
+    It is no `CommitConflict`, because Spark planned these reads with the statement: each attempt has the same rows.
+    """
 
 
 @frozen(eq=False)
@@ -84,7 +93,8 @@ class RowChanges:
             self.table.renew()
             found = self._filter(self._to_frame(self.relation), condition)
             keys = [self._column(self._find_attribute(name)).alias(name) for name in self.opened.primary_keys]
-            return found.select(*keys, *(self._column(value).alias(name) for name, value in values.items()))
+            rows = found.select(*keys, *(self._column(value).alias(name) for name, value in values.items()))
+            return self._check_reads(rows, self.table.find_snapshot())
 
         builder = self._merge_by_key(find_rows)
         if not values:
@@ -110,7 +120,8 @@ class RowChanges:
             numbered = read_numbered_rows(self.jvm.spark, change.rows)
             found = self._filter(self._to_frame(self._rename(numbered, number)), condition)
             computed = [self._column(value).alias(f"v{i}") for i, value in enumerate(values.values())]
-            return write_changed_rows(found.select(F.col(f"`{number}`"), *computed), change)
+            rows = self._check_reads(found.select(F.col(f"`{number}`"), *computed), change.rows.snapshot)
+            return write_changed_rows(rows, change)
 
         def change() -> RowChange:
             """Change the rows that the statement finds at the newest snapshot."""
@@ -129,7 +140,8 @@ class RowChanges:
         clauses = self._read_clauses(command)
         builder = self._merge_by_key(lambda: self._join(command, clauses))
         for number, clause in enumerate(clauses):
-            builder = clause.add_to(builder, f"{_SOURCE}.{_ACTION} = {number}", self.opened.primary_keys)
+            condition = f"{_SOURCE}.{_ACTION} = {number}"
+            builder = clause.add_to(builder, condition, self.opened.primary_keys, self.table.spark_schema.names)
         builder.execute()
 
     def _read_clauses(self, command: Any) -> list[MergeClause]:
@@ -164,7 +176,15 @@ class RowChanges:
         found = joined.withColumn(_ACTION, number).where(F.col(_ACTION).isNotNull())
         names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
         columns = dict.fromkeys([*keys, *names])
-        return found.select(_ACTION, *(self._choose_value(name, clauses, keys).alias(name) for name in columns))
+        rows = found.select(_ACTION, *(self._choose_value(name, clauses, keys).alias(name) for name in columns))
+        return self._check_reads(rows, self.table.find_snapshot())
+
+    def _check_reads(self, rows: DataFrame, snapshot: Snapshot | None) -> DataFrame:
+        """Return the rows to change at a snapshot; raises `StaleReads`."""
+        own = find_own_reads(self.opened.definition, rows)
+        if own is None or own.state.is_state_of(snapshot):
+            return rows
+        raise StaleReads
 
     def _check_keys(self, clause: MergeClause, keys: Mapping[str, Column], position: int) -> Column:
         """Return the number of a clause; Spark fails if the clause gives a row another key."""
@@ -250,8 +270,13 @@ class MergeClause:
     condition: Any
     values: Mapping[str, Any]
 
-    def add_to(self, builder: MergeBuilder, condition: str, keys: Sequence[str]) -> MergeBuilder:
-        """Add what the clause does to a merge by key, which has the computed values in its source."""
+    def add_to(
+        self, builder: MergeBuilder, condition: str, keys: Sequence[str], columns: Sequence[str]
+    ) -> MergeBuilder:
+        """Add what the clause does to a merge by key, which has the computed values in its source.
+
+        `columns` are those of the table: an inserted row replaces all of them in the row with its key.
+        """
         assigned: dict[str, Expression] = {name: ColumnValue(f"{_SOURCE}.{name}") for name in self.values}
         changed = {name: value for name, value in assigned.items() if name not in keys}
         match self.kind:
@@ -259,7 +284,8 @@ class MergeClause:
                 return builder.when_matched_delete(condition)
             case "update":
                 return builder.when_matched_update(changed, condition) if changed else builder
-        builder = builder.when_matched_update(changed, condition) if changed else builder
+        replaced = {name: assigned.get(name, ColumnDefault()) for name in columns if name not in keys}
+        builder = builder.when_matched_update(replaced, condition) if replaced else builder
         return builder.when_not_matched_insert(assigned, condition)
 
 

@@ -14,6 +14,8 @@ from pyspark.sql.types import StructType
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.scan import Scan, estimate_scan
+from paimon.spark.frame_reads import to_read_mark
+from paimon.spark.options import READ_MARK
 from paimon.spark.read import is_pinned, look_up_keys, read_scan
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
 from paimon.spark.session_catalog.predicates import to_conjunction
@@ -114,6 +116,10 @@ class ScanProxy(JavaProxy):
         self._schema = schema
         self._description = description
         self._scan = scan
+
+    def find_read_mark(self) -> str | None:
+        """Return what the scan reads of the newest snapshot at its time; None if the query chose the snapshot."""
+        return None if self._scan is None else to_read_mark(self._scan).get(READ_MARK)
 
     def readSchema(self) -> Any:
         """Return the columns as the table has them; the schema of the frame may allow more nulls."""

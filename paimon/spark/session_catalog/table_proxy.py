@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql.types import StructField, StructType
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import quote_text
 from paimon.scan import Scan
@@ -128,6 +129,11 @@ class TableProxy(RelationProxy):
     def renew(self) -> None:
         """Read the newest snapshot from now on."""
         self._state = None
+
+    def find_snapshot(self) -> Snapshot | None:
+        """Return the snapshot of the scan; None for an empty table and for a system table."""
+        state = self.read_state()
+        return state.pinned.snapshot if isinstance(state, Scan) else None
 
     def find_read_mark(self) -> str | None:
         """Return what a plan reads of the newest snapshot; None if the query chose the snapshot."""
