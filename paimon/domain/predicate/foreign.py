@@ -5,6 +5,7 @@ The core evaluates those of pyarrow, and the port of expressions those of Polars
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -75,11 +76,10 @@ def condition_of_polars(expression: Any) -> Predicate:
 
 def _store_polars(expression: Any, form: str) -> Any:
     """Return an expression as Polars stores it; `InvalidRequest` for a Python function that cannot be stored."""
+    failures = sys.modules[POLARS].exceptions.PolarsError  # who has an expression has imported Polars
     try:
         return expression.meta.serialize(format=form)
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != POLARS:
-            raise
+    except failures as error:
         text = show_value(str(expression))
         hint = "use functions of Polars, or install cloudpickle for functions of Python"
         raise InvalidRequest(f"Expression {text} cannot be stored: {error}", subject=text, hint=hint) from error
