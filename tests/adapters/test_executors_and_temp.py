@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import tempfile
 
+import pytest
+
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.temp.local import LocalTempStore
+from paimon.domain.errors import InvalidRequest
 from paimon.ports.executor import Executor
 from paimon.ports.temp import TempStore
 from paimon.testing.contracts import ExecutorContract, TempStoreContract
@@ -34,3 +37,11 @@ class TestLocalTempStore(TempStoreContract):
 class TestUncompressedTempStore(TempStoreContract):
     def make_store(self) -> TempStore:
         return LocalTempStore(tempfile.mkdtemp(), compression=None)
+
+
+def test_a_null_that_spark_refuses_is_an_error_of_the_request() -> None:
+    spark = pytest.importorskip("paimon.adapters.executors.spark")
+    text = "[NOT_NULL_ASSERT_VIOLATION] NULL value appeared in non-nullable field:\nIf the schema is inferred"
+    error = spark.to_paimon_error(Exception(text))
+    assert isinstance(error, InvalidRequest)
+    assert str(error).endswith("NULL value appeared in non-nullable field.")

@@ -301,7 +301,7 @@ def _to_value_error(text: str) -> InvalidRequest | None:
     found = CONDITION.search(text)
     if found is None or found[1].startswith(INTERNAL_CONDITIONS) or _OWN_ERRORS in text or _DEAD_WORKER.search(text):
         return None
-    sentence = " ".join(found[2].split()).removesuffix(".")
+    sentence = " ".join(found[2].split()).rstrip(".:")
     return InvalidRequest(f"Spark cannot compute the data frame: {found[1]}: {sentence}.", subject="frame")
 
 
