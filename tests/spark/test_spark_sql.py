@@ -162,7 +162,7 @@ ERRORS = {
     "SELECT uper(word) FROM t": "Function 'uper' does not exist. Did you mean 'upper'",
     "SELECT id word text FROM t": "line 1, column 16: expected ',', an operator or FROM, not 'text'",
     "SELECT id, count(*) FROM t": "The query failed",
-    "INSERT INTO t SELECT word, word FROM t": "CAST_INVALID_INPUT: The value 'a'",
+    "INSERT INTO t SELECT word, word FROM t": "Could not convert a value: The value 'a'",
     "INSERT INTO t SELECT id, word FROM t UNION ALL SELECT 1": "The query failed: UNION",
     "EXPLAIN SELECT nope FROM t": "Column 'nope' does not exist",
     "UPDATE t SET word = (SELECT word FROM t) WHERE id = 1": "more than one row",

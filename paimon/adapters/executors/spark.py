@@ -302,7 +302,8 @@ def _to_value_error(text: str) -> InvalidRequest | None:
     if found is None or found[1].startswith(INTERNAL_CONDITIONS) or _OWN_ERRORS in text or _DEAD_WORKER.search(text):
         return None
     sentence = " ".join(found[2].split()).rstrip(".:")
-    return InvalidRequest(f"Spark cannot compute the data frame: {found[1]}: {sentence}.", subject="frame")
+    reason = "Could not convert a value" if found[1] == "CAST_INVALID_INPUT" else found[1]
+    return InvalidRequest(f"Spark cannot compute the data frame: {reason}: {sentence}.", subject="frame")
 
 
 def _to_task_error(text: str) -> StorageError:
