@@ -42,6 +42,7 @@ from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
+from paimon.domain.schema.external_paths import PATHS
 from paimon.domain.secrets import has_password, redact_secrets, remove_password, remove_secrets
 from paimon.domain.text_checks import check_mapping, check_path
 from paimon.ports.callbacks import CommitCallback
@@ -463,6 +464,9 @@ def _check_options(options: Mapping[str, str]) -> None:
         )
     known = (_MEMORY, _THREADS, _ROOTS, _METASTORE, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
     for key in options:
+        if key == f"{DEFAULT_OPTION}{PATHS}":  # orphan removal of one table would delete the files of the others
+            own = f"set {PATHS!r} for each table, with a root of its own"
+            raise InvalidRequest(f"Option {key!r} would give all tables the same roots", subject=key, hint=own)
         if key not in known and not key.startswith(DEFAULT_OPTION):
             hint = did_you_mean(key, (*known, "storage", f"{DEFAULT_OPTION}X"))
             if key in _JDBC_OPTIONS:

@@ -37,6 +37,7 @@ from paimon.domain.scan.prune_by_global_index import BTREE, cover, find_indexes,
 from paimon.domain.scan.row_id_groups import first_row_id_of
 from paimon.domain.scan.row_id_ranges import RowIdRanges
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.layout import check_numbers
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
@@ -95,6 +96,7 @@ def create_global_index(
     Raises `CommitConflict` if another commit changed the column or compacted the files, or the snapshot expired.
     """
     check_index_type(index_type)
+    check_numbers(context.options)  # a dynamic option is not checked before
     schemas = load_schemas(context, schema_ids(context.engine, context.paths)).values()
     indexed = check_index_column(context.table, column, schemas)
     predicate = None if where is None else bind_partition_condition(context, where)

@@ -154,6 +154,18 @@ def test_a_second_call_indexes_what_was_appended(tmp_path: Path) -> None:
     assert table.maintain.drop_global_index("s").snapshot_id is None
 
 
+def test_an_index_file_of_no_rows_is_refused() -> None:
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "btree-index.records-per-range": "0"}
+    catalog = paimon.connect("memory://no-rows")
+    catalog.create_database("d")
+    with pytest.raises(paimon.InvalidRequest, match=r"records-per-range.* is 0"):
+        catalog.create_table("d.t", "id INT", options=options)
+    table = catalog.create_table("d.t", "id INT", options=options | {"btree-index.records-per-range": "1"})
+    table.write([{"id": 1}])
+    with pytest.raises(paimon.InvalidRequest, match=r"records-per-range.* is -1"):
+        table.with_options({"btree-index.records-per-range": "-1"}).maintain.create_global_index("id")
+
+
 def test_the_options_limit_blocks_and_files(tmp_path: Path) -> None:
     table = create(tmp_path, **{"btree_index.records_per_range": "100"})
     table.write(rows_of(0, 500)[::2])

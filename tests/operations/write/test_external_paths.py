@@ -246,6 +246,11 @@ def test_roots_and_options_of_storages_that_would_be_ignored_or_shown_are_refuse
         paimon.connect(tmp_path, storage={"s3://b": "eu"})
 
 
+def test_a_default_of_the_catalog_gives_no_roots_to_all_tables(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="would give all tables the same roots"):
+        paimon.connect(tmp_path, **{"table-default.data-file.external-paths": "file:///shared"})
+
+
 def test_a_clone_has_its_files_in_its_directory(home: Home) -> None:
     table = home.create("k INT NOT NULL, v STRING", {**KEYED, **INDEXED}, primary_keys=["k"])
     table.write([{"k": 1, "v": "x"}])

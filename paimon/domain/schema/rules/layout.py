@@ -23,7 +23,7 @@ def check_layout(schema: TableSchema, options: TableOptions) -> None:
     """Refuse options of the layout that do not fit the columns and keys."""
     _check_bucket(schema, options)
     _check_bucket_key(schema, options)
-    _check_numbers(options)
+    check_numbers(options)
     _check_row_tracking(schema, options)
     _check_blobs(schema, options)
     _check_clustering(schema, options)
@@ -101,8 +101,10 @@ def _check_bucket_function(schema: TableSchema, options: TableOptions) -> None:
         raise option_error("bucket-function.type", "is 'hive', which cannot hash timestamps", "use 'default'")
 
 
-def _check_numbers(options: TableOptions) -> None:
+def check_numbers(options: TableOptions) -> None:
+    """Refuse numbers of rows, bytes or buckets that are below 1."""
     targets = (
+        ("btree-index.records-per-range", options.btree_records_per_range),
         ("postpone.batch-write-fixed-bucket.max-parallelism", options.postpone_max_parallelism),
         ("postpone.default-bucket-num", options.postpone_default_bucket_num),
         ("postpone.target-row-num-per-bucket", options.postpone_target_rows_per_bucket),
