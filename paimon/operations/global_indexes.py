@@ -25,6 +25,7 @@ from paimon.domain.columns.buffers import combine_column
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.deletion.row_slice import RowSlice
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.index.btree_keys import BtreeKeys
 from paimon.domain.index.btree_writer import BtreeWriter
 from paimon.domain.index.varints import Numbers
@@ -133,16 +134,18 @@ def drop_global_index(
     snapshot = latest_snapshot(context)
     if snapshot is None or snapshot.index_manifest is None:
         return GlobalIndexChange()
-    entries = [
+    found = [
         entry
         for entry in read_index_manifest(context, snapshot.index_manifest)
-        if entry.global_index is not None
-        and entry.index_type == index_type.strip().lower()
-        and entry.global_index.index_field_id in field_ids
+        if entry.global_index is not None and entry.global_index.index_field_id in field_ids
     ]
+    entries = [entry for entry in found if entry.index_type == index_type.strip().lower()]
+    if found and not entries:
+        types = ", ".join(sorted({entry.index_type for entry in found}))
+        raise InvalidRequest(f"Column {column!r} has no global index of type {index_type!r}. It has: {types}.")
     if predicate is not None:
-        found = match_partitions(context, [entry.partition for entry in entries], predicate)
-        entries = [entry for entry, is_selected in zip(entries, found.tolist(), strict=True) if is_selected]
+        selected = match_partitions(context, [entry.partition for entry in entries], predicate)
+        entries = [entry for entry, is_selected in zip(entries, selected.tolist(), strict=True) if is_selected]
     if dry_run:
         return _count(entries, None)
     paths = BucketPaths.of(context.table)

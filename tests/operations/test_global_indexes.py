@@ -395,6 +395,8 @@ def test_an_index_of_another_type_is_kept(tmp_path: Path) -> None:
     commit(context, CommitRequest([other], "user"))
     assert table.maintain.create_global_index("s").files == 1
     assert sorted(entry.index_type for entry in index_entries(table)) == ["bitmap", "btree"]
+    with pytest.raises(paimon.InvalidRequest, match=r"no global index of type 'bitmp'. It has: bitmap, btree\."):
+        table.maintain.drop_global_index("s", "bitmp")
 
 
 def test_the_index_of_a_dropped_column_can_be_dropped(tmp_path: Path) -> None:

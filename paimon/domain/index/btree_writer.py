@@ -49,8 +49,9 @@ class BtreeWriter:
         self._keys = keys
         self._block_bytes = block_bytes
         self._nulls = BitMap64()
-        # rows of the last key, which more rows may follow
-        self._waiting: tuple[pa.Array, Numbers] | None = None
+        # the last key as an array of one, and its row ids, which more may follow
+        self._key: pa.Array | None = None
+        self._ids: list[Numbers] = []
         # complete entries that do not fill a block, and the length of the key of each
         self._entries = _EntryBuffer()
         self._index = _EntryBuffer()
@@ -69,20 +70,26 @@ class BtreeWriter:
         if not len(keys):
             return
         self.row_count += len(keys)
-        if self._waiting is not None:
-            keys = pa.concat_arrays([self._waiting[0], keys])
-            row_ids = np.concatenate([self._waiting[1], row_ids])
         starts = _find_groups(keys)
-        complete = int(starts[-1])
-        self._waiting = keys.slice(complete), row_ids[complete:]
-        if complete:
-            yield from self._encode(keys.slice(0, complete), row_ids[:complete], starts[:-1])
+        keys = keys.take(pa.array(starts))
+        if self._key is not None:
+            shift = sum(map(len, self._ids))
+            joined = pa.concat_arrays([self._key, keys])
+            goes_on = len(_find_groups(joined.slice(0, 2))) == 1
+            keys = keys if goes_on else joined
+            starts = np.append(0, starts[int(goes_on) :] + shift)
+        self._ids.append(row_ids)
+        self._key = keys.slice(len(keys) - 1)
+        if len(keys) > 1:
+            ids, complete = np.concatenate(self._ids), int(starts[-1])
+            self._ids = [ids[complete:].copy()]
+            yield from self._encode(keys.slice(0, len(keys) - 1), ids[:complete], starts[:-1])
 
     def finish(self) -> Iterator[bytes]:
         """Yield what remains of the file."""
-        if self._waiting is not None:
-            yield from self._encode(*self._waiting, np.zeros(1, np.int64))
-            self._waiting = None
+        if self._key is not None:
+            yield from self._encode(self._key, np.concatenate(self._ids), np.zeros(1, np.int64))
+            self._key = None
         if len(self._entries):
             yield self._cut_block(len(self._entries))
         nulls = None
@@ -107,8 +114,8 @@ class BtreeWriter:
         return self._offset
 
     def _encode(self, keys: pa.Array, row_ids: Numbers, starts: Numbers) -> Iterator[bytes]:
-        """Encode complete groups of rows with one key, and yield the blocks that they fill."""
-        stored, key_lengths = self._keys.encode(keys.take(pa.array(starts)))
+        """Encode keys, the row ids of each of which begin at a start, and yield the blocks that they fill."""
+        stored, key_lengths = self._keys.encode(keys)
         ids, id_lengths = encode_varints(row_ids)
         counts, count_lengths = encode_varints(np.diff(np.append(starts, len(row_ids))))
         id_lengths = sum_groups(id_lengths, starts)

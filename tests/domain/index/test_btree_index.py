@@ -224,3 +224,14 @@ def test_bounds_of_1_4_have_no_flags() -> None:
 def test_types_without_an_order_have_no_index() -> None:
     others = (dt.CharType(3), dt.VarBinaryType(), dt.ArrayType(dt.IntType()), dt.MapType(dt.IntType(), dt.IntType()))
     assert [t for t in (*TYPES, *others) if not supports_btree(t)] == list(others)
+
+
+def test_the_waiting_key_is_kept_once() -> None:
+    """All pieces have the same key, so none of it is encoded before the end."""
+    keys = BtreeKeys(dt.VarCharType())
+    writer = BtreeWriter(keys, 1024)
+    piece = keys.to_sortable(pa.array(["hot" * 100] * 1000))
+    for first in range(0, 5000, 1000):
+        assert list(writer.add(piece, np.arange(first, first + 1000))) == []
+    assert writer._key is not None and len(writer._key) == 1
+    assert list(writer.finish())
