@@ -27,7 +27,7 @@ from paimon.domain.errors import (
 )
 from paimon.domain.identifier import parse_identifier
 from paimon.domain.json_text import SCHEMA_FILE
-from paimon.domain.manifest.type_fit import find_type_changes
+from paimon.domain.manifest.type_fit import find_type_changes, find_wider_types
 from paimon.domain.merge.aggregate.check import check_aggregates, check_function_names
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -88,6 +88,8 @@ def _has_unmerged_files(context: TableContext, snapshot: Snapshot) -> bool:
 
 
 _ATTEMPTS = 20
+WIDEN, CAST = "widen", "cast"
+"""How a write with new columns changes the types of the others, too."""
 CREATION_PREFIX = "create-table-as-"
 """The names of branches that become tables together with their rows; see `paimon.operations.refs.filled_tables`."""
 
@@ -308,16 +310,24 @@ def load_at_newest_schema(context: TableContext) -> TableContext:
     return context.at_schema(newest)
 
 
-def plan_merged_schema(context: TableContext, given: pa.Schema) -> TableContext:
-    """Return the table with the columns that only the data has, after its own columns, at a planned schema."""
-    new_fields = fields_from_arrow(pa.schema([f for f in given if f.name not in context.schema.fields_by_name]))
-    return plan_new_columns(
-        context, [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in new_fields]
-    )
+def plan_merged_schema(context: TableContext, given: pa.Schema, mode: bool | str = True) -> TableContext:
+    """Return the table with the columns that only the data has, after its own columns, at a planned schema.
+
+    In the modes `WIDEN` and `CAST`, columns that are no keys get the types of the data that hold all their values.
+    """
+    schema = context.schema
+    new_fields = fields_from_arrow(pa.schema([f for f in given if f.name not in schema.fields_by_name]))
+    added = [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in new_fields]
+    if mode is True:
+        return plan_new_columns(context, added)
+    keys = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
+    known = fields_from_arrow(pa.schema([f for f in given if f.name in schema.fields_by_name and f.name not in keys]))
+    wider = find_wider_types(schema.fields, known, allows_casts=mode == CAST)
+    return plan_new_columns(context, [*(SetColumnType((name,), wider[name]) for name in wider), *added])
 
 
-def plan_new_columns(context: TableContext, changes: Sequence[AddColumn]) -> TableContext:
-    """Return the table at a planned schema with these columns; the same context if there are none."""
+def plan_new_columns(context: TableContext, changes: Sequence[AddColumn | SetColumnType]) -> TableContext:
+    """Return the table at a planned schema with these changes; the same context if there are none."""
     return context.at_schema(_build_next_schema(context, context.schema, changes)) if changes else context
 
 

@@ -28,7 +28,7 @@ from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.missing_columns import set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema
+from paimon.operations.evolve import CAST, WIDEN, load_at_newest_schema, plan_merged_schema
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.table_context import TableContext
 from paimon.results import find_own_reads, stamp_messages
@@ -68,7 +68,7 @@ def write(  # noqa: PLR0913  (a public signature)
     commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
     partition: Mapping[str, object] | None = None,
-    merge_schema: bool = False,
+    merge_schema: bool | str = False,
     missing_columns: str | None = None,
 ) -> WriteResult:
     """Write a data frame to a table in one commit.
@@ -96,8 +96,12 @@ def write(  # noqa: PLR0913  (a public signature)
     partition : mapping of str to object, optional
         The values that all rows have in some partition columns, as in INSERT … PARTITION. The frame may lack these
         columns. An overwrite replaces these partitions; ``{}`` replaces the whole table.
-    merge_schema, missing_columns : bool, str, optional
-        As in `Table.write`; added columns are nullable.
+    merge_schema : bool or str
+        As in `Table.write`; added columns are nullable. With ``"widen"``, columns of numbers get the type of the frame
+        if it holds all their values, such as BIGINT for INT. With ``"cast"``, also another type that holds them, such
+        as STRING for INT. Keys keep their types.
+    missing_columns : str, optional
+        As in `Table.write`.
 
     Returns
     -------
@@ -113,6 +117,7 @@ def write(  # noqa: PLR0913  (a public signature)
         As `Table.write` raises them.
     """
     _check_arguments(mode, tasks)
+    check_merge_schema(merge_schema)
     opened = _open_for_mode(frame.sparkSession, table, options, mode)
     opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
@@ -158,12 +163,12 @@ class _WriteCall:
     def _identifier(self) -> int:
         return BATCH_COMMIT_IDENTIFIER if self.commit_identifier is None else self.commit_identifier
 
-    def run(self, merge_schema: bool) -> WriteResult:
+    def run(self, merge_schema: bool | str) -> WriteResult:
         """Write and commit the rows, again if other writers changed what the writers of this call were assigned."""
         replaces = self.mode == _OVERWRITE or bool(self.table.primary_keys)
         own = find_own_reads(self.table.definition, self.frame) if replaces else None
         call = evolve(self, state=own.state) if own else self
-        write_once = call.write_with_new_columns if merge_schema else call.write
+        write_once = partial(call.write_with_new_columns, merge_schema) if merge_schema else call.write
         return write_once() if own else retry_assignment(write_once)
 
     def write(self) -> WriteResult:
@@ -172,14 +177,14 @@ class _WriteCall:
         messages = self._prepare(builder, fit_frame(self.frame, self.table.definition.schema.fields, self.kind_column))
         return self._commit(builder, messages)
 
-    def write_with_new_columns(self) -> WriteResult:
+    def write_with_new_columns(self, merge_schema: bool | str) -> WriteResult:
         """Write files of a planned schema, publish it once all rows are written, and commit them.
 
         Raises `CommitConflict` if other writers changed the schema in each attempt.
         """
         for _ in range(SCHEMA_ATTEMPTS):
             newest = load_at_newest_schema(self.table.context)
-            rows, planned = plan_frame_columns(newest, self.frame, self.kind_column)
+            rows, planned = plan_frame_columns(newest, self.frame, self.kind_column, merge_schema)
             builder = self._make_builder(planned)
             messages = self._prepare(builder, rows)
             if planned is newest or publish_planned_schema(builder, messages):
@@ -203,15 +208,15 @@ class _WriteCall:
 
 
 def plan_frame_columns(
-    newest: TableContext, frame: DataFrame, kind_column: str | None
+    newest: TableContext, frame: DataFrame, kind_column: str | None, merge_schema: bool | str
 ) -> tuple[DataFrame, TableContext]:
-    """Return a frame as the table names its columns, and the table with those that only the frame has.
+    """Return a frame as the table names its columns, and the table with the columns and types that the frame brings.
 
     It is `newest` itself if there are none.
     """
     rows = fit_frame(frame, newest.schema.fields, kind_column)
     names = StructType([f for f in rows.schema.fields if f.name != kind_column])
-    return rows, plan_merged_schema(newest, to_batch_schema(names))
+    return rows, plan_merged_schema(newest, to_batch_schema(names), merge_schema)
 
 
 def _open_for_mode(spark: SparkSession, table: Table | str, options: Mapping[str, object] | None, mode: str) -> Table:
@@ -234,6 +239,13 @@ def open_target(table: Table | str, options: Mapping[str, object] | None, spark:
         )
     check_shared_storage(opened)
     return opened
+
+
+def check_merge_schema(mode: object) -> None:
+    """Check the argument `merge_schema` of a write."""
+    if not isinstance(mode, bool) and mode not in (WIDEN, CAST):
+        hint = f"use True, {WIDEN!r} or {CAST!r}"
+        raise InvalidRequest(f"Argument 'merge_schema' is {mode!r}.", subject="merge_schema", hint=hint)
 
 
 def check_tasks(tasks: int | None) -> None:

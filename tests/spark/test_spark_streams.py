@@ -167,14 +167,41 @@ def test_a_stream_adds_its_new_columns_with_its_first_batch(
     wider = inbox.frame().selectExpr("*", "'new' AS note")
     with pytest.raises(paimon.InvalidRequest, match="note"):
         paimon.spark.write_stream(wider, table, str(checkpoint), trigger=NOW)
+    with pytest.raises(paimon.InvalidRequest, match="'widen' or 'cast'"):
+        paimon.spark.write_stream(wider, table, str(checkpoint), merge_schema="wide")
+    calls: list[tuple[int, tuple[int, ...], int]] = []
+
+    def run(frame: DataFrame, merge_schema: bool | str) -> None:
+        def collect(number: int, done: paimon.WriteResult) -> None:
+            calls.append((number, done.snapshot_ids, done.rows))
+            if len(calls) == 3:
+                raise ValueError("the listener fails")
+
+        given: Any = {"trigger": NOW, "merge_schema": merge_schema, "on_batch": collect}
+        paimon.spark.write_stream(frame, table.location, str(checkpoint), **given).awaitTermination()
+
     for numbers in ((), (2,)):  # the second run finds the column
         add_batches(inbox, *numbers)
-        query = paimon.spark.write_stream(wider, table.location, str(checkpoint), trigger=NOW, merge_schema=True)
-        query.awaitTermination()
+        run(wider, True)
     newest = catalog.table("db.sums")
     assert newest.table_schema.id == 1 and newest.table_schema.names == ("id", "amount", "note")
+    add_batches(inbox, 3)
+    decimals = wider.selectExpr("id", "CAST(amount AS DECIMAL(22, 2)) amount", "note")
+    with pytest.raises(PySparkException, match="the listener fails"):
+        run(decimals, "widen")
+    run(decimals, "widen")  # the batch is committed, and reported again
+    newest = catalog.table("db.sums")
+    assert newest.arrow_schema.types[:2] == [pa.int64(), pa.decimal128(22, 2)]
     rows = {r["id"]: (r["amount"], r["note"]) for r in newest.scan().to_arrow().to_pylist()}
-    assert rows == {1: (2, "new"), 2: (20, "new"), 11: (100, "new"), 12: (100, "new")}
+    assert rows == {1: (3, "new"), 2: (30, "new"), **dict.fromkeys((11, 12, 13), (100, "new"))}
+    ids = [s.id for s in newest.snapshots() if s.commit_kind.value == "APPEND"]
+    assert [(n, found[0], rows) for n, found, rows in calls] == [
+        (0, ids[0], 3),
+        (1, ids[1], 3),
+        (2, ids[2], 3),
+        (2, ids[2], 3),
+    ]
+    assert calls[2] == calls[3]
 
 
 def restore_copy(checkpoint: Path) -> None:

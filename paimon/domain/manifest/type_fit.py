@@ -34,7 +34,7 @@ from paimon.domain.row.values import to_array, to_values
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.casting import has_same_text
+from paimon.domain.types.casting import can_cast, has_same_text
 from paimon.domain.types.data_types import MAX_LENGTH, DataField, DataType
 from paimon.domain.types.system_columns import SYSTEM_FIELDS
 from paimon.domain.types.type_text import format_type
@@ -88,6 +88,27 @@ def find_type_changes(written: Sequence[DataField], current: Sequence[DataField]
         for position, f in enumerate(written)
         if f.id in types and not holds_all(f.type, types[f.id])
     )
+
+
+def find_wider_types(
+    columns: Sequence[DataField], given: Sequence[DataField], allows_casts: bool
+) -> dict[str, DataType]:
+    """Return the types of data that hold every value of the column of the same name, and more.
+
+    They are numbers for columns of numbers; with `allows_casts`, also other types, such as texts, and floating numbers
+    for decimals. Lengths of texts and digits of times do not count, because engines have one type for them.
+    """
+    stored = {f.name: f.type for f in columns}
+    return {f.name: f.type for f in given if f.name in stored and _is_wider(stored[f.name], f.type, allows_casts)}
+
+
+def _is_wider(stored: DataType, given: DataType, allows_casts: bool) -> bool:
+    is_exact = isinstance(stored, dt.DecimalType) and not isinstance(given, dt.DecimalType)
+    is_numeric = isinstance(stored, _NUMBERS) and isinstance(given, _NUMBERS) and not is_exact
+    families = (dt.CHARACTER_TYPES, dt.BYTES_TYPES, dt.TIMESTAMP_TYPES, dt.NESTED_TYPES, (dt.TimeType,))
+    if any(isinstance(stored, f) and isinstance(given, f) for f in families) or has_same_text(stored, given):
+        return False
+    return (is_numeric or (allows_casts and can_cast(stored, given))) and holds_all(stored, given)
 
 
 def find_unsafe_cast(

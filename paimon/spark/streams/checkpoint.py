@@ -43,13 +43,16 @@ from paimon.domain.commit.stream_batches import StreamBatch
 from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
+from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.engines import engine_for, location_of
 from paimon.operations.commit.commit import missing_user_error
 from paimon.operations.commit.history import (
     check_batch_can_repeat,
     check_stream_batch,
     describe_stream_target,
+    find_snapshots_of_commit,
 )
+from paimon.operations.metadata.manifests import read_delta_list, read_live_entries
 from paimon.ports.files import FileIO
 from paimon.spark.options import find_recipe
 from paimon.table import Table
@@ -266,6 +269,15 @@ class StreamSink:
     def find_identifier(self) -> int:
         """Return the commit identifier of the batch: its number among the batches of the table."""
         return self.batch.number - (self.checkpoint.find_first_batch(self.table) or 0)
+
+    def describe_commit(self) -> WriteResult:
+        """Return the result of the commit of a batch that the table has; an empty one if its snapshots expired."""
+        context = self.table.context
+        made = find_snapshots_of_commit(context, self.commit_user, self.find_identifier())
+        kinds = (CommitKind.APPEND, CommitKind.OVERWRITE)
+        written = [m for s in made if s.commit_kind in kinds for m in read_delta_list(context, s)]
+        added = read_live_entries(context, written)
+        return WriteResult(tuple(s.id for s in reversed(made)), sum(e.file.row_count for e in added), len(added))
 
     def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> WriteResult:
         """Commit the batch with the watermark of its stream; an empty one creates a snapshot, too, as a record.

@@ -6,7 +6,7 @@ The table is opened again for each batch, so changes of its schema or of its buc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -31,6 +31,7 @@ from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
 from paimon.spark.types import fit_frame
 from paimon.spark.write import (
+    check_merge_schema,
     check_tasks,
     make_builder,
     open_target,
@@ -56,7 +57,8 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     tasks: int | None = None,
     query_name: str | None = None,
     options: Mapping[str, object] | None = None,
-    merge_schema: bool = False,
+    merge_schema: bool | str = False,
+    on_batch: Callable[[int, WriteResult], None] | None = None,
 ) -> StreamingQuery:
     """Start a query that writes a stream to a table; each micro-batch is committed exactly once.
 
@@ -83,8 +85,12 @@ def write_stream(  # noqa: PLR0913  (a public signature)
         Number of writing tasks, as in `write`.
     query_name, options : str, mapping of str to object, optional
         Name of the query, and dynamic table options.
-    merge_schema : bool
-        Add the columns that only the frame has, with the first batch, as in `write`.
+    merge_schema : bool or str
+        Add the columns that only the frame has, and change types, with the first batch, as in `write`.
+    on_batch : callable, optional
+        Called with the number of each batch and the result of its commit, in the driver, after the batch is committed
+        and before the next one begins. If the driver stops in between, the next start calls it again for this batch.
+        An error that it raises ends the query. Without snapshots in the result, those of the batch have expired.
 
     Returns
     -------
@@ -99,8 +105,10 @@ def write_stream(  # noqa: PLR0913  (a public signature)
         The table cannot be written by Spark.
     """
     _check_arguments(frame, trigger, output_mode, tasks)
+    check_merge_schema(merge_schema)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
-    commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks, merge_schema)
+    is_complete = output_mode == "complete"
+    commit = _CommitBatch(table, options, location, is_complete, kind_column, tasks, merge_schema, on_batch)
     commit = _check_target(frame, commit, output_mode)
     writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
     named = writer if query_name is None else writer.queryName(query_name)
@@ -121,8 +129,9 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> _
             hint="use 'complete', or a table with a primary key",
         )
     target, rows = opened, fit_frame(frame, opened.definition.schema.fields, commit.kind_column)
-    if commit.merges_schema:
-        rows, merged = plan_frame_columns(load_at_newest_schema(opened.context), frame, commit.kind_column)
+    if commit.merge_schema:
+        newest = load_at_newest_schema(opened.context)
+        rows, merged = plan_frame_columns(newest, frame, commit.kind_column, commit.merge_schema)
         target = Table(merged)
     builder = check_columns(make_builder(target, "append", None, None), rows.schema, commit.kind_column)
     Checkpoint.of(commit.checkpoint, opened).find_first_batch(opened)
@@ -168,8 +177,10 @@ class _CommitBatch:
     kind_column: str | None
     # Number of writing tasks
     tasks: int | None
-    # Whether columns that only the batch has are added to the table
-    merges_schema: bool
+    # How columns that only the batch has, and its types, change the table; see `write`
+    merge_schema: bool | str
+    # Called after each commit
+    on_batch: Callable[[int, WriteResult], None] | None
     __name__: str = field(default="commit_batch", init=False)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -178,9 +189,12 @@ class _CommitBatch:
         if sink.is_committed():
             # calls callbacks, and shows rows, where the first attempt was killed
             sink.commit(self._make_builder(opened, sink.commit_user), ())
-            return
-        write = self._write_with_new_columns if self.merges_schema else self._write
-        retry_assignment(lambda: write(batch, sink))
+            done = sink.describe_commit()
+        else:
+            write = self._write_with_new_columns if self.merge_schema else self._write
+            done = retry_assignment(lambda: write(batch, sink))
+        if self.on_batch is not None:
+            self.on_batch(number, done)
 
     def _write(self, batch: DataFrame, sink: StreamSink) -> WriteResult:
         builder = self._make_builder(sink.table, sink.commit_user)
@@ -194,7 +208,7 @@ class _CommitBatch:
         """
         for _ in range(SCHEMA_ATTEMPTS):
             newest = load_at_newest_schema(sink.table.context)
-            rows, planned = plan_frame_columns(newest, batch, self.kind_column)
+            rows, planned = plan_frame_columns(newest, batch, self.kind_column, self.merge_schema)
             builder = self._make_builder(Table(planned), sink.commit_user)
             messages = self._write_files(rows, builder, sink)
             if planned is newest or publish_planned_schema(builder, messages):

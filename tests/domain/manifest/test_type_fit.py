@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from paimon.domain.columns.cast import cast_column
 from paimon.domain.errors import PaimonError
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.manifest.type_fit import find_type_changes, find_unsafe_cast, holds_all, holds_between
+from paimon.domain.manifest.type_fit import (
+    find_type_changes,
+    find_unsafe_cast,
+    find_wider_types,
+    holds_all,
+    holds_between,
+)
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.stats.stats_codec import to_simple_stats
@@ -49,6 +55,31 @@ def test_types_that_hold_all_values(held: str, wanted: str) -> None:
 @pytest.mark.parametrize(("held", "wanted"), LOSING)
 def test_types_that_may_lose_values(held: str, wanted: str) -> None:
     assert not holds_all(parse_type(held), parse_type(wanted))
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "wider", "cast"),
+    [
+        ("INT", "BIGINT", True, True),
+        ("BIGINT", "INT", False, False),
+        ("BIGINT", "DOUBLE", False, False),
+        ("FLOAT", "DOUBLE", True, True),
+        ("DECIMAL(10, 2)", "DECIMAL(12, 2)", True, True),
+        ("DECIMAL(10, 2)", "DECIMAL(10, 4)", False, False),
+        ("DECIMAL(10, 2)", "DOUBLE", False, True),
+        ("INT", "STRING", False, True),
+        ("STRING", "INT", False, False),
+        ("VARCHAR(3)", "STRING", False, False),
+        ("TIMESTAMP(3)", "TIMESTAMP(6)", False, False),
+        ("DATE", "TIMESTAMP(6)", False, True),
+        ("INT NOT NULL", "INT", False, False),
+    ],
+)
+def test_types_of_data_that_are_wider(stored: str, given: str, wider: bool, cast: bool) -> None:
+    columns, data = parse_columns(f"a {stored}"), parse_columns(f"b BIGINT, a {given}")
+    wanted = {"a": data[1].type}
+    assert find_wider_types(columns, data, allows_casts=False) == (wanted if wider else {})
+    assert find_wider_types(columns, data, allows_casts=True) == (wanted if cast else {})
 
 
 NUMBERS = [
