@@ -47,6 +47,8 @@ class TableWrite(BuilderDisplay):
         For overwrites: the partition values to replace (``{}`` the whole table); None for the partitions written.
     planned_buckets : mapping of bytes to int
         The numbers of buckets of serialized partitions of a postponed table.
+    number_gap : int
+        How many sequence numbers this writer leaves free in each bucket, for other writers of the same commit.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class TableWrite(BuilderDisplay):
         streaming: bool = False,
         replaced: Mapping[str, object] | None = None,
         planned_buckets: Mapping[bytes, int] = MappingProxyType({}),
+        number_gap: int = 0,
     ) -> None:
         self._context = context
         self._table = context.table
@@ -69,6 +72,7 @@ class TableWrite(BuilderDisplay):
             replaced=replaced,
             streaming=streaming,
             planned_buckets=planned_buckets,
+            number_gap=number_gap,
         )
         self._writer = self._open(context)
         self._has_torn_call = False

@@ -15,7 +15,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.scan.engine_files import leave_out_files
 from paimon.domain.scan.splits import DataSplit
-from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.engines import freeze_objects
 from paimon.operations.read.split import ReadPlan, read_split
@@ -32,7 +31,7 @@ from paimon.spark.options import (
 from paimon.spark.streams.stream_reader import PaimonStreamReader
 from paimon.spark.streams.stream_writer import PaimonStreamWriter
 from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_schema
-from paimon.spark.writer import PaimonWriter, check_columns
+from paimon.spark.writer import PaimonWriter, check_columns, writes_postponed_rows
 from paimon.table import Table
 
 
@@ -101,37 +100,26 @@ class PaimonDataSource(DataSource):
         """
         options = self._options
         options.check_use("a batch write", (*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
-        table = self._open_target(options, "paimon.spark.write(df, table)")
-        writer = PaimonWriter(table, options, overwrite)
-        writer.builder = check_columns(writer.builder, schema, options.kind_column)
-        return writer
-
-    def _open_target(self, options: SourceOptions, way: str) -> Table:
         table = options.open_target()
-        if table.primary_keys and not self._writes_postponed_rows(table):
+        if table.primary_keys and not writes_postponed_rows(table.definition):
             raise InvalidRequest(
                 f"Table {table.name!r} has a primary key, and df.write does not route rows to their bucket.",
                 subject=table.name,
-                hint=f"write it with {way}",
+                hint="write it with paimon.spark.write(df, table)",
             )
-        return table
-
-    @staticmethod
-    def _writes_postponed_rows(table: Table) -> bool:
-        """Return whether rows need no route to a bucket, because a compaction moves them later."""
-        options = table.definition.options
-        return options.bucket == POSTPONED and not options.postpone_batch_write_fixed_bucket
+        writer = PaimonWriter(table, options, overwrite)
+        writer.builder = check_columns(writer.builder, schema, options.kind_column)
+        return writer
 
     def streamReader(self, schema: StructType) -> PaimonStreamReader:
         """Return a reader of the table's state and its changes."""
         return PaimonStreamReader(self._options, schema, self._schema_id)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> PaimonStreamWriter:
-        """Return a writer of the batches of a stream; see `writer`."""
+        """Return a writer of the batches of a stream; it refuses tables whose rows a task cannot write alone."""
         options = self._options
         options.check_use("writeStream", (*BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
-        table = self._open_target(options, "paimon.spark.write_stream(df, table, checkpoint=…)")
-        writer = PaimonStreamWriter(table, options, overwrite)
+        writer = PaimonStreamWriter(options.open_target(), options, overwrite)
         writer.builder = check_columns(writer.builder, schema, options.kind_column)
         return writer
 

@@ -17,12 +17,15 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from paimon.builders.direct_writes import commit_messages
+from paimon.builders.table_write import TableWrite
 from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.schema.missing_columns import find_needed_columns, missing_error, set_missing_columns
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -166,13 +169,21 @@ def _assign(builder: BatchWriteBuilder, zone: str, partition: Mapping[str, objec
 
 
 def write_rows(
-    builder: BatchWriteBuilder, batches: Iterator[pa.RecordBatch | pa.Table], kind_column: str | None
+    builder: BatchWriteBuilder,
+    batches: Iterator[pa.RecordBatch | pa.Table],
+    kind_column: str | None,
+    opened: TableWrite | None = None,
 ) -> bytes:
-    """Write the rows of one task, and return its encoded commit messages."""
-    with builder.new_write() as writer:
+    """Write the rows of one task, by default with a new writer, and return its encoded commit messages."""
+    with opened or builder.new_write() as writer:
         for batch in batches:
             writer.write(batch, kind_column)
         return encode(writer.prepare_commit())
+
+
+def writes_postponed_rows(table: TableDefinition) -> bool:
+    """Return whether rows need no route to a bucket, because a compaction moves them later."""
+    return table.options.bucket == POSTPONED and not table.options.postpone_batch_write_fixed_bucket
 
 
 def decode_messages(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:

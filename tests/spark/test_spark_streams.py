@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 from support.case_lists import mark_nightly
@@ -114,8 +116,7 @@ def test_issue_9666_a_replayed_batch_is_committed_once(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start
 ) -> None:
     """The driver was killed after the commit, before the record of Spark: the first and the last batch come again."""
-    table = catalog.create_table("db.t", DDL) if run is run_source else create_sums(catalog)
-    checkpoint = tmp_path / "checkpoint"
+    table, checkpoint = create_sums(catalog), tmp_path / "checkpoint"
     run(inbox.frame(), table, checkpoint)
     forget_batch(checkpoint, 0)
     add_batches(inbox, 2, 3)
@@ -487,7 +488,7 @@ def test_a_stream_continues_only_with_its_table(
 def test_streams_that_cannot_commit_once_are_refused(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
 ) -> None:
-    sums, plain = create_sums(catalog), catalog.create_table("db.plain", DDL)
+    plain = catalog.create_table("db.plain", DDL)
     writer = inbox.frame().writeStream.format("paimon").trigger(availableNow=True)
     spark.conf.set("spark.sql.streaming.checkpointLocation", f"{tmp_path}/all")
     try:
@@ -499,8 +500,13 @@ def test_streams_that_cannot_commit_once_are_refused(
         assert (tmp_path / "all" / "named" / "paimon" / "table.json").exists()
     finally:
         spark.conf.unset("spark.sql.streaming.checkpointLocation")
-    with pytest.raises(PySparkException, match=r"primary key.*write_stream"):
-        writer.option("checkpointLocation", f"{tmp_path}/a").start(sums.location).awaitTermination()
+    for name, options, reason in (
+        ("dynamic", {}, "agree about the bucket"),
+        ("vectors", {"bucket": 2, "deletion-vectors.enabled": True}, "visible after a compaction"),
+    ):
+        refused = catalog.create_table(f"db.{name}", DDL, primary_keys=["id"], options=options)
+        with pytest.raises(PySparkException, match=rf"{reason}.*write_stream"):
+            writer.option("checkpointLocation", f"{tmp_path}/a").start(refused.location).awaitTermination()
     with pytest.raises(PySparkException, match="'commit-user' has no effect in writeStream"):
         writer.option("commit-user", "me").start(plain.location).awaitTermination()
     for arguments, message in (
@@ -667,3 +673,20 @@ def test_an_older_pyspark_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) ->
     reader = stream_reader.PaimonStreamReader(SourceOptions("lake/db.db/t"), StructType([]), None)
     with pytest.raises(paimon.Unsupported, match=r"readStream of Paimon tables with PySpark \d.*4\.2 or newer"):
         reader.initialOffset()
+
+
+def test_tasks_of_the_sink_write_one_bucket_with_numbers_of_their_own(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
+) -> None:
+    """Two tasks write the same keys: the row of the later task is the newer one."""
+    table = catalog.create_table("db.t", DDL, primary_keys=["id"], options={"bucket": 1})
+    add_batches(inbox, 2)
+    twice = inbox.frame().withColumn("task", F.explode(F.array(F.lit(0), F.lit(1))))
+    tasks = twice.repartitionById(2, "task").selectExpr("id", "amount + task AS amount")
+    run_source(tasks, table, tmp_path / "checkpoint")
+    files = catalog.table("db.t$files").scan().to_arrow().sort_by("min_sequence_number").to_pylist()
+    assert [file["record_count"] for file in files] == [3, 3, 3, 3]
+    gaps = [later["min_sequence_number"] - file["max_sequence_number"] for file, later in pairwise(files)]
+    assert gaps[0] == gaps[2] == 2**24 - 2 and gaps[1] == 1
+    table.compact(full=True)
+    assert table.scan().to_arrow().sort_by("id")["amount"].to_pylist() == [2, 11, 101, 101]

@@ -80,7 +80,8 @@ class Buckets:
     """All buckets of a writer, by number.
 
     `total_of` returns the number of buckets of a partition, as new files record it. `committed` is None for writers
-    that ignore the files in the table. Data files have the layout of level 0 unless `layout` is given.
+    that ignore the files in the table. Data files have the layout of level 0 unless `layout` is given. `number_gap`
+    sequence numbers are left free before the first row of a bucket.
     """
 
     def __init__(
@@ -89,8 +90,10 @@ class Buckets:
         total_of: Callable[[bytes], int],
         committed: CommittedFiles | None,
         layout: FileLayout | None = None,
+        number_gap: int = 0,
     ) -> None:
         self._context = context
+        self._number_gap = number_gap
         self._total_of = total_of
         self._committed = committed
         self._numbers: dict[Address, int] = {}
@@ -271,4 +274,4 @@ class Buckets:
                 subject="bucket",
                 hint=hint,
             )
-        return BucketState(address, directory, restored.next_sequence[address])
+        return BucketState(address, directory, restored.next_sequence[address] + self._number_gap)

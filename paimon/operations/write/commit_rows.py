@@ -34,6 +34,7 @@ import pyarrow.compute as pc
 from attrs import evolve
 
 from paimon.domain.commit.conflicts.other_commits import BucketKey, LateRowsFound, list_numbered_files
+from paimon.domain.commit.entries import find_oldest
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.plan_change import SafeSnapshot
 from paimon.domain.commit.request import CommitRequest, CommitResult
@@ -147,6 +148,31 @@ def _renumber(context: TableContext, request: CommitRequest, late: LateRowsFound
     gap = 1 << min(_GAP_BITS * retries, _MOST_GAP_BITS) if retries else 0
     numbers = {key: number + gap for key, number in late.first_numbers.items()}
     return evolve(request, messages=_renumber_messages(context, request.messages, numbers))
+
+
+def join_messages(context: TableContext, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
+    """Return one message for each bucket of a primary-key table that several writers wrote.
+
+    A later message has the newer rows. Where its sequence numbers are not larger, its files are written again.
+    """
+    joined: dict[tuple[bytes, int, int], CommitMessage] = {}
+    for message in messages:
+        key = message.partition, message.bucket, message.total_buckets
+        before = joined.get(key)
+        joined[key] = message if before is None else _join_messages(context, before, message)
+    return list(joined.values())
+
+
+def _join_messages(context: TableContext, before: CommitMessage, message: CommitMessage) -> CommitMessage:
+    older, newer = (list_numbered_files(m.data.new_files) for m in (before, message))
+    free = 1 + max((f.max_sequence_number for f in older), default=-1)
+    if newer and min(f.min_sequence_number for f in newer) < free:
+        (message,) = _renumber_messages(context, [message], {(message.partition, message.bucket): free})
+    data = DataIncrement(
+        new_files=(*before.data.new_files, *message.data.new_files),
+        changelog_files=(*before.data.changelog_files, *message.data.changelog_files),
+    )
+    return evolve(before, data=data, numbered_after=find_oldest([before.numbered_after, message.numbered_after]))
 
 
 def _count_late_bytes(messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]) -> int:

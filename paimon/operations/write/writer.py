@@ -79,7 +79,8 @@ class TableWriter:
     `replaced` is a partition spec ({} is the whole table); None replaces the partitions that are written. A `level`
     above 0 requires that partitions are replaced as a whole and rows are flushed once, because files of a level do not
     overlap. `planned_buckets` are the numbers of buckets of postponed partitions. `streaming` means that more commits
-    follow. `concurrent` encodes columns of append files in the executor; a task must not set it.
+    follow. `concurrent` encodes columns of append files in the executor; a task must not set it. `number_gap` lets
+    several writers number rows of a fixed bucket for one commit; see `commit_rows.join_messages`.
     """
 
     def __init__(  # noqa: PLR0913  (what a job sets once)
@@ -93,6 +94,7 @@ class TableWriter:
         level: int = 0,
         concurrent: bool = False,
         planned_buckets: Mapping[bytes, int] = MappingProxyType({}),
+        number_gap: int = 0,
     ) -> None:
         options = context.options
         self._context = context
@@ -103,7 +105,7 @@ class TableWriter:
         self._limit = limit if self._has_keys else min(limit, _APPEND_BUFFER_BYTES)
         self._router: Router | CrossPartitionRouting
         self._is_streaming = streaming
-        self._context, self._commit_user = context, commit_user
+        self._context, self._commit_user, self._number_gap = context, commit_user, number_gap
         self._may_repeat = streaming
         self._rows: RowWriter
         self._assigner: BucketAssigner | None = None
@@ -139,7 +141,7 @@ class TableWriter:
         # Without buckets every writer starts at sequence number 0, because rows have no order there.
         ignores = ignore_previous or not has_buckets
         committed = None if ignores else CommittedFiles(context, compacts or self._key_index is not None)
-        self._buckets = Buckets(context, lambda _: total, committed, layout)
+        self._buckets = Buckets(context, lambda _: total, committed, layout, self._number_gap)
         self._compaction = InlineCompaction(context, self._buckets, committed, total) if compacts else None
         self._rows = (
             _create_merge_tree_writer(context, self._buckets, self._limit, ignore_previous)

@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 from support.simulated_engines import assemble
 
 import paimon
+from paimon.builders.direct_writes import commit_messages
+from paimon.builders.table_write import TableWrite
 from paimon.domain.identifier import Identifier
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit import commit as commit_module
 from paimon.operations.evolve import TableDeclaration, create_table
+from paimon.operations.write.commit_rows import join_messages
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
 from paimon.table import open_at
@@ -240,3 +243,24 @@ def test_the_order_of_commits_decides(
     table.compact(full=True)
     assert read(table) == expected
     assert table.maintain.check(deep=True).faults == ()
+
+
+@pytest.mark.parametrize("layout", mark_nightly(["fixed", "input", "aggregation", "orc"], always=["fixed", "input"]))
+@pytest.mark.parametrize("gap", [0, 1000])
+def test_writers_of_one_commit_share_a_bucket_in_their_order(tmp_path: Path, layout: str, gap: int) -> None:
+    """The second writer has the newer row of key 1; another commit comes between both, or before the commit."""
+    table = make_table(tmp_path, LAYOUTS[layout]).with_options({"write-only": True})
+    messages = []
+    for number in range(3):
+        with TableWrite(table.context, "me", number_gap=number * gap) as writer:
+            writer.write([{"id": n, "v": 100 * number + n} for n in (1, number + 3)])
+            messages += writer.prepare_commit()
+        if number:
+            table.write([{"id": 1, "v": 7}, {"id": 2, "v": number}])
+    joined = join_messages(table.context, messages)
+    assert len(joined) == 1 and len(joined[0].data.new_files) == 3
+    commit_messages(table.new_batch_write_builder("me").new_commit(), joined)
+    wanted = [(1, 201), (2, 2), (3, 3), (4, 104), (5, 205)]
+    assert read(table) == wanted
+    table.compact(full=True)
+    assert read(table) == wanted and table.maintain.check().is_whole
