@@ -88,20 +88,16 @@ def write(  # noqa: PLR0913  (a public signature)
     tasks : int, optional
         Number of tasks, by default Spark's default parallelism, or for dynamic buckets the number of assigners.
     commit_user, commit_identifier : str, int, optional
-        Name of the job, and number of the commit. With both given, repeated calls commit once. In `foreachBatch` of a
-        classic session, the name is by default that of the stream, so that the number of the batch suffices. Elsewhere,
-        a number without a name is refused.
+        Name of the job, and number of the commit: with both, repeated calls commit once. In `foreachBatch` of a classic
+        session, the name is by default that of the stream. Elsewhere, a number without a name is refused.
     options : mapping of str to str, optional
         Dynamic table options.
     partition : mapping of str to object, optional
         The values that all rows have in some partition columns, as in INSERT … PARTITION. The frame may lack these
         columns. An overwrite replaces these partitions; ``{}`` replaces the whole table.
-    merge_schema : bool or str
-        As in `Table.write`; added columns are nullable. With ``"widen"``, columns of numbers get the type of the frame
-        if it holds all their values, such as BIGINT for INT. With ``"cast"``, also another type that holds them, such
-        as STRING for INT. Keys keep their types.
-    missing_columns : str, optional
-        As in `Table.write`.
+    merge_schema, missing_columns : bool or str, str, optional
+        As in `Table.write`; added columns are nullable. ``"widen"`` also gives columns of numbers a type of the frame
+        that holds all their values, such as BIGINT for INT; ``"cast"`` other types, too, such as STRING for INT.
 
     Returns
     -------
@@ -116,8 +112,7 @@ def write(  # noqa: PLR0913  (a public signature)
     CommitConflict, CommitUncertain, CommitOverwritten
         As `Table.write` raises them.
     """
-    _check_arguments(mode, tasks)
-    check_merge_schema(merge_schema)
+    _check_arguments(mode, tasks, merge_schema)
     opened = _open_for_mode(frame.sparkSession, table, options, mode)
     opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
@@ -254,7 +249,8 @@ def check_tasks(tasks: int | None) -> None:
         raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
 
 
-def _check_arguments(mode: str, tasks: int | None) -> None:
+def _check_arguments(mode: str, tasks: int | None, merge_schema: bool | str) -> None:
+    check_merge_schema(merge_schema)
     if mode not in _MODES:
         raise InvalidRequest(f"Mode {mode!r} is unknown.", subject="mode", hint=f"use one of {', '.join(_MODES)}")
     check_tasks(tasks)

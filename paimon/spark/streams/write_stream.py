@@ -55,9 +55,9 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     output_mode: str = "append",
     kind_column: str | None = None,
     tasks: int | None = None,
+    merge_schema: bool | str = False,
     query_name: str | None = None,
     options: Mapping[str, object] | None = None,
-    merge_schema: bool | str = False,
     on_batch: Callable[[int, WriteResult], None] | None = None,
 ) -> StreamingQuery:
     """Start a query that writes a stream to a table; each micro-batch is committed exactly once.
@@ -72,25 +72,19 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     table : Table or str
         A table, or the path of one, or its name in the warehouse of the session.
     checkpoint : str, optional
-        Directory or URL of the query's checkpoint. By default the setting ``spark.sql.streaming.checkpointLocation``
-        and the name of the query.
+        Directory or URL of the checkpoint, by default ``spark.sql.streaming.checkpointLocation`` and the query's name.
     trigger : mapping of str to object, optional
         The arguments of `DataStreamWriter.trigger`, such as ``{"availableNow": True}``.
     output_mode : str
         ``"append"``, ``"complete"``, which replaces the whole table in each batch, or ``"update"``, which updates the
         rows of a table with a primary key.
-    kind_column : str, optional
-        Column with row kinds (``+I``, ``-U``, ``+U``, ``-D``), which is not stored.
-    tasks : int, optional
-        Number of writing tasks, as in `write`.
+    kind_column, tasks, merge_schema : str, int, bool or str, optional
+        As in `write`. Columns are added, and types changed, with the first batch that has them.
     query_name, options : str, mapping of str to object, optional
         Name of the query, and dynamic table options.
-    merge_schema : bool or str
-        Add the columns that only the frame has, and change types, with the first batch, as in `write`.
     on_batch : callable, optional
-        Called with the number of each batch and the result of its commit, in the driver, after the batch is committed
-        and before the next one begins. If the driver stops in between, the next start calls it again for this batch.
-        An error that it raises ends the query. Without snapshots in the result, those of the batch have expired.
+        Is called on the driver after the commit of each batch, with its number and result; after a stop in between,
+        again at the next start. An error of it ends the query. If the snapshots expired, the result names none.
 
     Returns
     -------
@@ -105,10 +99,9 @@ def write_stream(  # noqa: PLR0913  (a public signature)
         The table cannot be written by Spark.
     """
     _check_arguments(frame, trigger, output_mode, tasks)
-    check_merge_schema(merge_schema)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
-    is_complete = output_mode == "complete"
-    commit = _CommitBatch(table, options, location, is_complete, kind_column, tasks, merge_schema, on_batch)
+    calls = (kind_column, tasks, merge_schema, on_batch)
+    commit = _CommitBatch(table, options, location, output_mode == "complete", *calls)
     commit = _check_target(frame, commit, output_mode)
     writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
     named = writer if query_name is None else writer.queryName(query_name)
@@ -120,6 +113,7 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> _
 
     Where the frame has all columns now, batches may lack those that the table gets later.
     """
+    check_merge_schema(commit.merge_schema)
     opened = open_target(commit.table, commit.options, register(frame.sparkSession))
     check_rows_writable(opened.definition)
     if output_mode == "update" and not opened.primary_keys:
