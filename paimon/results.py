@@ -95,7 +95,10 @@ class Results:
         return ds.dataset(self.to_arrow())
 
     def lazy(self) -> pl.LazyFrame:
-        """Return all rows, read into memory, as a lazy frame of Polars; that of a `Scan` is read by its queries."""
+        """Return all rows, read into memory, as a lazy frame of Polars.
+
+        The frame of a `Scan` reads its rows when it is collected.
+        """
         return self.to_polars().lazy()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:

@@ -147,6 +147,9 @@ def _describe_members(name: str, kind: type) -> Iterator[str]:
             call = f"{name}.{member}: {annotation}" if annotation else f"{name}.{member}"
         else:
             call = signature(f"{name}.{member}", value)
+            original = getattr(value, "__name__", member)
+            if original != member and getattr(kind, original, None) is value:
+                text = f"The same as [`{name}.{original}`](#{name.lower()}{original})."
         yield f"## {name}.{member}\n\n{block(call, 'py')}" + (f"\n\n{text}" if text else "")
 
 

@@ -78,7 +78,9 @@ def fill_table(tmp_path: Path, drawn: DrawnTable) -> paimon.Table:
     table = catalog.create_table("db.t", text, **drawn["declared"])
     for rows, change in drawn["writes"]:
         names = table.schema.names
-        table.write([{name: value for name, value in row.items() if name in names} for row in rows])
+        table.write(
+            [{name: value for name, value in row.items() if name in names} for row in rows], missing_columns="null"
+        )
         change(table)
         table = catalog.table("db.t")
     return table

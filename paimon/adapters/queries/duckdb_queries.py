@@ -316,7 +316,8 @@ class DuckDBQueries:
         try:
             for name, source in sources.items():
                 session.register(name, source.schema, source.open)
-            relation = session.connection.sql(sql)
+            with _interrupts():
+                relation = session.connection.sql(sql)
             fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
             return pa.schema([field.with_name(name) for field, name in zip(fields, relation.columns, strict=True)])
         except (duckdb.Error, PaimonError) as error:
@@ -328,7 +329,8 @@ class DuckDBQueries:
         """Return DuckDB's plan; see `QueryEngine`."""
         session = self._open_session()
         try:
-            rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
+            with _interrupts():
+                rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:

@@ -428,7 +428,7 @@ COMPACTION = (
         "clustering.incremental.mode",
         "global-sort local-sort",
         "global-sort",
-        "local-sort: sort the rows of each new file of about the target size by clustering.columns, not those of all",
+        "global-sort: sort all rows that a compaction clusters; local-sort: sort the rows of each new file alone",
     ),
     Option(
         "clustering.incremental.optimize-write",
@@ -442,9 +442,14 @@ COMPACTION = (
         "clustering.history-partition.idle-to-full-sort",
         Kind.DURATION,
         None,
-        "compactions with where also cluster other partitions without new files for this time, and fully",
+        "a compaction with where also clusters all rows of other partitions that got no files for this time",
     ),
-    Option("clustering.history-partition.limit", Kind.INT, "5", "most such partitions of a compaction"),
+    Option(
+        "clustering.history-partition.limit",
+        Kind.INT,
+        "5",
+        "most partitions without recent files that one compaction adds",
+    ),
     Option(
         "zorder.var-length-contribution",
         Kind.INT,

@@ -133,7 +133,8 @@ def _select_leaf(
             parts.append(RowIdRanges.of([(index.row_range_start, end)]))
         elif len(ids):
             if ids.min() < 0 or ids.max() >= end - index.row_range_start:
-                raise CorruptTable(entry.file_name, "names rows outside its range")
+                last = index.row_range_end - index.row_range_start
+                raise CorruptTable(entry.file_name, f"has row ids outside 0 to {last}, its range in the index manifest")
             parts.append(RowIdRanges.of_ids(ids + np.int64(index.row_range_start)))
     return RowIdRanges.union(parts)
 

@@ -19,7 +19,7 @@ Source: `ExternalPathProvider` and its classes, `AbstractFileStore.createExterna
 # random number. `entropy-inject` adds the low 20 bits of this hash as directories, so that an object store spreads the
 # requests.
 #
-# Roots come from a schema file, which anybody may have written. Files are written only below roots that the caller
+# Roots come from a schema file, which others may have written. Files are written only below roots that the caller
 # allowed, as with the paths in manifests.
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def find_index_fault(context: TableContext, column: DataField, entry: IndexManif
             for ids in file.read_row_ids():
                 rows += 0 if ids is None else len(ids)
                 if ids is not None and len(ids) and (ids.min() < 0 or ids.max() > last):
-                    return "names rows outside its range"
+                    return f"has row ids outside 0 to {last}, the range of its index manifest entry"
                 if ids is None:
                     return None  # the rows of null are too many to count
     except NotFound:

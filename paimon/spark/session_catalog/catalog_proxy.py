@@ -215,7 +215,10 @@ class CatalogProxy(JavaProxy):
         """Create a database."""
         names = [str(name) for name in namespace]
         if len(names) != 1:
-            raise InvalidRequest(f"Database {'.'.join(names)!r} is nested.", subject=".".join(names))
+            raise InvalidRequest(
+                f"{'.'.join(names)!r} is not the name of a database. It has one part, as in lake.shop.",
+                subject=".".join(names),
+            )
         given = to_dict(metadata)
         given.pop("owner", None)
         with self._taken("NamespaceAlreadyExistsException", namespace):

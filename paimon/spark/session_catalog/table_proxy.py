@@ -191,7 +191,9 @@ class TableProxy(RelationProxy):
         del options
         where = to_exact_conjunction(predicates, self._fields())
         if where is None:
-            raise InvalidRequest("A condition of this DELETE cannot be evaluated.", subject=self.title)
+            raise InvalidRequest(
+                "A condition of DELETE has no equal here. Rewrite it without functions of Spark.", subject=self.title
+            )
         delete(self._target(), where, spark=self.jvm.spark)
 
     def truncateTable(self, options: Any = None) -> bool:
