@@ -111,7 +111,9 @@ def create_sums(catalog: paimon.Catalog, name: str = "db.sums") -> paimon.Table:
 
 
 @pytest.mark.slow("starts a query several times")
-@pytest.mark.parametrize("run", [run_source, run_function, run_batches])
+@pytest.mark.parametrize(
+    "run", mark_nightly([run_source, run_function, run_batches], always=[run_source, run_function])
+)
 def test_issue_9666_a_replayed_batch_is_committed_once(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start
 ) -> None:
@@ -144,7 +146,7 @@ def run_events(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None:
 
 
 @pytest.mark.slow("starts two queries")
-@pytest.mark.parametrize("run", [run_function, run_batches])
+@pytest.mark.parametrize("run", mark_nightly([run_function, run_batches], always=[run_function]))
 def test_snapshots_have_the_watermark_of_the_stream(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, run: Callable[..., None]
 ) -> None:
@@ -222,8 +224,8 @@ def delete_last_plan(checkpoint: Path) -> None:
     [
         (run_source, restore_copy),
         pytest.param(run_function, restore_copy, marks=pytest.mark.nightly),
-        (run_events, restore_copy),
-        (run_batches, restore_copy),
+        pytest.param(run_events, restore_copy, marks=pytest.mark.nightly),
+        pytest.param(run_batches, restore_copy, marks=pytest.mark.nightly),
         (run_function, delete_last_plan),
     ],
 )
@@ -341,7 +343,10 @@ class FailingSink:
         writer.trigger(availableNow=True).start().awaitTermination()
 
 
-@pytest.mark.parametrize(("name", "is_cdc"), [({}, False), ({}, True), ({"commit_user": "job"}, False)])
+@pytest.mark.parametrize(
+    ("name", "is_cdc"),
+    [pytest.param({}, False, marks=pytest.mark.nightly), ({}, True), ({"commit_user": "job"}, False)],
+)
 def test_a_replay_of_foreach_batch_is_recognized_after_its_snapshot_expired(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, name: dict[str, Any], is_cdc: bool
 ) -> None:
