@@ -222,6 +222,7 @@ WRITES = st.lists(
 )
 
 
+@pytest.mark.fewer_examples
 @settings(max_examples=40, deadline=None)
 @given(
     order=st.lists(st.integers(0, 5), min_size=1, max_size=30),
