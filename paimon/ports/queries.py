@@ -5,7 +5,7 @@ The statement layer of `paimon.sql` plans scans of tables, and gives them to the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -131,6 +131,21 @@ class QueryEngine(Protocol):
         -------
         QuerySource or None
             None where the engine reads the data as Arrow batches, like any other engine. No row is read.
+        """
+        ...
+
+    def find_view(self, name: Sequence[str]) -> QuerySource | None:
+        """Return a source for a view that the engine's own session has under a name.
+
+        Parameters
+        ----------
+        name : sequence of str
+            The parts of the name, as the query writes them.
+
+        Returns
+        -------
+        QuerySource or None
+            None if the engine has no session, or no such view in it. No row is read, and nothing changes.
         """
         ...
 

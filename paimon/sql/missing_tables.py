@@ -43,7 +43,7 @@ def suggest_table(parts: ObjectName, catalog: Databases, error: NotFound, on_spa
     if not parts[0].isidentifier():
         return where
     if on_spark:
-        return f"{where}. A temporary view of Spark is passed by name: sql(text, {parts[0]}=spark.table({parts[0]!r}))"
+        return f"{where}. A table of Spark is passed by name: sql(text, {parts[0]}=spark.table({parts[0]!r}))"
     return f"{where}. A data frame is passed by name: sql(text, {parts[0]}={parts[0]})"
 
 

@@ -6,6 +6,7 @@ import json
 from datetime import date
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -27,6 +28,10 @@ class TestSpark(QueryEngineContract):
 
     def make_engine(self) -> QueryEngine:
         return SparkQueries(self.session)
+
+    def create_view(self, rows: pa.Table) -> tuple[str, ...]:
+        self.session.createDataFrame(rows).createOrReplaceGlobalTempView("contract_view")
+        return ("global_temp", "contract_view")
 
 
 PREDICATES = [

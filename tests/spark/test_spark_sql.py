@@ -53,6 +53,33 @@ def test_frames_of_spark_are_tables(session: SparkCatalog, spark: SparkSession) 
     assert again.first().rows == 2
 
 
+def test_temporary_views_of_the_session_are_tables(session: SparkCatalog, spark: SparkSession) -> None:
+    spark.range(0, 100).selectExpr("id", "CAST(id AS STRING) AS word").createOrReplaceTempView("Numbers")
+    joined = "SELECT n.word FROM numbers AS n JOIN t ON t.id = n.id"
+    assert sorted(row.word for row in session.sql(joined).collect()) == ["1", "2", "3"]
+    session.sql(f"CREATE TEMPORARY VIEW mine AS {joined} WHERE n.id > 1; CREATE DATABASE db; USE db")
+    session.sql("INSERT INTO paimon.default.t SELECT id + 10, word FROM numbers WHERE id IN (SELECT word FROM mine)")
+    session.sql("DELETE FROM paimon.default.t WHERE id IN (SELECT id FROM numbers WHERE id < 3)")
+    assert session.sql("SELECT sum(id) AS s FROM default.t").first().s == 3 + 12 + 13
+    spark.catalog.dropTempView("numbers")
+    with pytest.raises(paimon.NotFound, match="'numbers'"):
+        session.sql("SELECT * FROM mine")
+
+
+def test_a_name_of_a_table_and_of_a_temporary_view_is_refused(session: SparkCatalog, spark: SparkSession) -> None:
+    rows = spark.range(7)
+    rows.createOrReplaceTempView("t")
+    with pytest.raises(paimon.InvalidRequest, match="'t' is the name of table"):
+        session.sql("SELECT * FROM t")
+    assert session.sql("SELECT count(*) AS n FROM default.t").first().n == 3
+    assert session.sql("SELECT count(*) AS n FROM t", t=rows).first().n == 7
+    spark.catalog.dropTempView("t")
+    rows.createOrReplaceTempView("only_here")
+    with pytest.raises(paimon.InvalidRequest, match="Temporary view 'only_here' cannot be read with time travel"):
+        session.sql("SELECT * FROM only_here VERSION AS OF 1")
+    spark.catalog.dropTempView("only_here")
+
+
 def test_tasks_write_the_rows_of_an_insert(session: SparkCatalog, spark: SparkSession) -> None:
     frame = spark.range(0, 40, numPartitions=4)
     session.sql("CREATE TABLE made AS SELECT id, id % 3 AS part FROM f", f=frame)

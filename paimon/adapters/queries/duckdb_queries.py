@@ -247,6 +247,10 @@ class DuckDBQueries:
         """Return None: all data is read as Arrow batches; see `QueryEngine`."""
         return None
 
+    def find_view(self, name: Sequence[str]) -> QuerySource | None:
+        """Return None: each query has its own session; see `QueryEngine`."""
+        return None
+
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
         """Run one query; see `QueryEngine`."""
         rows = max(_LEAST_ROWS, min(_BATCH_ROWS, self.memory_bytes // _ROW_BYTES))

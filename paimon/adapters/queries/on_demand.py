@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,10 @@ class QueriesOnDemand:
 
     def adopt(self, data: Any) -> QuerySource | None:
         """Return None: the engine has no data of its own; see `QueryEngine`."""
+        return None
+
+    def find_view(self, name: Sequence[str]) -> QuerySource | None:
+        """Return None: each query has its own session; see `QueryEngine`."""
         return None
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.adapters.executors.spark import CONDITION, INTERNAL_CONDITIONS
+from paimon.adapters.executors.spark import CONDITION, INTERNAL_CONDITIONS, is_remote
 from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean, suggest_or
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.domain.query_hints import CASTS
@@ -47,6 +47,8 @@ _LOCK = threading.RLock()
 _NUMBERS = count()
 _LOGGER = "SQLQueryContextLogger"
 """PySpark writes each error of a query to the standard error stream as JSON; the raised error says the same."""
+_GLOBAL = "global_temp"
+"""The database of the temporary views that all sessions of an application share."""
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
 
 
@@ -89,6 +91,26 @@ def use_settings(spark: SparkSession) -> Iterator[None]:
                     spark.conf.unset(key)
                 else:
                     spark.conf.set(key, before)
+
+
+def quote_name(parts: Iterable[str]) -> str:
+    """Return a name as Spark's SQL writes it."""
+    return ".".join("`{}`".format(part.replace("`", "``")) for part in parts)
+
+
+def has_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return whether a name means a temporary view of a session; databases of Spark are not asked."""
+    if len(parts) > 1 and (len(parts) > 2 or parts[0].lower() != _GLOBAL):
+        return False
+    if not is_remote(spark):
+        catalog = spark._jsparkSession.sessionState().catalog()
+        found = catalog.getTempView(parts[0]) if len(parts) == 1 else catalog.getGlobalTempView(parts[1])
+        return bool(found.isDefined())
+    try:
+        with mute_error_log():
+            return bool(spark.catalog.getTable(quote_name(parts)).isTemporary)
+    except AnalysisException:
+        return False
 
 
 @contextmanager

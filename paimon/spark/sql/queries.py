@@ -7,7 +7,7 @@ where the caller asks for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,14 @@ from paimon.scan import Scan, estimate_scan
 from paimon.spark.frame_reads import find_frame_expiry
 from paimon.spark.read import read_scan
 from paimon.spark.row_level.delete_update import read_numbered_rows
-from paimon.spark.sql.analysis import analyze_query, mute_error_log, to_query_error, use_settings
+from paimon.spark.sql.analysis import (
+    analyze_query,
+    has_temporary_view,
+    mute_error_log,
+    quote_name,
+    to_query_error,
+    use_settings,
+)
 from paimon.spark.sql.sql_dialect import is_constant
 from paimon.spark.types import (
     has_null_parts,
@@ -55,6 +62,10 @@ class SparkQueries:
             return None
         schema = to_result_schema(data)
         return QuerySource(schema, partial(read_frame, data, schema), data)
+
+    def find_view(self, name: Sequence[str]) -> QuerySource | None:
+        """Return a source for a temporary view of the session, also one of the database ``global_temp``."""
+        return self.adopt(self.spark.table(quote_name(name))) if has_temporary_view(self.spark, name) else None
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
         """Run one query; its rows come to this process, one partition of Spark after the other."""

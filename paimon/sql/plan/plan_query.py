@@ -38,7 +38,7 @@ from paimon.sql.plan.max_partitions import replace_max_partitions
 from paimon.sql.plan.order_joins import order_joins
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
 from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
-from paimon.sql.session import Session
+from paimon.sql.session import Session, TablePlace
 from paimon.system_table import SystemScan, SystemTable
 
 if TYPE_CHECKING:
@@ -275,6 +275,9 @@ class _Resolver:
         frame = find_frame(self.frames, name)
         if frame is not None:
             return self._resolve_frame(frame)
+        view = self._resolve_engine_view(name)
+        if view is not None:
+            return view
         try:
             opened = self.session.open(name)
         except NotFound as error:
@@ -335,6 +338,21 @@ class _Resolver:
         _check_names(name, rows.column_names)
         return _Relation(name, tuple(rows.column_names), frame=rows, reads=find_reads(self.frames[name]).reads)
 
+    def _resolve_engine_view(self, name: TableName) -> _Relation | None:
+        """Return the view of the query engine's session that a name means; refuse the name if it is a table, too."""
+        found = query_engine(self.session).find_view(name.parts) if name.function is None else None
+        if found is None:
+            return None
+        place = self.session.locate(name.parts)
+        if _is_table(place):
+            message = f"{name.text!r} is the name of table {place.name!r} and of a temporary view of the query engine."
+            raise InvalidRequest(
+                message, subject=name.text, hint="write database.table for the table, or pass the view as a data frame"
+            )
+        _refuse_options("Temporary view", name)
+        _check_names(name.text, found.schema.names)
+        return _Relation(name.text, tuple(found.schema.names), adopted=found)
+
     def _explain_missing(self, name: TableName, error: NotFound) -> NotFound:
         if error.kind != "table" or len(name.parts) > 1:
             return error
@@ -381,13 +399,25 @@ def find_frame(frames: Frames, name: TableName) -> str | None:
     """
     if len(name.parts) > 1 or name.parts[0] not in frames or name.function is not None:
         return None
+    _refuse_options("Data frame", name)
+    return name.parts[0]
+
+
+def _refuse_options(kind: str, name: TableName) -> None:
     if name.options:
         raise InvalidRequest(
-            f"Data frame {name.text!r} cannot be read with time travel or options.",
+            f"{kind} {name.text!r} cannot be read with time travel or options.",
             subject=name.text,
             hint="only tables have snapshots and options: leave out the clause",
         )
-    return name.parts[0]
+
+
+def _is_table(place: TablePlace) -> bool:
+    try:
+        place.catalog.table(place.name)
+    except (NotFound, InvalidRequest):
+        return False
+    return True
 
 
 def expand_views(
@@ -432,8 +462,9 @@ def expand_views(
 
 def qualify_query(session: Session, query: Query) -> Query:
     """Return a query whose tables have full names, for a view; names of views stay."""
-    names = {
-        own: name if len(name.parts) == 1 and name.text.lower() in session.views else session.qualify(name)
-        for own, name in query.tables.items()
-    }
+    names = {own: name if _is_view(session, name) else session.qualify(name) for own, name in query.tables.items()}
     return evolve(query, tables=names)
+
+
+def _is_view(session: Session, name: TableName) -> bool:
+    return session.find_view(name.parts) is not None or query_engine(session).find_view(name.parts) is not None

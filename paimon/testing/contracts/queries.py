@@ -6,7 +6,7 @@ An adapter that keeps the contract of `paimon.ports.queries` passes. Derive a cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -81,6 +81,32 @@ class QueryEngineContract:
             CorruptTable, lambda: self.make_engine().run('SELECT sum(id) FROM "x"', {"x": source}).read_all()
         )
         assert error.message.startswith("data-1.parquet")
+
+    def create_view(self, rows: pa.Table) -> Sequence[str] | None:
+        """Create a view in the engine's own session, and return its name; None if the engine has no session.
+
+        Parameters
+        ----------
+        rows : pyarrow.Table
+            The rows of the view.
+
+        Returns
+        -------
+        sequence of str or None
+            The parts of the name, for `find_view` of an engine that `make_engine` returns.
+        """
+        return None
+
+    def test_only_views_of_the_engine_are_found(self) -> None:
+        """A view is a source with its rows; an unknown name, also one of a table that no source has, is none."""
+        engine, name = self.make_engine(), self.create_view(_ROWS)
+        for unknown in (("no_such_view",), ("no_such_database", "x")):
+            assert engine.find_view(unknown) is None
+        if name is not None:
+            found = engine.find_view(name)
+            assert found is not None and found.schema.names == _ROWS.column_names
+            sql = 'SELECT name FROM "x" WHERE id = 3'
+            assert engine.run(sql, {"x": found}).read_all()["name"].to_pylist() == ["c"]
 
     def test_a_query_neither_reads_nor_writes_files(self) -> None:
         """Only the sources are read."""
