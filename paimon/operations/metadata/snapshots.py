@@ -22,6 +22,7 @@ from paimon.domain.stats.table_statistics import TableStatistics
 from paimon.operations.metadata.schemas import check_table_exists
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
+from paimon.ports.files import FileStatus
 
 _MAX_HINT_STEPS = 64
 _TRIES = 3
@@ -203,8 +204,14 @@ def _find_last(context: TableContext, condition: Callable[[Snapshot], bool]) -> 
 
 def tag_names(context: TableContext) -> tuple[str, ...]:
     """List the names of all tags, in alphabetical order."""
+    return tuple(_list_tag_files(context))
+
+
+def _list_tag_files(context: TableContext) -> dict[str, FileStatus]:
+    """Return the file of each tag, in alphabetical order."""
     files = (status for status in context.files.list(context.paths.tags) if not status.is_directory)
-    return tuple(sorted(f.name.removeprefix(_TAG_PREFIX) for f in files if f.name.startswith(_TAG_PREFIX)))
+    found = {f.name.removeprefix(_TAG_PREFIX): f for f in files if f.name.startswith(_TAG_PREFIX)}
+    return dict(sorted(found.items()))
 
 
 def load_tag(context: TableContext, name: str) -> Tag:
@@ -229,6 +236,24 @@ def tags(context: TableContext) -> list[Tag]:
     """Read all tags, in alphabetical order; an unreadable tag is an error, and never means that there is no tag."""
     found = (find_tag(context, name) for name in tag_names(context))
     return [tag for tag in found if tag is not None]
+
+
+def recent_tags(context: TableContext) -> list[Tag]:
+    """Return all tags, but read only the files whose size or time changed since the last call.
+
+    A tag that was replaced at the same size within the resolution of the storage's time is the older one.
+    """
+    found, cache = list[Tag](), context.engine.cache
+    for name, status in _list_tag_files(context).items():
+        path, view = context.paths.tag(name), f"of {status.size} at {status.modified_millis}"
+        tag = cache.get(path, view)
+        if not isinstance(tag, Tag):
+            tag = find_tag(context, name)
+            if tag is not None and status.modified_millis is not None:
+                cache.put(path, tag, _RECENT_BYTES + 4 * status.size, view)
+        if tag is not None:
+            found.append(tag)
+    return found
 
 
 def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:

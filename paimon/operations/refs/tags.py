@@ -36,6 +36,7 @@ from paimon.operations.metadata.snapshots import (
     load_live_or_tagged,
     load_snapshot,
     load_tag,
+    recent_tags,
     snapshot_ids,
     tag_names,
     tags,
@@ -172,7 +173,7 @@ def expire_tags(context: TableContext, older_than: OlderThan | None = None) -> l
 
 def find_expired_tags(context: TableContext, older_than: OlderThan | None = None) -> list[str]:
     """Return the names of the tags that `expire_tags` would delete; nothing is changed."""
-    found, now = tags(context), context.engine.clock.now_millis()
+    found, now = recent_tags(context), context.engine.clock.now_millis()
     written: dict[str, int | None] = {}
     older = None
     if older_than is not None:
@@ -183,7 +184,9 @@ def find_expired_tags(context: TableContext, older_than: OlderThan | None = None
             written[status.name.removeprefix("tag-")] = (
                 None if millis is None else to_local_millis(context.engine, millis)
             )
-    return expired_tags(found, written, to_local_millis(context.engine, now), older)
+    local_now = to_local_millis(context.engine, now)
+    again = (find_tag(context, name) for name in expired_tags(found, written, local_now, older))
+    return expired_tags([tag for tag in again if tag is not None], written, local_now, older)
 
 
 def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: float | None) -> Tag:

@@ -16,6 +16,7 @@ import paimon
 from paimon.adapters.files.local import LocalFiles
 from paimon.cli.main import main
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
+from paimon.operations.metadata import snapshots
 
 NOW = timedelta(0)
 
@@ -195,3 +196,21 @@ def test_an_expirer_that_stalled_does_not_take_the_hint_back(table: paimon.Table
     assert Path(table.location, "snapshot", "EARLIEST").read_text() == "4"
     assert [s.id for s in table.snapshots()] == [4]
     assert table.maintain.check(deep=True).faults == ()
+
+
+def test_a_commit_reads_only_the_tags_that_changed(table: paimon.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        table.tags.create(name)
+    table.write({"id": [5]})
+    read = list[str]()
+    find_tag = snapshots.find_tag
+    monkeypatch.setattr(snapshots, "find_tag", lambda context, name: read.append(name) or find_tag(context, name))
+    table.write({"id": [6]})
+    assert read == []
+    other = paimon.connect(Path(table.location).parents[1]).table("d.t")
+    other.tags.replace("b", time_retained=timedelta(milliseconds=1))
+    os.utime(Path(table.location, "tag", "tag-b"), (0, 0))
+    read.clear()
+    table.write({"id": [7]})
+    assert read[0] == "b"
+    assert list(table.tags) == ["a", "c"]
