@@ -13,13 +13,22 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference_generator import command_line, errors, options, python_interface, sql_statements, system_tables
+from reference_generator import (
+    command_line,
+    errors,
+    observers,
+    options,
+    python_interface,
+    sql_statements,
+    system_tables,
+)
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "command-line.md": command_line.generate_page,
     "errors.md": errors.generate_page,
+    "observer.md": observers.generate_page,
     "options.md": options.generate_page,
     "sql.md": sql_statements.generate_page,
     "system-tables.md": system_tables.generate_page,

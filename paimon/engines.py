@@ -23,7 +23,7 @@ from paimon.adapters.files.opening import files_at
 from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.http_reports import HttpReports
-from paimon.adapters.observers import SilentObserver
+from paimon.adapters.logs import LoggingObserver
 from paimon.adapters.plugins import InstalledFormats
 from paimon.adapters.process_effects import (
     SystemProcessEffects,
@@ -377,7 +377,7 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
         random=SystemRandom(),
         executor=_executor(options),
         temp=temp,
-        observer=SilentObserver(),
+        observer=LoggingObserver(),
         cache=cache,
         memory=_memory(options),
         process=SystemProcessEffects(),

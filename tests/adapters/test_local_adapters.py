@@ -23,6 +23,7 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.files.local import LocalFiles
+from paimon.adapters.logs import LoggingObserver
 from paimon.adapters.observers import CountingObserver, SilentObserver
 from paimon.adapters.snapshots.commits import LockedSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
@@ -60,6 +61,11 @@ class TestSystemRandom(RandomContract):
 class TestSilentObserver(ObserverContract):
     def make_observer(self) -> Observer:
         return SilentObserver()
+
+
+class TestLoggingObserver(ObserverContract):
+    def make_observer(self) -> LoggingObserver:
+        return LoggingObserver()
 
 
 class TestCountingObserver(ObserverContract):

@@ -25,7 +25,7 @@ from paimon.adapters.files.fsspec_retries import RetryingFileSystem, is_lost_rep
 from paimon.adapters.files.output import Output
 from paimon.adapters.files.put_if_absent import no_exclusive_create_error, prove_exclusive
 from paimon.adapters.files.request_retry import RequestRetry
-from paimon.adapters.files.store_options import SINGLE_WRITER, STORES, request_policy, without_retries
+from paimon.adapters.files.store_options import SINGLE_WRITER, STORES, request_policy, slow_millis, without_retries
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.extras import missing_extra
 from paimon.domain.secrets import redact_secrets
@@ -50,7 +50,7 @@ class FsspecFiles:
         options = dict(storage or {})
         self._single_writer = str(options.pop(SINGLE_WRITER, "false")).lower() == "true"
         self._scheme = location.partition("://")[0]
-        retry = RequestRetry(request_policy(options), is_lost_reply)
+        retry = RequestRetry(request_policy(options), is_lost_reply, slow_millis(options))
         options = without_retries(options)
         self._connect: Callable[[], Any] = lambda: RetryingFileSystem(
             fsspec.core.url_to_fs(location, **options)[0], retry

@@ -38,19 +38,26 @@ class RetryingFileSystem:
         found = getattr(self.unrepeated, name)
         if name.startswith("_") or not callable(found):
             return found
-        return lambda *values, **named: self._retry.send(lambda: found(*values, **named))
+
+        def call(*values: Any, **named: Any) -> Any:
+            """Call the method; its first argument is a path, or a list of paths."""
+            path = values[0] if values and isinstance(values[0], str) else name
+            return self._retry.send(lambda: found(*values, **named), path)
+
+        return call
 
     def open_input(self, path: str) -> RetryingInput:
         """Open a file for reading."""
-        return RetryingInput(self.open(path, mode="rb"), self._retry)
+        return RetryingInput(self.open(path, mode="rb"), self._retry, path)
 
 
 class RetryingInput(io.RawIOBase):
     """A seekable input that repeats a failed read from the same position."""
 
-    def __init__(self, inner: Any, retry: RequestRetry) -> None:
+    def __init__(self, inner: Any, retry: RequestRetry, path: str) -> None:
         self._inner = inner
         self._retry = retry
+        self._path = path
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; fewer only at the end."""
@@ -61,11 +68,11 @@ class RetryingInput(io.RawIOBase):
             self._inner.seek(start)
             return bytes(self._inner.read(size))
 
-        return self._retry.send(read_again)
+        return self._retry.send(read_again, self._path)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move, and return the position."""
-        return int(self._retry.send(lambda: self._inner.seek(offset, whence)))
+        return int(self._retry.send(lambda: self._inner.seek(offset, whence), self._path))
 
     def tell(self) -> int:
         """Return the position."""

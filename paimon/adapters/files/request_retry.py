@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from attrs import frozen
 
+from paimon.adapters.logs import log_event
 from paimon.domain.commit.retry import RetryPolicy
+from paimon.ports.observer import Event
 
 T = TypeVar("T")
 
@@ -26,19 +28,31 @@ class RequestRetry:
     policy: RetryPolicy
     # whether an error of the client concerns only the reply, not the request
     is_transient: Callable[[Exception], bool]
+    # requests that take longer are logged
+    slow_millis: int = 10_000
 
-    def send(self, request: Callable[[], T]) -> T:
-        """Send a request until a reply arrives, within the limits.
+    def send(self, request: Callable[[], T], path: str) -> T:
+        """Send a request until a reply arrives, within the limits; `path` is its object, for the log.
 
         `request` also reads the body of the reply. Raises the first error that is not transient, or the last one.
         """
         start, retries = time.monotonic(), 0
         while True:
+            began = time.monotonic()
             try:
                 return request()
             except Exception as error:  # clients raise their own errors, which `is_transient` judges
                 elapsed_millis = int(1000 * (time.monotonic() - start))
                 if not self.is_transient(error) or self.policy.gives_up(retries, elapsed_millis):
                     raise
-            time.sleep(self.policy.wait_millis(retries, random.random()) / 1000)
+                reason = type(error).__name__  # the text of an error may contain a signed URL
+            finally:
+                millis = int(1000 * (time.monotonic() - began))
+                if millis >= self.slow_millis:
+                    log_event(Event("slow_request", path, {"millis": millis}))
+            wait_millis = self.policy.wait_millis(retries, random.random())
             retries += 1
+            log_event(
+                Event("request_retry", path, {"retry": retries, "wait_millis": round(wait_millis), "reason": reason})
+            )
+            time.sleep(wait_millis / 1000)

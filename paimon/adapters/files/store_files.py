@@ -23,7 +23,7 @@ from obstore.store import from_url
 
 from paimon.adapters.files.output import Output
 from paimon.adapters.files.put_if_absent import prove_exclusive
-from paimon.adapters.files.store_options import client_config, request_policy, retry_config
+from paimon.adapters.files.store_options import client_config, request_policy, retry_config, slow_millis
 from paimon.adapters.files.store_requests import REFUSALS, StoreRequests, first_line, is_cut_reply
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.secrets import redact_secrets
@@ -52,7 +52,7 @@ class StoreFiles:
         except (BaseError, ValueError, TypeError) as error:
             reason = redact_secrets(first_line(error), storage)
             raise InvalidRequest(f"Location {self._root!r} cannot be opened: {reason}", subject=self._root) from None
-        self._requests = StoreRequests(store, request_policy(storage), dict(storage))
+        self._requests = StoreRequests(store, request_policy(storage), slow_millis(storage), dict(storage))
         self._single_writer = single_writer
         self._is_exclusive_proved = False
 
@@ -101,7 +101,7 @@ class StoreFiles:
                 writer.write(data)
                 return writer
 
-            return self._requests.try_send(begin)
+            return self._requests.try_send(path, begin)
 
         return StoreOutput(partial(self.replace, path), start, errors, partial(self._has_arrived, key))
 
@@ -142,7 +142,9 @@ class StoreFiles:
             try:
                 return self._status(self._head(key))
             except FileNotFoundError:
-                below = self._requests.try_send(lambda s: next(iter(obstore.list(s, key + "/", chunk_size=1)), []))
+                below = self._requests.try_send(
+                    path, lambda s: next(iter(obstore.list(s, key + "/", chunk_size=1)), [])
+                )
                 return FileStatus(path, 0, True) if below else None
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -167,7 +169,7 @@ class StoreFiles:
         return FileStatus(self._url(meta["path"]), int(meta["size"]), False, millis)
 
     def _head(self, key: str) -> Any:
-        return self._requests.try_send(lambda store: obstore.head(store, key))
+        return self._requests.try_send(self._url(key), lambda store: obstore.head(store, key))
 
     def _put(self, path: str, data: bytes, store: Any, **options: Any) -> None:
         obstore.put(store, self._key(path), data, use_multipart=False, **options)
@@ -175,7 +177,7 @@ class StoreFiles:
     def _delete(self, keys: Sequence[str]) -> None:
         """Delete all keys. Some stores stop at the first missing one; then delete one by one."""
         try:
-            self._requests.try_send(lambda store: obstore.delete(store, keys))
+            self._requests.try_send(self._url(keys[0]), lambda store: obstore.delete(store, keys))
         except FileNotFoundError:
             for key in keys if len(keys) > 1 else ():
                 self._delete([key])
@@ -194,7 +196,7 @@ class StoreFiles:
 
         with self._requests.translate_errors(path):
             try:
-                return self._requests.try_send(get_tail)
+                return self._requests.try_send(path, get_tail)
             except BaseError as error:
                 if isinstance(error, FileNotFoundError) or is_cut_reply(error):
                     raise
@@ -218,7 +220,7 @@ class StoreFiles:
 
     def _try_put(self, path: str, put: Callable[[Any], None]) -> PutOutcome:
         try:
-            self._requests.try_send(put)
+            self._requests.try_send(path, put)
         except (AlreadyExistsError, PreconditionError, FileExistsError):
             return PutOutcome.EXISTS
         except REFUSALS as error:

@@ -61,8 +61,10 @@ _PATH_STYLE = "path_style_access"
 _NESTED = ("client_kwargs",)
 _MAX_RETRIES = "max_retries"
 _RETRY_TIMEOUT = "retry_timeout"
-_RETRIES = {_MAX_RETRIES: "20", _RETRY_TIMEOUT: "3 min"}
-"""The limits of one request. obstore's default of 10 was too low for thousands of puts with 30 % lost replies."""
+_SLOW_REQUEST = "slow_request"
+_RETRIES = {_MAX_RETRIES: "20", _RETRY_TIMEOUT: "3 min", _SLOW_REQUEST: "10 s"}
+"""The limits of one request, and when it is logged. obstore's default of 10 was too low for thousands of puts with 30 %
+lost replies."""
 _LONGEST_MILLIS = 24 * 60 * 60 * 1000
 _MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS = 100, 15_000
 """The waits between two attempts of one request, equal to those of the client."""
@@ -96,7 +98,7 @@ def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, objec
 def retry_config(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
     """Return the limits of the client's retries of one request: the options `max_retries` and `retry_timeout`."""
     given = {_normalize_name(name): str(value) for name, value in _flatten_options(storage) if value is not None}
-    values = {name: given.get(name, default) for name, default in _RETRIES.items()}
+    values = {name: given.get(name, _RETRIES[name]) for name in (_MAX_RETRIES, _RETRY_TIMEOUT)}
     count = parse_int(values[_MAX_RETRIES], _MAX_RETRIES)
     if count < 0:
         raise bad_value_error(_MAX_RETRIES, values[_MAX_RETRIES], "a whole number from 0")
@@ -113,6 +115,14 @@ def request_policy(storage: Mapping[str, object]) -> RetryPolicy:
     assert isinstance(count, int)
     assert isinstance(timeout, timedelta)
     return RetryPolicy(count, int(timeout / timedelta(milliseconds=1)), _MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS)
+
+
+def slow_millis(storage: Mapping[str, object]) -> int:
+    """Return the option `slow_request`: the time after which a request is logged."""
+    for name, value in _flatten_options(storage):
+        if _normalize_name(name) == _SLOW_REQUEST and value is not None:
+            return parse_duration_millis(str(value), _SLOW_REQUEST)
+    return parse_duration_millis(_RETRIES[_SLOW_REQUEST], _SLOW_REQUEST)
 
 
 def without_retries(storage: Mapping[str, object]) -> dict[str, object]:

@@ -48,9 +48,9 @@ class StoreRequests:
     are removed from errors.
     """
 
-    def __init__(self, store: Any, policy: RetryPolicy, secrets: Mapping[str, object]) -> None:
+    def __init__(self, store: Any, policy: RetryPolicy, slow_millis: int, secrets: Mapping[str, object]) -> None:
         self._store = store
-        self._retry = RequestRetry(policy, is_retryable)
+        self._retry = RequestRetry(policy, is_retryable, slow_millis)
         self._secrets = secrets
 
     def send(self, path: str, request: Callable[[Any], T], *, missing_is_error: bool = False) -> T:
@@ -59,15 +59,15 @@ class StoreRequests:
         With `missing_is_error`, a missing object is a StorageError instead of NotFound.
         """
         with self.translate_errors(path, missing_is_error=missing_is_error):
-            return self.try_send(request)
+            return self.try_send(path, request)
 
-    def try_send(self, request: Callable[[Any], T]) -> T:
+    def try_send(self, path: str, request: Callable[[Any], T]) -> T:
         """Send a request, and repeat it if its reply does not arrive whole. Errors of the client are not translated.
 
         `request` sends one request and reads its reply. It must be safe to call twice.
         """
         _check_process()
-        return self._retry.send(lambda: request(self._store))
+        return self._retry.send(lambda: request(self._store), path)
 
     @contextlib.contextmanager
     def translate_errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:

@@ -79,6 +79,7 @@ from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine
+from paimon.ports.observer import report_event
 from paimon.ports.snapshots import PublishOutcome
 
 _CALLBACKS = "commit.callbacks"
@@ -232,6 +233,9 @@ def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None) -> P
     except CommitUncertain as error:
         error.request = request
         raise
+    except CommitConflict as error:
+        report_event(context.engine.observer, "conflict", context.table.location, reason=error.message)
+        raise
     record_own_commit(context, request, published.snapshot, published.index_before)
     names = request.commit_user, request.commit_identifier, request.messages
     event = CommitEvent(context.table, *names, published.snapshot, published.change)
@@ -266,6 +270,7 @@ def publish_change(
             # 2. Confirm that the table is still the one that was opened; otherwise the snapshot is withdrawn.
             if published is not None:
                 confirm_same_table(context, published.snapshot)
+                _report_published(context, published, published.snapshot.time_millis - started)
                 return published
         except PaimonError as error:
             reason = explain_failure(context, error)
@@ -284,8 +289,27 @@ def publish_change(
                 f"Commit failed: {others} published first ({elapsed} ms)",
                 hint="retry, or raise 'commit.max-retries' and 'commit.timeout'",
             )
-        clock.sleep_millis(policy.wait_millis(retries, context.engine.random.uniform()))
+        wait = policy.wait_millis(retries, context.engine.random.uniform())
+        report_event(
+            context.engine.observer, "retry", context.table.location, retry=retries + 1, wait_millis=round(wait)
+        )
+        clock.sleep_millis(wait)
         retries += 1
+
+
+def _report_published(context: TableContext, published: Published, millis: int) -> None:
+    kind, change = published.snapshot.commit_kind, published.change
+    report_event(
+        context.engine.observer,
+        "compaction" if kind is CommitKind.COMPACT else "commit",
+        context.table.location,
+        snapshot_id=published.snapshot.id,
+        kind=kind.value,
+        rows=change.added_rows,
+        files=change.added_files,
+        retries=published.retries,
+        millis=max(0, millis),
+    )
 
 
 def _attempt(this: _Attempts, retries: int) -> Published | None:

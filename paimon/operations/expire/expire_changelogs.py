@@ -21,7 +21,7 @@ from paimon.domain.maintenance.snapshot_expiry import (
     find_first_retained,
 )
 from paimon.domain.paths import join_path
-from paimon.operations.expire.expire_snapshots import Expired
+from paimon.operations.expire.expire_snapshots import Expired, report_expiry
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_changelogs
 from paimon.operations.expire.references import Reference, read_changelog_references, read_nearby_references
 from paimon.operations.metadata.consumers import earliest_consumer_snapshot
@@ -102,12 +102,10 @@ def _expire(context: TableContext, ids: range, first_left: int) -> Expired:
         """Return the references that can need the files."""
         return [*read_nearby_references(context, ids.start, ids.stop), *read_changelog_references(context)]
 
-    return Expired(
-        ids.start,
-        ids.stop,
-        len(expired),
-        delete_unreferenced_files(context, files_to_delete, read_references(), read_references),
-    )
+    files = delete_unreferenced_files(context, files_to_delete, read_references(), read_references)
+    done = Expired(ids.start, ids.stop, len(expired), files)
+    report_expiry(context, "changelog", done)
+    return done
 
 
 def _write_earliest_hint(context: TableContext, first_left: int) -> None:

@@ -63,6 +63,7 @@ from paimon.operations.metadata.snapshots import (
     write_hint,
 )
 from paimon.operations.table_context import TableContext
+from paimon.ports.observer import report_event
 
 _BATCH_SNAPSHOTS = 50
 """Snapshot files deleted together, before their data. A crash leaves at most the data of so many as orphan files."""
@@ -200,7 +201,15 @@ def _expire(
         lambda: [*read_nearby_references(context, ids.start, ids.stop), *read_staying()],
     )
     _write_earliest_hint(context, ids.stop)
-    return Expired(ids.start, ids.stop, len(expired), files)
+    done = Expired(ids.start, ids.stop, len(expired), files)
+    report_expiry(context, "snapshot", done)
+    return done
+
+
+def report_expiry(context: TableContext, kind: str, done: Expired) -> None:
+    """Report what expired to the observer; `kind` is ``"snapshot"`` or ``"changelog"``."""
+    counts = {"deleted": done.snapshots, "files": done.files, "first": done.first, "last": done.until - 1}
+    report_event(context.engine.observer, "expiry", context.table.location, kind=kind, **counts)
 
 
 def _find_first_staying(context: TableContext, first: int) -> Snapshot | None:

@@ -23,6 +23,7 @@ from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_sn
 from paimon.operations.metadata.storage_time import OlderThan, find_newest_metadata_millis, read_storage_millis
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import FileStatus
+from paimon.ports.observer import report_event
 
 
 @on_same_table
@@ -87,6 +88,8 @@ def expire_consumers(context: TableContext, older_than: OlderThan) -> list[str]:
     found = consumer_statuses(context)
     old = _select_old(found, older_than, read_storage_millis(context)) if found else []
     context.files.delete([s.path for s in old])
+    if old:
+        report_event(context.engine.observer, "expiry", context.table.location, kind="consumer", deleted=len(old))
     return [consumer_name(s) for s in old]
 
 

@@ -45,6 +45,7 @@ from paimon.operations.metadata.storage_time import OlderThan, read_storage_mill
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
+from paimon.ports.observer import report_event
 
 _SUCCESS_FILES = "tag-success-file"
 
@@ -168,6 +169,7 @@ def expire_tags(context: TableContext, older_than: OlderThan | None = None) -> l
     for name in expired:
         with suppress(NotFound):  # another process expires tags too
             delete_tag(context, name)
+            report_event(context.engine.observer, "expiry", context.table.location, kind="tag", tag=name)
     return expired
 
 

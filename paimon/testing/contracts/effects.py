@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from paimon.ports.effects import Clock, Ids, Random
-from paimon.ports.observer import Observer
+from paimon.ports.observer import EVENTS, Event, EventObserver, Observer
 from paimon.testing.contracts.races import run_together
 
 _YEAR_2001_MILLIS = 10**12
@@ -149,6 +149,14 @@ class ObserverContract:
         for metric in ("commit.hint_failed", "a metric of tomorrow", ""):
             for value in (0, 1, 2**70):
                 observer.count(metric, value)
+
+    def test_any_event_is_accepted(self) -> None:
+        """If the observer receives events: known ones, and those with a name or values of tomorrow."""
+        observer = self.make_observer()
+        if isinstance(observer, EventObserver):
+            for name in (*EVENTS, "an event of tomorrow"):
+                observer.event(Event(name, "lake/shop.db/größe 100 %", {"rows": 2**70, "a value of tomorrow": ""}))
+                observer.event(Event(name, ""))
 
     def test_threads_may_call(self) -> None:
         """Concurrently, with activities and metrics that no thread used before."""

@@ -13,6 +13,7 @@ from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor
 from paimon.adapters.observers import CountingObserver
 from paimon.adapters.temp.local import LocalTempStore
+from paimon.ports.observer import EVENTS, Event
 from paimon.testing import contracts
 from support.contract_mistakes.planting import plant
 
@@ -100,6 +101,16 @@ class ObserverOfKnownMetrics(CountingObserver):
     def __init__(self) -> None:
         super().__init__()
         self.metrics = {"commit.hint_failed": 0}  # type: ignore[assignment]
+
+
+@plant(
+    contracts.ObserverContract,
+    "test_any_event_is_accepted",
+    "An observer accepts names and values that it does not know.",
+)
+class ObserverOfKnownEvents(CountingObserver):
+    def event(self, event: Event) -> None:
+        self.count(event.name, len([event.values[name] for name in EVENTS[event.name]]))
 
 
 @plant(contracts.ObserverContract, "test_threads_may_call", "They may be called from several threads.")
