@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from paimon.spark.session_catalog.row_changes import RowChanges
 
 pytestmark = pytest.mark.spark
 MODE = "spark.sql.sources.partitionOverwriteMode"
-
-
-@pytest.fixture
-def lake(spark: SparkSession, catalog: paimon.Catalog) -> Iterator[paimon.Catalog]:
-    """The warehouse of the test, attached as ``lake``."""
-    yield paimon.spark.attach(spark, catalog, "lake")
-    paimon.spark.detach(spark, "lake")
 
 
 def run(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:

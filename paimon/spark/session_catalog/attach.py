@@ -13,7 +13,7 @@
 #       |        toInsertableRelation.insert     InsertProxy           `paimon.spark.write` of the frame that Spark has
 #       |  ExperimentalMethods.extraStrategies    CommandStrategy.java  commands that have no such interface
 #
-# A class that Spark does not know as an interface must be Java: two small ones, which the compiler in Spark's own
+# A class that Spark does not know as an interface must be Java: three small ones, which the compiler in Spark's own
 # libraries (Janino, which compiles its queries) compiles when the first catalog is attached.
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Invariant: missing and existing names become Spark's own exceptions, on which IF
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from paimon.catalog import Catalog
@@ -16,7 +16,6 @@ from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, make_nam
 from paimon.spark.session_catalog.procedures import ProcedureProxy
 from paimon.spark.session_catalog.schemas import Declaration, read_changes, read_declaration
 from paimon.spark.session_catalog.table_proxy import TableProxy, apply_options
-from paimon.table import Table
 from paimon.verbs.verb_table import list_procedure_names
 
 _DEFAULT_DATABASE = "default"
@@ -114,7 +113,12 @@ class CatalogProxy(JavaProxy):
 
     def tableExists(self, identifier: Any) -> bool:
         """Return whether there is such a table."""
-        return len(list(identifier.namespace())) == 1 and self._to_name(identifier) in self.catalog
+        name = self._to_name(identifier)
+        if len(list(identifier.namespace())) != 1 or "$" not in name:
+            return len(list(identifier.namespace())) == 1 and name in self.catalog
+        with suppress(NotFound, InvalidRequest):
+            return self.catalog.table(name) is not None
+        return False
 
     def createTable(self, identifier: Any, *given: Any) -> Any:
         """Create a table."""
@@ -159,16 +163,14 @@ class CatalogProxy(JavaProxy):
 
     def alterTable(self, identifier: Any, changes: Any) -> Any:
         """Change columns, options or the comment, all in one new schema."""
-        table = self._open_table(identifier)
-        if not isinstance(table.opened, Table):
-            raise InvalidRequest(f"{table.title!r} is a system table, which is read-only.", subject=table.title)
-        table.opened.alter(*read_changes(changes))
+        self._open_table(identifier).find_target().alter(*read_changes(changes))
         return self._open_table(identifier)
 
     def dropTable(self, identifier: Any) -> bool:
         """Drop a table, and return whether there was one."""
         if not self.tableExists(identifier):
             return False
+        _check_plain(identifier)
         self.catalog.drop_table(self._to_name(identifier))
         return True
 
@@ -178,8 +180,12 @@ class CatalogProxy(JavaProxy):
 
     def renameTable(self, identifier: Any, new: Any) -> None:
         """Rename a table."""
+        new_name = self._to_new_name(identifier, new)
+        database = new_name.rpartition(".")[0]
+        if database not in self.catalog.databases():
+            raise NotFound("database", database, hint=f"give a new name in catalog {self._name}, without the catalog")
         with self._taken("TableAlreadyExistsException", new), self._missing("NoSuchTableException", identifier):
-            self.catalog.rename_table(self._to_name(identifier), self._to_new_name(identifier, new))
+            self.catalog.rename_table(self._to_name(identifier), new_name)
 
     def _to_new_name(self, identifier: Any, new: Any) -> str:
         """Return the new name of a table, which may lack the database, or begin with the catalog."""
@@ -291,3 +297,11 @@ class CatalogProxy(JavaProxy):
             yield
         except AlreadyExists as error:
             raise make_name_error(self.jvm, kind, subject) from error
+
+
+def _check_plain(identifier: Any) -> None:
+    """Refuse to drop a system table or a branch by its name."""
+    name = str(identifier.name())
+    if "$" in name:
+        hint = f"drop {name.partition('$')[0]!r} itself, or call sys.delete_branch"
+        raise InvalidRequest(f"{name!r} is a part of a table, which cannot be dropped alone.", subject=name, hint=hint)

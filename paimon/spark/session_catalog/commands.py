@@ -16,7 +16,6 @@ from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
-from paimon.table import Table
 
 _EXECUTION = "org.apache.spark.sql.execution.datasources.v2"
 _RELATION, _SCAN = "DataSourceV2Relation", "DataSourceV2ScanRelation"
@@ -76,9 +75,9 @@ class CommandPlanner(JavaProxy):
     def _plan_change(self, target: Any, words: str, run: Callable[[RowChanges], object]) -> Any:
         """Return a plan that changes rows; a DELETE whose condition Spark can hand over is planned by Spark."""
         relation, table = find_relation(target), find_table(target)
-        if table is None or not isinstance(table.opened, Table):
+        if table is None:
             return None
-        found, opened = table, table.opened
+        found, opened = table, table.find_target()
 
         def change(frame: DataFrame) -> None:
             try:

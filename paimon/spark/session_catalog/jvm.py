@@ -24,7 +24,7 @@ from paimon.domain.errors import PaimonError, Unsupported
 
 _PACKAGE = "org.apache.spark.sql"
 CONNECTOR = f"{_PACKAGE}.connector"
-_SOURCES = ("FrameRelation", "CommandStrategy")
+_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement")
 """Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
 
 
@@ -204,9 +204,10 @@ def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def to_java_error(jvm: Jvm, error: PaimonError) -> Py4JJavaError:
     """Return an exception of Java with the name and the text of an error of this library."""
-    kind = "UnsupportedOperationException" if isinstance(error, Unsupported) else "IllegalArgumentException"
     text = f"{type(error).__name__}: {error}"
-    return Py4JJavaError(text, jvm.find_class(f"java.lang.{kind}")(text))
+    if isinstance(error, Unsupported):
+        return Py4JJavaError(text, jvm.find_class("java.lang.UnsupportedOperationException")(text))
+    return Py4JJavaError(text, jvm.create("RefusedStatement", text))
 
 
 def make_name_error(jvm: Jvm, kind: str, subject: Any) -> Py4JJavaError:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 from pyspark.sql import types as T
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
@@ -20,15 +21,21 @@ from paimon.spark.session_catalog.jvm import to_python_type
 
 _COMPARISONS = {"=": Operator.EQ, "<>": Operator.NE, "<": Operator.LT, "<=": Operator.LE, ">": Operator.GT,
                 ">=": Operator.GE}  # fmt: skip
+_BOOLEANS: Mapping[str, bool] = {"AlwaysTrue": True, "AlwaysFalse": False}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_EPOCH = datetime.date(1970, 1, 1)
+_EPOCH = datetime.datetime(1970, 1, 1)
 _PATTERNS: Mapping[str, str] = {"STARTS_WITH": "{}%", "ENDS_WITH": "%{}", "CONTAINS": "%{}%"}
 _CONVERTERS: tuple[tuple[tuple[type[T.DataType], ...], Callable[[Any], Any]], ...] = (
     ((T.BooleanType,), bool),
     ((T.ByteType, T.ShortType, T.IntegerType, T.LongType), int),
     ((T.StringType, T.CharType, T.VarcharType), lambda value: str(value.toString())),
     ((T.DecimalType,), lambda value: Decimal(str(value.toString()))),
-    ((T.DateType,), lambda value: _EPOCH + datetime.timedelta(days=value)),
+    ((T.DateType,), lambda value: _EPOCH.date() + datetime.timedelta(days=value)),
+    ((T.FloatType,), lambda value: float(np.float32(value))),
+    ((T.DoubleType,), float),
+    ((T.BinaryType,), bytes),
+    ((T.TimestampNTZType,), lambda value: _EPOCH + datetime.timedelta(microseconds=value)),
+    ((T.TimestampType,), lambda value: _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=value)),
 )
 """How Spark's literals become values of Python, by type; others are not pushed down."""
 _COMPARED = (*dt.INTEGER_TYPES, *dt.CHARACTER_TYPES, dt.BooleanType, dt.DateType, dt.DecimalType)
@@ -88,15 +95,41 @@ def _to_comparison(name: str, children: list[Any], fields: Mapping[str, DataFiel
 
 
 def _find_column(node: Any, fields: Mapping[str, DataField]) -> str | None:
-    if not hasattr(node, "fieldNames") or node.getClass().getSimpleName() != "FieldReference":
+    if node.getClass().getSimpleName() != "FieldReference":
         return None
     names = list(node.fieldNames())
     return str(names[0]) if len(names) == 1 and names[0] in fields else None
 
 
+def find_equal_value(given: Any) -> tuple[str, Any] | None:
+    """Return the column and the value, which may be null, that a predicate compares for equality; None for others."""
+    name, children = str(given.name()), list(given.children())
+    if name == "OR":  # Spark writes `column <=> TRUE` out in full
+        last = children[0]
+        while str(last.name()) == "AND":
+            last = list(last.children())[-1]
+        found = None if str(last.name()) == "OR" else find_equal_value(last)
+        column, value = found or ("", None)
+        text = str(value).upper()
+        written = f"(({column} IS NOT NULL AND {text} IS NOT NULL AND {column} = {text}) OR "
+        is_whole = str(given.toString()) == f"{written}({column} IS NULL AND {text} IS NULL))"
+        return found if is_whole and isinstance(value, bool) else None
+    if not children or children[0].getClass().getSimpleName() != "FieldReference":
+        return None
+    column = ".".join(str(part) for part in children[0].fieldNames())
+    if name == "IS_NULL":
+        return column, None
+    value = find_literal(children[1]) if name in {"=", "<=>"} else None
+    is_null = name == "<=>" and children[1].toString() == "NULL"
+    return (column, value) if is_null or value is not None else None
+
+
 def find_literal(node: Any) -> Any:
     """Return the value of a literal; None for null, for other expressions, and for types that are not converted."""
-    if node.getClass().getSimpleName() != "LiteralValue" or node.value() is None:
+    class_name = node.getClass().getSimpleName()
+    if class_name in _BOOLEANS:
+        return _BOOLEANS[class_name]
+    if class_name != "LiteralValue" or node.value() is None:
         return None
     kind = to_python_type(node.dataType())
     for types, convert in _CONVERTERS:

@@ -122,7 +122,7 @@ def _read_change(change: Any) -> to.SchemaChange:
             return to.SetComment(None)
         case "RemoveProperty":
             return to.RemoveOption(str(change.property()))
-    if not hasattr(change, "fieldNames"):
+    if not kind.endswith("Column") and not kind.startswith("UpdateColumn"):
         raise Unsupported(f"{kind} of ALTER TABLE on Spark", hint="use paimon.spark.connect(…).sql, or Table.alter")
     return _read_column_change(kind, change, tuple(str(name) for name in change.fieldNames()))
 

@@ -166,9 +166,10 @@ class TableProxy(RelationProxy):
 
     def newWriteBuilder(self, info: Any) -> Any:
         """Begin a write."""
-        return WriteBuilderProxy(self.jvm, self._target(), self.title, to_dict(info.options()))
+        return WriteBuilderProxy(self.jvm, self.find_target(), self.title, to_dict(info.options()))
 
-    def _target(self) -> Table:
+    def find_target(self) -> Table:
+        """Return the table that a statement changes; refuse a system table."""
         if not isinstance(self.opened, Table):
             hint = "leave out the $ part"
             raise InvalidRequest(
@@ -194,12 +195,12 @@ class TableProxy(RelationProxy):
             raise InvalidRequest(
                 "A condition of DELETE has no equal here. Rewrite it without functions of Spark.", subject=self.title
             )
-        delete(self._target(), where, spark=self.jvm.spark)
+        delete(self.find_target(), where, spark=self.jvm.spark)
 
     def truncateTable(self, options: Any = None) -> bool:
         """Delete all rows."""
         del options
-        overwrite_all(self._target())
+        overwrite_all(self.find_target())
         return True
 
     def supportedCustomMetrics(self) -> Any:
@@ -211,7 +212,7 @@ class TableProxy(RelationProxy):
         return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
 
     def _fields(self) -> Mapping[str, DataField]:
-        return {f.name: f for f in self._target().table_schema.fields}
+        return {f.name: f for f in self.find_target().table_schema.fields}
 
 
 def apply_options(opened: Table | SystemTable, given: Mapping[str, str]) -> Table | SystemTable:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame
 
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.spark.options import (
     ACCESS_OPTIONS,
     DYNAMIC,
@@ -23,7 +24,7 @@ from paimon.spark.options import (
     parse_source_options,
 )
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
-from paimon.spark.session_catalog.predicates import find_literal
+from paimon.spark.session_catalog.predicates import find_equal_value
 from paimon.spark.write import overwrite_partitions, write
 from paimon.table import Table
 
@@ -74,8 +75,9 @@ class WriteBuilderProxy(JavaProxy):
         return self
 
     def canOverwrite(self, predicates: Any) -> bool:
-        """Return whether the predicates select partitions by equality."""
-        return self._find_partition(predicates) is not None
+        """Return true: `overwrite` refuses what is not possible, with our own error."""
+        del predicates
+        return True
 
     def overwrite(self, predicates: Any) -> Any:
         """Replace the partitions that the predicates select."""
@@ -92,21 +94,18 @@ class WriteBuilderProxy(JavaProxy):
         run, table = self._write.run, self._table
         return FrameWriteProxy(self.jvm, f"{self._write.mode} {self._title}", lambda frame: run(frame, table))
 
-    def _find_partition(self, predicates: Any) -> dict[str, object] | None:
+    def _find_partition(self, predicates: Any) -> dict[str, object]:
+        """Return the partition values that the predicates select by equality; refuse other predicates."""
         values: dict[str, object] = {}
         for predicate in predicates:
-            children = list(predicate.children())
-            if (
-                str(predicate.name()) not in {"=", "<=>"}
-                or len(children) != 2
-                or not hasattr(children[0], "fieldNames")
-            ):
-                return None
-            name, value = str(children[0].fieldNames()[0]), find_literal(children[1])
-            if name not in self._table.partition_keys or value is None:
-                return None
+            found = find_equal_value(predicate)
+            if found is None or found[0] not in self._table.partition_keys:
+                hint = "compare partition columns for equality, or run DELETE and then INSERT"
+                raise Unsupported(f"overwriting {self._title} where {predicate.toString()}", hint=hint)
+            name, value = found
             if values.setdefault(name, value) != value:
-                return None  # no partition has two values
+                wrong = f"The condition gives partition column {name!r} of {self._title} two values."
+                raise InvalidRequest(wrong, subject=name, hint="give each partition column one value")
         return values
 
 
