@@ -140,6 +140,13 @@ def write_query_rows(
     return _WriteCall(frame, opened, mode, None, None, partition, CommitName(None), None, state).write()
 
 
+def prepare_rows(frame: DataFrame, table: Table, commit_user: str) -> list[CommitMessage]:
+    """Write the rows of a frame to files, as `write` does in mode ``"append"``, and return what to commit."""
+    call = _WriteCall(frame, table, "append", None, None, None, CommitName(commit_user), None)
+    builder = call._make_builder(table.context)
+    return call._prepare(builder, fit_frame(frame, table.definition.schema.fields, None))
+
+
 @frozen(eq=False)
 class _WriteCall:
     """The arguments of one call of `write`; `state` is what the frame reads of the table."""

@@ -70,3 +70,99 @@ def test_refused_statements_name_our_error(spark: SparkSession, lake: paimon.Cat
         with pytest.raises((IllegalArgumentException, UnsupportedOperationException), match=f"^{error}"):
             spark.sql(text.format("lake.db.days"))
     assert read_ids(table) == [1, 2, 3, 4]
+
+
+MERGE = (
+    "MERGE INTO lake.db.t t USING changes c ON t.id = c.id AND c.id > -1 "
+    "WHEN MATCHED AND c.amount IS NULL THEN DELETE "
+    "WHEN MATCHED AND c.amount = 0 THEN UPDATE SET note = concat(c.note, length(t.note)) "
+    "WHEN MATCHED THEN UPDATE SET amount = t.amount + c.amount, day = 'moved' "
+    "WHEN NOT MATCHED AND c.amount > 8 THEN INSERT (id, amount) VALUES (c.id, c.amount * 2) "
+    "WHEN NOT MATCHED AND c.amount > 0 THEN INSERT (id, day, amount, note) VALUES (c.id, 'new', c.amount, c.note) "
+    "WHEN NOT MATCHED BY SOURCE AND t.id > 4 THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET note = 'left'"
+)
+MERGED = [
+    (1, "d1", 10, "zero3"), (2, "moved", 27, "old"), (3, "d1", 30, "left"), (4, "d0", 40, "left"), (7, "new", 7, "n"),
+    (9, "none", 18, None),
+]  # fmt: skip
+LAYOUTS: tuple[dict[str, str], ...] = ({}, {"deletion-vectors.enabled": "true"}, {"bucket": "2", "bucket-key": "id"})
+NIGHTLY_LAYOUTS = (
+    {"bucket": "2", "bucket-key": "id", "deletion-vectors.enabled": "true"},
+    {"bucket": "2", "bucket-key": "amount"},
+    {"file.format": "avro", "deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true"},
+)
+
+
+def make_notes(spark: SparkSession, lake: paimon.Catalog, partitioned: bool, options: dict[str, str]) -> paimon.Table:
+    keys = ["day"] if partitioned else []
+    table = lake.create_table(
+        "db.t", "id INT, day STRING DEFAULT 'none', amount INT, note STRING", partition_keys=keys, options=options
+    )
+    for part in (range(3), range(3, 7)):
+        table.write([{"id": i, "day": f"d{i % 2}", "amount": i * 10, "note": "old"} for i in part])
+    rows = [(0, None, ""), (1, 0, "zero"), (2, 7, "x"), (7, 7, "n"), (8, -1, ""), (9, 9, "")]
+    spark.createDataFrame(rows, "id INT, amount INT, note STRING").createOrReplaceTempView("changes")
+    return table
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "options"),
+    [
+        (True, LAYOUTS[1]),
+        *(
+            pytest.param(partitioned, options, marks=pytest.mark.nightly)
+            for partitioned in (False, True)
+            for options in (*LAYOUTS, *NIGHTLY_LAYOUTS)
+        ),
+    ],
+)
+def test_a_merge_into_a_table_without_a_key(
+    spark: SparkSession, lake: paimon.Catalog, partitioned: bool, options: dict[str, str]
+) -> None:
+    table = make_notes(spark, lake, partitioned, options)
+    spark.sql(MERGE)
+    assert run(spark, "SELECT * FROM lake.db.t") == MERGED
+    assert len(table.snapshots()) == 3
+    assert table.maintain.check(deep=True).is_whole
+    with pytest.raises(IllegalArgumentException, match=r"^AmbiguousMerge: Two rows of the source match the same row"):
+        spark.sql("MERGE INTO lake.db.t t USING changes c ON t.day = 'new' WHEN MATCHED THEN UPDATE SET amount = 1")
+    assert len(table.snapshots()) == 3
+
+
+@pytest.mark.nightly
+def test_merges_of_single_clauses(spark: SparkSession, lake: paimon.Catalog) -> None:
+    lake.create_table("db.t", "id INT NOT NULL, amount INT NOT NULL")
+    source = "USING (SELECT * FROM VALUES (1, 10), (2, 20) s(id, amount)) s"
+    table = lake.table("db.t")
+    merge = f"MERGE INTO lake.db.t t {source} ON t.id = s.id"
+    spark.sql(f"{merge} WHEN MATCHED THEN DELETE")  # an empty table
+    assert table.snapshots() == []
+    spark.sql(f"{merge} WHEN NOT MATCHED THEN INSERT *")
+    spark.sql(f"{merge} WHEN NOT MATCHED THEN INSERT *")  # no row
+    assert run(spark, "SELECT * FROM lake.db.t") == [(1, 10), (2, 20)]
+    with pytest.raises(IllegalArgumentException, match="amount"):
+        spark.sql(f"MERGE INTO lake.db.t t {source} ON t.id = s.id + 5 WHEN NOT MATCHED THEN INSERT (id) VALUES (7)")
+    source_of_itself = "USING (SELECT id + 1 AS id, amount FROM lake.db.t) s"
+    spark.sql(f"MERGE INTO lake.db.t t {source_of_itself} ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+    assert run(spark, "SELECT * FROM lake.db.t") == [(1, 10), (2, 10)]
+    spark.sql(f"{merge} AND s.id = 1 WHEN MATCHED THEN DELETE")
+    spark.sql(f"{merge} AND s.id = 3 WHEN NOT MATCHED BY SOURCE THEN UPDATE SET amount = 99")
+    assert run(spark, "SELECT * FROM lake.db.t") == [(2, 99)]
+    table.branches.create("b")
+    spark.sql("INSERT INTO lake.db.`t$branch_b` VALUES (1, 1)")
+    spark.sql(f"{merge.replace('lake.db.t ', 'lake.db.`t$branch_b` ')} WHEN MATCHED THEN UPDATE SET amount = 5")
+    assert run(spark, "SELECT * FROM lake.db.`t$branch_b`") == [(1, 5)]
+    assert run(spark, "SELECT * FROM lake.db.t") == [(2, 99)]
+
+
+@pytest.mark.nightly
+def test_a_merge_with_schema_evolution(spark: SparkSession, lake: paimon.Catalog) -> None:
+    lake.create_table("db.t", "id INT, amount INT")
+    spark.sql("INSERT INTO lake.db.t VALUES (1, 10)")
+    spark.sql(
+        "MERGE WITH SCHEMA EVOLUTION INTO lake.db.t t "
+        "USING (SELECT * FROM VALUES (1, 11, 'a'), (2, 20, 'b') s(id, amount, more)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert run(spark, "SELECT * FROM lake.db.t") == [(1, 11, "a"), (2, 20, "b")]

@@ -34,7 +34,7 @@ from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.commit.request import CommitRequest
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import AmbiguousMerge, InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
@@ -169,14 +169,16 @@ def plan_numbered_rows(
     return NumberedRows(context, snapshot, ReadPlan(tuple(columns), bound), number_name, files)
 
 
-def check_numbered_change(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+def check_numbered_change(
+    context: TableContext, columns: Sequence[str] | None, moves_rows: bool = False
+) -> tuple[DataField, ...]:
     """Check that an append table accepts a change, before a query looks for its rows; return the columns to set.
 
-    None deletes rows.
+    None deletes rows. `moves_rows` allows new values of partition columns.
     """
     check_changeable_by_query(context.table)
     if columns is not None:
-        return check_updatable(context.table, columns)
+        return check_updatable(context.table, columns, moves_rows)
     check_deletable(context.table)
     return ()
 
@@ -192,6 +194,8 @@ class NumberedChange:
     commit_user: str
     # The columns that get their default; the query has no values for them
     defaults: frozenset[str] = frozenset()
+    # Whether the query is a MERGE, whose second column is true for rows to delete instead
+    marks_deletes: bool = False
 
     @property
     def context(self) -> TableContext:
@@ -200,8 +204,18 @@ class NumberedChange:
 
     @property
     def computed(self) -> list[DataField]:
-        """The columns whose values the query has, after the number of the row."""
+        """The columns whose values the query has, after the number of the row and the mark."""
         return [column for column in self.columns if column.name not in self.defaults]
+
+    @property
+    def first_value(self) -> int:
+        """The position of the first value among the columns of the query."""
+        return 2 if self.marks_deletes else 1
+
+    @property
+    def operation(self) -> str:
+        """What the snapshot reports."""
+        return "MERGE" if self.marks_deletes else "UPDATE" if self.columns else "DELETE"
 
 
 WriteNumberedChange: TypeAlias = Callable[[NumberedChange], WrittenChanges]
@@ -223,7 +237,7 @@ def change_numbered_rows(
         written.messages,
         change.commit_user,
         properties=properties or {},
-        operation="UPDATE" if change.columns else "DELETE",
+        operation=change.operation,
         read_state=ReadState.of(snapshot),
     )
     with abort_on_refusal(context, written.messages, change.commit_user, snapshot):
@@ -235,9 +249,9 @@ def write_numbered_changes(
 ) -> WrittenChanges:
     """Write the files and the deletion vectors of a change.
 
-    `changes` has the numbers of the rows, ascending and all different, and then the new values. If they are a part of
-    the changes, no other part has rows of the same files or deletion vectors. `concurrent` encodes columns in the
-    executor; a task must not set it.
+    `changes` has the numbers of the rows, ascending and all different, the mark of a MERGE, and the new values. If they
+    are a part of the changes, no other part has rows of the same files or deletion vectors. `concurrent` encodes
+    columns in the executor; a task must not set it.
     """
     job = _Job.start(change, changes, concurrent)
     with undo_on_failure(job.undo):
@@ -260,9 +274,9 @@ def write_new_versions(
         return list(job.found.values()), job.writer.prepare_commit()
 
 
-def check_value_types(columns: Sequence[DataField], schema: pa.Schema) -> None:
+def check_value_types(change: NumberedChange, schema: pa.Schema) -> None:
     """Refuse types of new values that do not fit, also if no row changes."""
-    for column, given in zip(columns, schema.types[1:], strict=True):
+    for column, given in zip(change.computed, schema.types[change.first_value :], strict=True):
         fit_values(pa.nulls(0, given), column)
 
 
@@ -279,8 +293,9 @@ class _Job:
     @classmethod
     def start(cls, change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False) -> _Job:
         """Open a writer for a change."""
-        check_value_types(change.computed, changes.schema)
-        return cls(change, open_append_writer(change.context, change.commit_user, concurrent), _Stream(changes))
+        check_value_types(change, changes.schema)
+        stream = _Stream(changes, change.context.table.table_name if change.marks_deletes else None)
+        return cls(change, open_append_writer(change.context, change.commit_user, concurrent), stream)
 
     @property
     def context(self) -> TableContext:
@@ -310,8 +325,15 @@ class _Job:
         positions = changes.column(0).to_numpy() - file.first
         before = read_old_vector(self.context, file.deleted)
         match = FileMatch(file.file, before, before.with_deleted(positions))
-        change = self._plan_change(changes) if self.change.columns else None
-        for rows in read_new_rows(self.context, file.split, match, change):
+        rewritten, change = match, None
+        if self.change.marks_deletes:
+            deleted = changes.column(1).to_numpy()
+            left = before.with_deleted(positions[deleted])
+            rewritten = match if deleted.all() else FileMatch(file.file, left, match.after)
+            changes = changes.filter(pa.array(~deleted))
+        if self.change.columns and changes.num_rows:
+            change = self._plan_change(changes)
+        for rows in read_new_rows(self.context, file.split, rewritten, change):
             self.writer.write(rows)
         key = file.split.partition, file.split.bucket
         earlier = self.found.setdefault(key, BucketMatches(file.split, ()))
@@ -329,7 +351,7 @@ class _Job:
         """Return a function that replaces values of the changed rows, which it gets in the order of their numbers."""
         values = {
             column.name: convert_array(fit_values(combine_column(given), column), column.type, column.name)
-            for column, given in zip(self.change.computed, changes.columns[1:], strict=True)
+            for column, given in zip(self.change.computed, changes.columns[self.change.first_value :], strict=True)
         }
         numbers = pa.RecordBatch.from_arrays([combine_column(changes.column(0))], ["number"])
         for column in self.change.columns:
@@ -357,6 +379,8 @@ class _Stream:
     """A state machine: the changes that no file has taken yet, in ascending order of their numbers."""
 
     reader: pa.RecordBatchReader
+    # The table of a MERGE, in which two rows of the source may match one row
+    merged_table: str | None = None
     rest: pa.RecordBatch | None = None
     last: int = -1
 
@@ -384,7 +408,12 @@ class _Stream:
                 return False
             numbers = self.rest.column(0).to_numpy()
             if len(numbers):
-                if int(numbers[0]) <= self.last or (np.diff(numbers) <= 0).any():
+                steps = np.diff(numbers, prepend=self.last)
+                if self.merged_table is not None and (steps == 0).any():
+                    wrong = f"Two rows of the source match the same row of table {self.merged_table!r}."
+                    hint = "remove repeated keys from the source, or make the ON condition stricter"
+                    raise AmbiguousMerge(wrong, subject="source", hint=hint)
+                if (steps <= 0).any():
                     raise InvalidRequest("The query engine returned changed rows in the wrong order.", subject="engine")
                 self.last = int(numbers[-1])
         return True

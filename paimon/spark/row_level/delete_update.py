@@ -321,9 +321,10 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
     The first column of `found` has the number of each row to change, the others its new values.
     """
     spark, context, snapshot = found.sparkSession, change.context, change.rows.snapshot
-    found = complete_types(found, [None, *(arrow_type(column.type) for column in change.computed)])
+    types = [arrow_type(column.type) for column in change.computed]
+    found = complete_types(found, [*([None] * change.first_value), *types])
     schema = to_batch_schema(found.schema)
-    check_value_types(change.computed, schema)
+    check_value_types(change, schema)
     if snapshot is None or not change.rows.files:
         return WrittenChanges([], 0)
     old_vectors = read_bucket_vectors(context, snapshot)

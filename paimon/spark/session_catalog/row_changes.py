@@ -8,6 +8,7 @@ subqueries, and see the session. Each statement is one commit. It runs again if 
 #
 #     table with a primary key   frame: key, new values      merged by its key: `paimon.spark.merge`
 #     append table               frame: row number, values   `change_numbered_rows`; the numbered rows get the ids
+#     append table, MERGE        frame: row number, deleted?, values; the inserted rows are written next to it
 #
 # MERGE INTO joins source and target in Spark. Each joined row gets the number of the first clause that applies:
 #
@@ -16,12 +17,12 @@ subqueries, and see the session. Each statement is one commit. It runs again if 
 #     WHEN MATCHED THEN UPDATE SET amount = t.amount + s.amount  U      8    …, 15
 #     WHEN NOT MATCHED THEN INSERT *                            I       9    …, 3
 #
-# The rows are then merged by their key. An inserted key that exists, because ON is not the key, replaces its row.
+# Rows with a primary key are then merged by it. An inserted key that exists, because ON is not the key, replaces its
+# row.
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -30,15 +31,19 @@ from pyspark.sql import functions as F
 
 from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import Unsupported
-from paimon.domain.schema.rules.row_level import check_updatable
+from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.commit import commit_user_of
+from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.delete_update import RowChange
 from paimon.operations.row_level.numbered_rows import (
     NumberedChange,
+    WriteNumberedChange,
     change_numbered_rows,
     check_numbered_change,
     plan_numbered_rows,
@@ -49,12 +54,13 @@ from paimon.spark.row_level.delete_update import read_numbered_rows, write_chang
 from paimon.spark.row_level.merge import merge
 from paimon.spark.session_catalog.jvm import Jvm
 from paimon.spark.session_catalog.table_proxy import TableProxy
+from paimon.spark.write import prepare_rows
 from paimon.table import Table
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _SOURCE, _TARGET = "changes", "changed table"
 """The names of the sides of the merge. Values name columns of the source only."""
-_ACTION, _MARK = "__action", "__source"
+_ACTION, _MARK, _DELETED = "__action", "__source", "__deleted"
 
 
 class StaleReads(Exception):
@@ -107,37 +113,59 @@ class RowChanges:
         return merge(find_rows, self.opened, list(self.opened.primary_keys), source_alias=_SOURCE, target_alias=_TARGET)
 
     def _change_numbered(self, condition: Any, values: Mapping[str, Any]) -> None:
+        columns = check_numbered_change(self.opened.context, list(values) if values else None)
+
+        def find(frame: DataFrame, number: str) -> DataFrame:
+            """Return the numbers of the rows, and their new values."""
+            found = self._filter(frame, condition)
+            return found.select(
+                number, *(self._column(value).alias(f"v{i}") for i, value in enumerate(values.values()))
+            )
+
+        def write(change: NumberedChange) -> WrittenChanges:
+            """Find the rows among the numbered ones, and write their changes."""
+            rows = find(*self._number_rows(change))
+            return write_changed_rows(self._check_reads(rows, change.rows.snapshot), change)
+
+        self._commit_numbered([condition, *values.values()], columns, write)
+
+    def _number_rows(self, change: NumberedChange) -> tuple[DataFrame, str]:
+        """Return the rows of an append table under the ids of the relation, and the name of their number, quoted."""
+        numbered = read_numbered_rows(self.jvm.spark, change.rows)
+        name = change.rows.number_name
+        return self._to_frame(self._rename(numbered, name)), f"`{name}`"
+
+    def _commit_numbered(
+        self,
+        expressions: Iterable[Any],
+        columns: tuple[DataField, ...],
+        write: WriteNumberedChange,
+        marks_deletes: bool = False,
+    ) -> None:
+        """Change rows that `write` finds at the newest snapshot, again after a conflict.
+
+        `expressions` name the columns that it reads.
+        """
         context = self.opened.context
-        columns = check_numbered_change(context, list(values) if values else None)
-        number = "row number"
+        number = "__row_number"
         while number in self.table.spark_schema.names:
             number += "_"
-        needed = self._list_needed([condition, *values.values()])
-        user = commit_user_of(context, None)
-
-        def write(condition: Any, values: Mapping[str, Any], change: NumberedChange) -> WrittenChanges:
-            """Find the rows among the numbered ones, and write their changes."""
-            numbered = read_numbered_rows(self.jvm.spark, change.rows)
-            found = self._filter(self._to_frame(self._rename(numbered, number)), condition)
-            computed = [self._column(value).alias(f"v{i}") for i, value in enumerate(values.values())]
-            rows = self._check_reads(found.select(F.col(f"`{number}`"), *computed), change.rows.snapshot)
-            return write_changed_rows(rows, change)
+        needed, user = self._list_needed(expressions), commit_user_of(context, None)
 
         def change() -> RowChange:
             """Change the rows that the statement finds at the newest snapshot."""
             rows = plan_numbered_rows(context, latest_snapshot(context), needed, None, number)
-            found = NumberedChange(rows, columns, user, frozenset())
-            return change_numbered_rows(found, partial(write, condition, values))
+            return change_numbered_rows(NumberedChange(rows, columns, user, frozenset(), marks_deletes), write)
 
         done = retry_conflicts(change)
         run_after_commit(context, done.commit.snapshot_ids)
 
     def merge(self, command: Any) -> None:
         """Run a MERGE INTO."""
-        if not self.opened.primary_keys:
-            hint = "use paimon.spark.merge(frame, table, on=…), or MERGE INTO of paimon.spark.connect(…).sql"
-            raise Unsupported("MERGE INTO a table without a primary key in an attached catalog", hint=hint)
         clauses = self._read_clauses(command)
+        if not self.opened.primary_keys:
+            self._merge_numbered(command, clauses)
+            return
         builder = self._merge_by_key(lambda: self._join(command, clauses))
         for number, clause in enumerate(clauses):
             condition = f"{_SOURCE}.{_ACTION} = {number}"
@@ -153,14 +181,75 @@ class RowChanges:
                 clauses.append(MergeClause(side, kind, _get_or_none(action.condition()), values))
         return clauses
 
+    def _merge_numbered(self, command: Any, clauses: Sequence[MergeClause]) -> None:
+        """Merge into an append table: numbered rows change, and inserted rows are written in the same commit."""
+        context, schema = self.opened.context, self.table.spark_schema
+        changing = [clause for clause in clauses if clause.kind != "insert"]
+        names = [name for name in schema.names if any(name in clause.values for clause in changing)]
+        check_mergeable(context.table)
+        columns = check_numbered_change(context, names, moves_rows=True)
+        if any(clause.kind == "delete" for clause in changing):
+            check_deletable(context.table)
+
+        def write(change: NumberedChange) -> WrittenChanges:
+            """Join the numbered rows with the source, and write what changes and what is inserted."""
+            target, number = self._number_rows(change)
+            joined = self._find_actions(command, clauses, target, {change.rows.number_name: F.col(number)})
+            chosen = self._choose_numbered(clauses, names, number)
+            rows = self._check_reads(joined.select(*chosen), change.rows.snapshot).persist()
+            found = rows.where(f"{number} IS NOT NULL").select(*rows.columns[: 2 + len(names)])
+            inserted = rows.where(f"{number} IS NULL").select(*rows.columns[2 + len(names) :])
+            messages: list[CommitMessage] = []
+            try:
+                with abort_on_failure(context, messages, change.commit_user, change.rows.snapshot):
+                    written = write_changed_rows(found, change) if changing else WrittenChanges([], 0)
+                    messages.extend(written.messages)
+                    if len(changing) < len(clauses):
+                        messages.extend(prepare_rows(inserted.toDF(*schema.names), self.opened, change.commit_user))
+            finally:
+                rows.unpersist()
+            return WrittenChanges(messages, written.rows)
+
+        read = [command.mergeCondition(), *(e for c in clauses for e in (c.condition, *c.values.values()))]
+        kept = [self._find_attribute(name) for name in names]
+        self._commit_numbered([*read, *kept], columns, write, marks_deletes=True)
+
+    def _choose_numbered(self, clauses: Sequence[MergeClause], names: Sequence[str], number: str) -> list[Column]:
+        """Return the number of a row, whether it is deleted, its new values, and the values of an inserted row."""
+        deleted = [position for position, clause in enumerate(clauses) if clause.kind == "delete"]
+        columns = [F.col(number), F.col(_ACTION).isin(deleted).alias(_DELETED)]
+        for name in names:
+            old = self._column(self._find_attribute(name))
+            columns.append(self._choose_value(name, clauses, old, ("update",)).alias(f"u{len(columns)}"))
+        for field in self.table.spark_schema:
+            default = F.lit(field.metadata.get("default"))
+            columns.append(self._choose_value(field.name, clauses, default, ("insert",)).alias(f"i{len(columns)}"))
+        return columns
+
     def _join(self, command: Any, clauses: Sequence[MergeClause]) -> DataFrame:
         """Return the rows to change: their keys, the number of the clause, and the values that clauses assign."""
         self.table.renew()
+        keys = {name: self._column(self._find_attribute(name)) for name in self.opened.primary_keys}
+        found = self._find_actions(command, clauses, self._to_frame(self.relation), keys)
+        names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
+        rows = found.select(
+            _ACTION,
+            *(self._choose_value(name, clauses, key, ("insert",)).alias(name) for name, key in keys.items()),
+            *(self._choose_value(name, clauses, F.lit(None)).alias(name) for name in names if name not in keys),
+        )
+        return self._check_reads(rows, self.table.find_snapshot())
+
+    def _find_actions(
+        self, command: Any, clauses: Sequence[MergeClause], target: DataFrame, keys: Mapping[str, Column]
+    ) -> DataFrame:
+        """Join the source with the table; each row gets the number of the first clause that applies to it.
+
+        `keys` are columns of the table without nulls, by which a row is known to be in it.
+        """
         source = self._to_frame(command.sourceTable()).withColumn(_MARK, F.lit(True))
         by_source = any(clause.side == "notMatchedBySourceActions" for clause in clauses)
         kind = "full_outer" if by_source else "left_outer"
-        joined = source.join(self._to_frame(self.relation), self._column(command.mergeCondition()), kind)
-        keys = {name: self._column(self._find_attribute(name)) for name in self.opened.primary_keys}
+        joined = source.join(target, self._column(command.mergeCondition()), kind)
         in_target = next(iter(keys.values())).isNotNull()
         sides = {
             "matchedActions": F.col(_MARK).isNotNull() & in_target,
@@ -173,11 +262,7 @@ class RowChanges:
             if clause.condition is not None:
                 applies &= self._column(clause.condition)
             number = F.when(applies, self._check_keys(clause, keys, position)).otherwise(number)
-        found = joined.withColumn(_ACTION, number).where(F.col(_ACTION).isNotNull())
-        names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
-        columns = dict.fromkeys([*keys, *names])
-        rows = found.select(_ACTION, *(self._choose_value(name, clauses, keys).alias(name) for name in columns))
-        return self._check_reads(rows, self.table.find_snapshot())
+        return joined.withColumn(_ACTION, number).where(F.col(_ACTION).isNotNull())
 
     def _check_reads(self, rows: DataFrame, snapshot: Snapshot | None) -> DataFrame:
         """Return the rows to change at a snapshot; raises `StaleReads`."""
@@ -196,14 +281,16 @@ class RowChanges:
                 number = F.when(same, number).otherwise(F.raise_error(text).cast("int"))
         return number
 
-    def _choose_value(self, name: str, clauses: Sequence[MergeClause], keys: Mapping[str, Column]) -> Column:
-        """Return the value of a column by the number of the clause."""
+    def _choose_value(
+        self, name: str, clauses: Sequence[MergeClause], default: Column, kinds: Sequence[str] = ("update", "insert")
+    ) -> Column:
+        """Return the value of a column by the number of the clause, of clauses of these kinds."""
         kind = self.table.spark_schema[name].dataType
-        value = keys.get(name, F.lit(None)).cast(kind)
+        value = default.cast(kind)
         for number, clause in enumerate(clauses):
-            if clause.kind == "insert" or name not in keys:
-                given = self._column(clause.values[name]) if name in clause.values else F.lit(None)
-                value = F.when(F.col(_ACTION) == number, given.cast(kind)).otherwise(value)
+            if clause.kind in kinds and name in clause.values:
+                given = self._column(clause.values[name]).cast(kind)
+                value = F.when(F.col(_ACTION) == number, given).otherwise(value)
         return value
 
     def _list_needed(self, expressions: Iterable[Any]) -> list[str]:

@@ -34,7 +34,8 @@ from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
 _READ = ("BATCH_READ",)
-_WRITE = ("BATCH_WRITE", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
+_WRITE = ("BATCH_WRITE", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC",
+          "AUTOMATIC_SCHEMA_EVOLUTION")  # fmt: skip
 
 
 class RelationProxy(JavaProxy):
