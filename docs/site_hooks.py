@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.utils import nest_paths
 
-ORDER = ("index.md", "tutorial", "how-to", "explanation", "reference", "decisions", "promises.md",
+ORDER = ("index.md", "tutorial", "how-to", "explanation", "reference", "specification", "decisions", "promises.md",
          "glossary.md")  # fmt: skip
 """The order of the sections; others follow in alphabetical order."""
 
