@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from paimon.spark.session_catalog.attach import attach, detach
     from paimon.spark.sql.sql_catalog import SparkCatalog, connect
     from paimon.spark.streams.capture_changes import cdc
+    from paimon.spark.streams.observe_streams import observe_streams
     from paimon.spark.streams.write_stream import write_stream
 
 _LOADED_ON_USE = {
@@ -60,6 +61,7 @@ _LOADED_ON_USE = {
     "expire_snapshots": "maintenance.expire_and_check",
     "maintain": "maintenance.expire_and_check",
     "merge": "row_level.merge",
+    "observe_streams": "streams.observe_streams",
     "remove_orphans": "maintenance.expire_and_check",
     "rescale": "maintenance.rescale",
     "update": "row_level.delete_update",
@@ -79,6 +81,7 @@ __all__ = [
     "expire_snapshots",
     "maintain",
     "merge",
+    "observe_streams",
     "read",
     "register",
     "remove_orphans",

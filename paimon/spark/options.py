@@ -61,17 +61,20 @@ _OVERWRITE_MODE = "partitionOverwriteMode"
 DYNAMIC, STATIC = "dynamic", "static"
 _ROW_KIND_COLUMN = "row-kind-column"
 _MAX_FILES, _MAX_ROWS, _MAX_BYTES = "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger"
+_MIN_ROWS, _MAX_DELAY = "minRowsPerTrigger", "maxTriggerDelayMs"
+READ_CHANGELOG = "read.changelog"
+_DEFAULT_DELAY_MILLIS = 15 * 60 * 1000
 WRITE_OPTIONS = (KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
 """Options that have no effect in reads."""
 ACCESS_OPTIONS = (STORAGE, CATALOG, _ALLOWED_ROOTS)
 """Options that say how tables are accessed, which an attached catalog knows."""
 STREAM_WRITE_OPTIONS = (_CHECKPOINT, _QUERY_NAME)
 """Options that only `writeStream` has."""
-STREAM_READ_OPTIONS = (_ROW_KIND_COLUMN, _MAX_FILES, _MAX_ROWS, _MAX_BYTES)
+STREAM_READ_OPTIONS = (_ROW_KIND_COLUMN, _MAX_FILES, _MAX_ROWS, _MAX_BYTES, _MIN_ROWS, _MAX_DELAY)
 """Options that only `readStream` has."""
 _DOCUMENTED_OPTIONS = (
     *("path", "snapshot", "tag", "versionAsOf", "timestampAsOf"),
-    *(STORAGE, CATALOG, TABLE_OPTIONS, _ALLOWED_ROOTS),
+    *(STORAGE, CATALOG, TABLE_OPTIONS, _ALLOWED_ROOTS, READ_CHANGELOG),
     *(*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS),
 )
 BATCH_WRITE_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
@@ -112,6 +115,9 @@ class SourceOptions:
     row_kind_column: str | None = None
     # Size limits of a batch, for stream reads
     limits: BatchLimits = field(factory=BatchLimits)
+    # A stream read waits for so many rows, but not longer than the delay after the batch before
+    min_rows: int | None = None
+    max_delay_millis: int = _DEFAULT_DELAY_MILLIS
     # Names of all options that were given, in lower case
     given: frozenset[str] = frozenset()
 
@@ -200,6 +206,8 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
         )
     _check_names(given)
     given = _apply_defaults(given, path, defaults or {})
+    if _parse_flag(given, READ_CHANGELOG):
+        path += "$audit_log"
     identifier = given.get(_COMMIT_IDENTIFIER)
     return SourceOptions(
         path=path,
@@ -214,6 +222,8 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
         overwrite_mode=_parse_overwrite_mode(given),
         row_kind_column=given.get(_ROW_KIND_COLUMN),
         limits=BatchLimits(*(_parse_limit(given, name) for name in (_MAX_FILES, _MAX_ROWS, _MAX_BYTES))),
+        min_rows=_parse_min_rows(given),
+        max_delay_millis=_parse_limit(given, _MAX_DELAY) or _DEFAULT_DELAY_MILLIS,
         checkpoint=given.get(_CHECKPOINT.lower()),
         given=frozenset(given),
     )
@@ -348,6 +358,16 @@ def _parse_limit(given: Mapping[str, str], name: str) -> int | None:
     return limit
 
 
+def _parse_min_rows(given: Mapping[str, str]) -> int | None:
+    least, most = _parse_limit(given, _MIN_ROWS), _parse_limit(given, _MAX_ROWS)
+    if least is None and _MAX_DELAY.lower() in given:
+        hint = f"set {_MIN_ROWS!r}, too"
+        raise InvalidRequest(f"Option {_MAX_DELAY!r} has no effect alone.", subject=_MAX_DELAY, hint=hint)
+    if least is not None and most is not None and least > most:
+        raise InvalidRequest(f"Option {_MIN_ROWS!r} is larger than {_MAX_ROWS!r}.", subject=_MIN_ROWS)
+    return least
+
+
 def _parse_overwrite_mode(given: Mapping[str, str]) -> str | None:
     text = given.get(_OVERWRITE_MODE.lower())
     mode = None if text is None else text.lower()
@@ -355,6 +375,13 @@ def _parse_overwrite_mode(given: Mapping[str, str]) -> str | None:
         hint = f"use {STATIC} or {DYNAMIC}"
         raise InvalidRequest(f"Option {_OVERWRITE_MODE!r} is {text!r}.", subject=_OVERWRITE_MODE, hint=hint)
     return mode
+
+
+def _parse_flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidRequest(f"Option {name!r} must be true or false, not {text!r}.", subject=name)
+    return text == "true"
 
 
 def _parse_whole_number(name: str, text: str) -> int:

@@ -72,8 +72,7 @@ class PaimonDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the Spark schema of the table, with the column of row kinds if one is requested."""
         options, source = self._options, self._source
-        if isinstance(source.opened, Table):
-            self._schema_id = source.opened.table_schema.id
+        self._schema_id = source.opened.definition.schema.id
         schema = to_spark_schema(_read_columns(options, source))
         if options.row_kind_column is None:
             return schema

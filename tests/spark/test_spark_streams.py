@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from itertools import pairwise
@@ -26,6 +27,7 @@ from support.case_lists import mark_nightly
 import paimon
 import paimon.spark
 import paimon.spark.streams.checkpoint as checkpoint_module
+from paimon.adapters.observers import CountingObserver
 from paimon.builders.direct_writes import commit_messages
 from paimon.domain.commit import stream_batches
 from paimon.domain.schema.changes import AddColumn, RenameColumn
@@ -587,6 +589,7 @@ def test_batches_are_limited_and_a_consumer_follows_committed_batches(
     query = paimon.spark.write_stream(frame, target, str(checkpoint), trigger=NOW)
     query.awaitTermination()
     assert [p["numInputRows"] for p in query.recentProgress if p["numInputRows"]] == [2, 2]
+    assert json.loads(query.recentProgress[0]["sources"][0]["latestOffset"]) == {"snapshot": 5}
     assert dict(source.consumers) == {"me.state": 4}  # the last batch is recorded when the next one begins
     source.write({"id": [0], "amount": [1]})
     source.alter(AddColumn("note", IntType()))
@@ -695,3 +698,81 @@ def test_tasks_of_the_sink_write_one_bucket_with_numbers_of_their_own(
     assert gaps[0] == gaps[2] == 2**24 - 2 and gaps[1] == 1
     table.compact(full=True)
     assert table.scan().to_arrow().sort_by("id")["amount"].to_pylist() == [2, 11, 101, 101]
+
+
+@pytest.mark.parametrize("view", ["audit_log", "binlog"])
+def test_system_tables_of_changes_are_streams_with_row_kinds(catalog: paimon.Catalog, view: str) -> None:
+    """The stream begins with the state, and continues with the changes; a binlog joins the rows of an update."""
+    options = {"bucket": 1, "changelog-producer": "lookup"}
+    table = catalog.create_table("db.t", DDL, primary_keys=["id"], options=options)
+    table.write({"id": [1, 2], "amount": [1, 2]})
+    given = {"path": f"{table.location}${view}"}
+    if view == "audit_log":
+        given = {"path": table.location, "read.changelog": "true", "table-read.sequence-number.enabled": "true"}
+    end, found = read_changes(given)
+    table.write({"id": [1, 3], "amount": [9, 3]})
+    table.delete("id = 2")
+    changes = read_changes(given, end)[1]
+    if view == "audit_log":
+        assert found == [("+I", 0, 1, 1), ("+I", 1, 2, 2)]
+        assert [(kind, *rows) for kind, _, *rows in changes] == [
+            ("+I", 3, 3), ("+U", 1, 9), ("-D", 2, 2), ("-U", 1, 1),
+        ]  # fmt: skip
+    else:
+        assert found == [("+I", [1], [1]), ("+I", [2], [2])]
+        assert changes == [("+I", [3], [3]), ("+U", [1, 1], [1, 9]), ("-D", [2], [2])]
+    with pytest.raises(paimon.InvalidRequest, match="column 'rowkind' with row kinds"):
+        read_changes({**given, "row-kind-column": "kind"})
+
+
+def test_a_stream_waits_for_rows_but_not_longer_than_its_delay(
+    catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("db.t", DDL)
+    source = PaimonDataSource({"path": table.location, "minRowsPerTrigger": "3", "maxTriggerDelayMs": "60000"})
+    reader = source.streamReader(source.schema())
+    assert reader.reportLatestOffset() is None
+    moment = [10**12]
+    clock = reader._table.engine.clock
+    monkeypatch.setattr(type(clock), "now_millis", lambda self: moment[0])
+    limit = reader.getDefaultReadLimit()
+    start, seen = reader.initialOffset(), []
+    for rows, wait in ((1, 0), (2, 0), (1, 0), (1, 0), (1, 70_000)):
+        table.write({"id": list(range(rows)), "amount": [0] * rows})
+        moment[0] += wait
+        end = reader.latestOffset(start, limit)
+        seen.append(sum(batch.num_rows for part in reader.partitions(start, end) for batch in reader.read(part)))
+        start = end
+    assert seen == [1, 0, 3, 0, 2], "the first batch, a delay, enough rows, a delay, the delay is over"
+    table.write({"id": [1], "amount": [1]})
+    assert reader.reportLatestOffset() == {"snapshot": start["snapshot"] + 1}
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(start, limit) != start
+    for options, message in (
+        ({"maxTriggerDelayMs": "1"}, "no effect alone"),
+        ({"minRowsPerTrigger": "3", "maxRowsPerTrigger": "2"}, "larger than 'maxRowsPerTrigger'"),
+    ):
+        with pytest.raises(paimon.InvalidRequest, match=message):
+            PaimonDataSource({"path": table.location, **options}).schema()
+
+
+@pytest.mark.parametrize("run", mark_nightly([run_source, run_function], always=[run_source]))
+def test_an_observer_receives_what_streams_read_and_write(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, run: Start
+) -> None:
+    source, target = create_sums(catalog, "db.source"), create_sums(catalog)
+    for number in range(2):
+        source.write({"id": [1, 2], "amount": [number, number]})
+    observer = CountingObserver()
+    listener = paimon.spark.observe_streams(spark, observer)
+    try:
+        run(read_stream(spark, source), target, tmp_path / "checkpoint")
+        end = time.monotonic() + 60
+        while not observer.metrics["stream.files"] and time.monotonic() < end:
+            time.sleep(0.05)
+    finally:
+        spark.streams.removeListener(listener)
+    assert observer.metrics["stream.rows"] == 2 and observer.metrics["stream.batches"] == 1
+    assert "stream.report_failed" not in observer.metrics
+    assert [done for name, done in observer.activities.items() if name.endswith(" reads")] == [(2, 2)]
+    assert observer.activities["stream into db.sums"] == (target.snapshots()[-1].id, None)

@@ -68,11 +68,11 @@ class StreamRanges:
         self._protects = False
         self._is_table_checked = False
         self._planned: tuple[tuple[int, bool], _Plan] | None = None
+        self._counted: tuple[tuple[StreamPosition | None, StreamPosition | None], int] | None = None
 
     def end_at_latest(self) -> None:
         """End the stream at the snapshot that is the latest one now."""
-        latest = latest_snapshot(self._context)
-        self._through = 0 if latest is None else latest.id
+        self._through = self.find_latest()
 
     def advance(self, position: StreamPosition | None, limits: BatchLimits) -> StreamPosition | None:
         """Return the end of the next batch; the unchanged position if there is nothing to read.
@@ -129,6 +129,18 @@ class StreamRanges:
                 break
             reached = reached.after(snapshot)
         return found
+
+    def has_rows(self, start: StreamPosition | None, end: StreamPosition | None, minimum: int) -> bool:
+        """Return whether a range has at least so many stored rows, before merging."""
+        if self._counted is None or self._counted[0] != (start, end):
+            splits = [followed.split for followed in self.plan_range(start, end)]
+            self._counted = (start, end), sum(f.row_count for s in splits for f in (*s.before_files, *s.files))
+        return self._counted[1] >= minimum
+
+    def find_latest(self) -> int:
+        """Return the id of the newest snapshot; 0 if the table has none."""
+        latest = latest_snapshot(self._context)
+        return 0 if latest is None else latest.id
 
     def record(self, position: StreamPosition | None) -> None:
         """Record that everything before a position is processed; without a consumer this has no effect."""

@@ -18,6 +18,7 @@ from paimon.scan import Scan
 from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import (
     ACCESS_OPTIONS,
+    READ_CHANGELOG,
     READ_MARK,
     STREAM_READ_OPTIONS,
     STREAM_WRITE_OPTIONS,
@@ -226,7 +227,7 @@ def apply_options(opened: Table | SystemTable, given: Mapping[str, str]) -> Tabl
     raise InvalidRequest(f"System table {opened.name!r} takes no options here.", subject="options", hint=hint)
 
 
-_REFUSED = (*ACCESS_OPTIONS, *WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS)
+_REFUSED = (*ACCESS_OPTIONS, *WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS, READ_CHANGELOG)
 """Options of the data source that the catalog already has, or that batch reads do not have."""
 
 

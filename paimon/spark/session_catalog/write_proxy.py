@@ -18,6 +18,7 @@ from paimon.spark.options import (
     ACCESS_OPTIONS,
     DYNAMIC,
     KIND_COLUMN,
+    READ_CHANGELOG,
     STREAM_READ_OPTIONS,
     STREAM_WRITE_OPTIONS,
     TIME_TRAVEL_OPTIONS,
@@ -30,7 +31,10 @@ from paimon.table import Table
 
 Insert = Callable[[DataFrame], object]
 """What a command does with the rows that Spark computes."""
-_REFUSED = (*ACCESS_OPTIONS, KIND_COLUMN, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS)
+_REFUSED = (
+    *(*ACCESS_OPTIONS, KIND_COLUMN, READ_CHANGELOG),
+    *(*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS),
+)
 """Options of the data source that the catalog already has, or that no batch write of Spark's statements has."""
 
 

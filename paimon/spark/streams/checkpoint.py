@@ -29,6 +29,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice, takewhile
 
 import pyspark
 from attrs import evolve, field, frozen
@@ -39,19 +40,21 @@ from paimon.adapters.executors.spark import is_remote
 from paimon.builders.direct_writes import WriteResult, commit_messages
 from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.commit.stream_batches import StreamBatch
+from paimon.domain.commit.stream_batches import PLAN_HASH, StreamBatch
 from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
-from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.engines import engine_for, location_of
 from paimon.operations.commit.commit import missing_user_error
 from paimon.operations.commit.history import (
     check_batch_can_repeat,
     check_stream_batch,
     describe_stream_target,
-    find_snapshots_of_commit,
+    iterate_snapshots,
+    iterate_user_snapshots,
 )
+from paimon.operations.commit.publish import is_detached
 from paimon.operations.metadata.manifests import read_delta_list, read_live_entries
 from paimon.ports.files import FileIO
 from paimon.spark.options import find_recipe
@@ -59,7 +62,9 @@ from paimon.table import Table
 
 CHECKPOINT_OPTION = "checkpointLocation"
 _QUERY_PROPERTY, _BATCH_PROPERTY = "sql.streaming.queryId", "streaming.sql.batchId"
-_RECORD = "paimon/table.json"
+_RECENT = 50
+"""How many snapshots are searched for a batch that was just committed."""
+_RECORD, _RECORDS = "paimon/table.json", "paimon/tables"
 
 
 def _parse_plan(plan: bytes) -> StreamBatch:
@@ -106,7 +111,7 @@ class Checkpoint:
         if not is_one_of_several:
             return cls(location, files)
         target = f"{table.location}${table.definition.branch}"
-        return cls(location, files, f"paimon/tables/{hashlib.sha256(target.encode()).hexdigest()[:32]}.json")
+        return cls(location, files, f"{_RECORDS}/{hashlib.sha256(target.encode()).hexdigest()[:32]}.json")
 
     def find_user(self) -> str:
         """Return the commit user of the stream.
@@ -215,14 +220,23 @@ class CommitName:
         if query_id is None:
             raise missing_user_error("commit_identifier")
         number = int(spark.sparkContext.getLocalProperty(_BATCH_PROPERTY))
-        checkpoint = Checkpoint.of(_find_running_checkpoint(spark, query_id), table, is_one_of_several=True)
+        checkpoint = Checkpoint.of(find_running_checkpoint(spark, query_id), table, is_one_of_several=True)
         batch = checkpoint.find_batch(number)
         batch = evolve(batch, is_first_attempt=not checkpoint.rebind(table, number))
         check_batch_can_repeat(table.context, _name_user(query_id), batch)
         return cls(_name_user(query_id), batch.properties, batch.watermark_millis)
 
 
-def _find_running_checkpoint(spark: SparkSession, query_id: str) -> str:
+def list_targets(location: str, storage: Mapping[str, object]) -> list[tuple[StreamTarget, bool]]:
+    """Return the tables that a checkpoint names; True for one of several tables of a stream."""
+    location = location_of(location)
+    files = engine_for(location, storage, {}).files
+    several = [f.path for f in files.list(f"{location}/{_RECORDS}")]
+    found = [(path, path in several) for path in (f"{location}/{_RECORD}", *several)]
+    return [(StreamTarget.parse(load_object(files.read(p), p)), flag) for p, flag in found if files.status(p)]
+
+
+def find_running_checkpoint(spark: SparkSession, query_id: str) -> str:
     """Return the checkpoint of a query that runs in this process; only Spark's internal objects name it."""
     try:
         key = spark.sparkContext._jvm.java.util.UUID.fromString(query_id)
@@ -272,12 +286,25 @@ class StreamSink:
 
     def describe_commit(self) -> WriteResult:
         """Return the result of the commit of a batch that the table has; an empty one if its snapshots expired."""
-        context = self.table.context
-        made = find_snapshots_of_commit(context, self.commit_user, self.find_identifier())
-        kinds = (CommitKind.APPEND, CommitKind.OVERWRITE)
+        identifier = self.find_identifier()
+        own = iterate_user_snapshots(self.table.context, self.commit_user)
+        newest = takewhile(lambda s: s.commit_identifier >= identifier, own)
+        return self._describe([s for s in newest if s.commit_identifier == identifier])
+
+    def describe_recent_commit(self) -> WriteResult:
+        """Return the result of the commit with the plan of the batch; an empty one if it is not among the newest."""
+        newest = islice(iterate_snapshots(self.table.context), _RECENT)
+        plan = self.batch.plan_hash
+        own = [s for s in newest if s.commit_user == self.commit_user and s.properties.get(PLAN_HASH) == plan]
+        return self._describe(own)
+
+    def _describe(self, snapshots: Sequence[Snapshot]) -> WriteResult:
+        """Return what the snapshots of a commit, newest first, wrote."""
+        context, kinds = self.table.context, (CommitKind.APPEND, CommitKind.OVERWRITE)
+        made = [s for s in reversed(snapshots) if not is_detached(context, s)]
         written = [m for s in made if s.commit_kind in kinds for m in read_delta_list(context, s)]
         added = read_live_entries(context, written)
-        return WriteResult(tuple(s.id for s in reversed(made)), sum(e.file.row_count for e in added), len(added))
+        return WriteResult(tuple(s.id for s in made), sum(e.file.row_count for e in added), len(added))
 
     def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> WriteResult:
         """Commit the batch with the watermark of its stream; an empty one creates a snapshot, too, as a record.

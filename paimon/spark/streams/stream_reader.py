@@ -13,20 +13,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark
+from attrs import evolve
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from paimon.changes import KIND_COLUMN, Changes
+from paimon.changes import KIND_COLUMN, SNAPSHOT_COLUMN, Changes
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
-from paimon.domain.scan.stream_position import decode_position, encode_position
+from paimon.domain.scan.stream_position import StreamPosition, decode_position, encode_position
 from paimon.domain.scan.stream_tasks import BatchLimits, FollowedSplit, group_by_key_order
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow_arrays import make_array
+from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.read.changes.followed import read_stream_split
-from paimon.operations.read.split import ReadPlan
+from paimon.operations.read.projection import ReadPlan, build_output_schema
+from paimon.operations.read.system.views import DATA_VIEWS, PLAIN, DataView
 from paimon.operations.stream.ranges import StreamRanges
 from paimon.operations.stream.snapshot_plans import SnapshotPlans
 from paimon.operations.stream.start import Progress
@@ -35,7 +38,7 @@ from paimon.spark.types import to_batch_schema, to_spark_batch
 from paimon.table import Table
 
 try:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
 except ModuleNotFoundError:  # before PySpark 4.2 a stream cannot limit its batches, and is refused
     _AvailableNow = object
@@ -63,6 +66,8 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         self._options = options
         self._schema = schema
         self._schema_id = schema_id
+        self._has_end = False
+        self._last_batch_millis = 0
 
     def getDefaultReadLimit(self) -> Any:
         """Return the limits of the options, of which Spark shows one; `latestOffset` applies all."""
@@ -71,11 +76,14 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
             return ReadMaxFiles(limits.files)
         if limits.rows is not None:
             return ReadMaxRows(limits.rows)
-        return ReadAllAvailable() if limits.bytes is None else ReadMaxBytes(limits.bytes)
+        if limits.bytes is not None:
+            return ReadMaxBytes(limits.bytes)
+        return ReadAllAvailable() if self._options.min_rows is None else ReadMinRows(self._options.min_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """End the stream at the snapshot that is the latest one now."""
         self._stream.end_at_latest()
+        self._has_end = True
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the beginning. The first end offset contains the start, because Spark does not store this one."""
@@ -83,14 +91,31 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         return encode_position(None)
 
     def latestOffset(self, start: Mapping[str, Any], limit: Any) -> dict[str, Any]:
-        """Return the end of the next batch."""
-        limits = BatchLimits() if isinstance(limit, ReadAllAvailable) else self._options.limits
-        return encode_position(self._stream.advance(decode_position(start), limits))
+        """Return the end of the next batch; the start while the batch would have too few rows."""
+        is_whole, position = isinstance(limit, ReadAllAvailable), decode_position(start)
+        end = self._stream.advance(position, BatchLimits() if is_whole else self._options.limits)
+        return encode_position(position if not is_whole and self._waits(position, end) else end)
+
+    def _waits(self, start: StreamPosition | None, end: StreamPosition | None) -> bool:
+        """Return whether to wait for more rows; the first batch, and streams that end, do not wait."""
+        minimum, now = self._options.min_rows, self._table.engine.clock.now_millis()
+        if minimum is None or self._has_end or start == end:
+            return False
+        is_due = now - self._last_batch_millis >= self._options.max_delay_millis
+        if not is_due and not self._stream.has_rows(start, end, minimum):
+            return True
+        self._last_batch_millis = now
+        return False
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return the position after the newest snapshot, which Spark reports as `latestOffset` of the source."""
+        latest = self._stream.find_latest()
+        return {"snapshot": latest + 1} if latest else None
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
         """Return the tasks of a batch."""
         splits = self._stream.plan_range(decode_position(start), decode_position(end))
-        table, read = self._table.definition, self._changes.read_plan
+        table, read = self._table.definition, self._read_plan
         groups = group_by_key_order(splits, table.bucket_mode, table.options.split_target_bytes)
         return [StreamPartition(table, group, read) for group in groups]
 
@@ -105,10 +130,10 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
             return
         context = self._table.context.with_table(partition.table)
         for followed in partition.splits:
+            # a binlog joins the two rows of an update, which a state does not have
+            read = evolve(partition.read, unmerged=partition.read.binlog and not followed.is_state)
             try:
-                for batch in read_stream_split(
-                    context, partition.read, self._changes.arrow_schema, followed.split, followed.is_state
-                ):
+                for batch in read_stream_split(context, read, self._read_schema, followed.split, followed.is_state):
                     yield to_spark_batch(self._select(batch), schema)
             except PaimonError as error:
                 explained = SnapshotPlans(context, None).explain_error(followed.split.snapshot_id, error)
@@ -119,8 +144,7 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         self._stream.record(decode_position(end))
 
     def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        kinds = batch[KIND_COLUMN.name]
-        name = self._options.row_kind_column
+        kinds, name = batch.column(1), self._kind_name
         if name is None and not pc.all(pc.is_in(kinds, _ADDED_KINDS)).as_py():
             kind = next(kind for kind in kinds.to_pylist() if kind not in _ADDED_KINDS.to_pylist())
             raise InvalidRequest(
@@ -140,10 +164,7 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
 
     @cached_property
     def _table(self) -> Table:
-        opened = self._options.open_source()
-        if not isinstance(opened, Table):
-            hint = "read the table itself, with the option row-kind-column if you need row kinds"
-            raise Unsupported(f"readStream of system table {opened.name!r}", hint=hint)
+        opened = self._source[0]
         if self._schema_id is None:
             return opened
         context = opened.context
@@ -157,12 +178,46 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         return table
 
     @cached_property
-    def _changes(self) -> Changes:
-        return Changes(self._table.context, columns=self._columns)
+    def _source(self) -> tuple[Table, DataView]:
+        """The table, and what a system table such as ``$audit_log`` shows of its changes."""
+        opened = self._options.open_source()
+        view = PLAIN if isinstance(opened, Table) else DATA_VIEWS.get(opened.system_name, PLAIN)
+        if isinstance(opened, Table):
+            return opened, view
+        if not view.row_kinds:
+            hint = "read the table itself, its $audit_log or its $binlog"
+            raise Unsupported(f"readStream of system table {opened.name!r}", hint=hint)
+        if self._options.row_kind_column is not None:
+            raise InvalidRequest(
+                f"System table {opened.name!r} has the column {ROW_KIND.name!r} with row kinds.",
+                subject="row-kind-column",
+                hint="leave the option out",
+            )
+        return Table(opened.context), view
+
+    @cached_property
+    def _read_plan(self) -> ReadPlan:
+        names = tuple(name for name in self._schema.names if name != self._kind_name)
+        return ReadPlan((ROW_KIND.name, *names), row_kinds=True, binlog=self._source[1].binlog)
+
+    @cached_property
+    def _read_schema(self) -> pa.Schema:
+        """The schema of the splits: the snapshot id, the row kind, and the columns."""
+        if self._source[1] is PLAIN:
+            return Changes(self._table.context, columns=self._columns).arrow_schema
+        found = build_output_schema(self._table.definition, self._read_plan)
+        return pa.schema([SNAPSHOT_COLUMN, KIND_COLUMN, *list(found)[1:]])
+
+    @property
+    def _kind_name(self) -> str | None:
+        shows_kinds = self._source[1].row_kinds and ROW_KIND.name in self._schema.names
+        return ROW_KIND.name if shows_kinds else self._options.row_kind_column
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        return tuple(name for name in self._schema.names if name != self._options.row_kind_column)
+        """The columns of the table that the stream reads."""
+        system = {ROW_KIND.name, SEQUENCE_NUMBER.name} if self._source[1].row_kinds else {self._kind_name}
+        return tuple(name for name in self._schema.names if name not in system)
 
     @cached_property
     def _stream(self) -> StreamRanges:
