@@ -313,7 +313,8 @@ def load_at_newest_schema(context: TableContext) -> TableContext:
 def plan_merged_schema(context: TableContext, given: pa.Schema, mode: bool | str = True) -> TableContext:
     """Return the table with the columns that only the data has, after its own columns, at a planned schema.
 
-    In the modes `WIDEN` and `CAST`, columns that are no keys get the types of the data that hold all their values.
+    In the modes `WIDEN` and `CAST`, columns that are no keys get the types of the data that hold all their values. Both
+    are the same where values decide a merge (sequence fields, aggregates), because texts have another order.
     """
     schema = context.schema
     new_fields = fields_from_arrow(pa.schema([f for f in given if f.name not in schema.fields_by_name]))
@@ -322,7 +323,11 @@ def plan_merged_schema(context: TableContext, given: pa.Schema, mode: bool | str
         return plan_new_columns(context, added)
     keys = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
     known = fields_from_arrow(pa.schema([f for f in given if f.name in schema.fields_by_name and f.name not in keys]))
-    wider = find_wider_types(schema.fields, known, allows_casts=mode == CAST)
+    options = context.options
+    by_value = schema.primary_keys and (
+        options.sequence_fields or options.merge_engine not in ("deduplicate", "first-row")
+    )
+    wider = find_wider_types(schema.fields, known, allows_casts=mode == CAST and not by_value)
     return plan_new_columns(context, [*(SetColumnType((name,), wider[name]) for name in wider), *added])
 
 

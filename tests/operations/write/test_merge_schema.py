@@ -12,6 +12,8 @@ import pytest
 import paimon
 from paimon.domain.errors import CommitConflict, PaimonError, Unsupported
 from paimon.domain.schema.changes import AddColumn, DropColumn, SetOption
+from paimon.domain.types.type_text import format_type
+from paimon.operations.evolve import plan_merged_schema
 from paimon.table import Table
 
 COLUMNS = "id BIGINT NOT NULL, day STRING, amount DECIMAL(5, 2), small TINYINT, must INT NOT NULL"
@@ -228,3 +230,26 @@ def test_compaction_after_the_write_reads_the_new_columns(catalog: paimon.Catalo
     merges = options.get("merge-engine") == "partial-update"
     assert rows == {1: [1, 2, 3, 4, 5] if merges else [None, None, None, None, 5], 2: [None] * 5}
     assert newest(table).maintain.check().is_whole
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "wanted"),
+    [
+        ({}, "cast", ["STRING", "BIGINT"]),
+        ({}, "widen", ["INT", "BIGINT"]),
+        ({}, True, ["INT", "INT"]),
+        ({"sequence.field": "a"}, "cast", ["INT", "BIGINT"]),
+        ({"merge-engine": "aggregation", "fields.a.aggregate-function": "max"}, "cast", ["INT", "BIGINT"]),
+    ],
+)
+def test_columns_get_wider_types_but_keys_and_ordering_columns_stay(
+    tmp_path: Path, options: dict[str, str], mode: bool | str, wanted: list[str]
+) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table(
+        "d.t", "id INT NOT NULL, a INT, b INT", primary_keys=["id"], options={"bucket": 1, **options}
+    )
+    given = pa.schema([("id", pa.int64()), ("a", pa.string()), ("b", pa.int64())])
+    planned = plan_merged_schema(table.context, given, mode)
+    assert [format_type(f.type) for f in planned.schema.fields] == ["INT NOT NULL", *wanted]
