@@ -39,6 +39,7 @@ from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import prepare_rows
 from paimon.operations.write.route import CrossPartitionRouting, find_addresses, find_tasks, select_columns
 from paimon.operations.write.writer import TableWriter
+from paimon.spark.tasks.message_tasks import ForwardCounts
 from paimon.spark.tasks.shuffle import (
     ROWS_SCHEMA,
     ReceivedRows,
@@ -88,7 +89,7 @@ class CrossPartitionWrite:
             shares = [splits[start :: self.tasks] for start in range(min(self.tasks, len(splits)))]
             read = distribute_tasks(sent.sparkSession, shares)
             sent = read.mapInArrow(_SendKeys(context, self.tasks), ROWS_SCHEMA).union(sent)
-        assigner = _AssignRows(context, self.builder.commit_user, self.kind_column, self.tasks)
+        assigner = ForwardCounts(_AssignRows(context, self.builder.commit_user, self.kind_column, self.tasks))
         return shuffle_rows(shuffle_rows(sent, self.tasks).mapInArrow(assigner, ROWS_SCHEMA), self.tasks)
 
     def write_rows(self, batches: Iterator[pa.RecordBatch]) -> bytes:

@@ -1,19 +1,20 @@
 """What a data frame reads of tables: `paimon.spark.read` marks its reads of newest snapshots, and plans keep the marks.
 
 The files that Spark itself reads are marked with their snapshot, so that an error can tell that it expired.
-Frames of `spark.read.format("paimon")` have no mark, and their snapshot is not known. Plans of Spark Connect are not
-visible here.
+Frames of `spark.read.format("paimon")` have no mark, and their snapshot is not known. A plan of Spark Connect has the
+same options, but not what the views that it names read.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.adapters.executors.spark import is_remote
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import PaimonError, SnapshotExpired
 from paimon.domain.paths import MAIN_BRANCH
@@ -25,6 +26,8 @@ from paimon.spark.options import FILES_MARK, PINNED, READ_MARK, TABLE_OPTIONS, T
 from paimon.spark.session_catalog.jvm import find_proxy
 from paimon.spark.warehouse import open_in_session
 
+_VIEWS: dict[str, list[Any]] = {}
+"""By view of `remember_view`: the data sources that it reads."""
 _MISSING_FILE = re.compile(r"FILE_NOT_EXIST\].* file (?:file:)?/*(/\S+)")
 """Spark's error about a file that its own reader does not find."""
 
@@ -70,10 +73,50 @@ def find_frame_expiry(frame: Any, error: Exception) -> SnapshotExpired | None:
 
 @find_reads.register
 def _find_frame_reads(frame: DataFrame) -> SourceReads:
-    if getattr(frame, "_jdf", None) is None:
-        return SourceReads()
-    found = (_find_leaf_read(frame.sparkSession, leaf) for leaf in _list_leaves(frame))
+    spark = frame.sparkSession
+    if is_remote(spark):
+        found = [_find_remote_read(spark, source) for source in _list_remote_sources(_to_plan(frame))]
+    else:
+        found = [_find_leaf_read(spark, leaf) for leaf in _list_leaves(frame)]
     return SourceReads(read for read in found if read is not None)
+
+
+def remember_view(name: str, frame: Any) -> None:
+    """Remember what a frame of Spark Connect reads, for frames that read a view of this name."""
+    _VIEWS[name] = list(_list_remote_sources(_to_plan(frame)))
+
+
+def forget_view(name: str) -> None:
+    """Forget a view of `remember_view`."""
+    _VIEWS.pop(name, None)
+
+
+def _to_plan(frame: Any) -> Any:
+    return frame._plan.to_proto(frame.sparkSession._client)
+
+
+def _list_remote_sources(message: Any) -> Iterator[Any]:
+    """Yield the data sources anywhere in a plan of Spark Connect, also in its subqueries."""
+    if message.DESCRIPTOR.name == "DataSource":
+        yield message
+        return
+    if message.DESCRIPTOR.name == "NamedTable":
+        yield from _VIEWS.get(message.unparsed_identifier, ())
+    for field, value in message.ListFields():
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        values = value.values() if is_map else value if isinstance(value, Sequence) else (value,)
+        for part in () if field.message_type is None else values:
+            if hasattr(part, "ListFields"):
+                yield from _list_remote_sources(part)
+
+
+def _find_remote_read(spark: SparkSession, source: Any) -> SnapshotRead | None:
+    options = dict(source.options)
+    mark = options.get(READ_MARK)
+    path = options.get("path") or next(iter(source.paths), None)
+    if mark is None and source.format == "paimon" and path is not None and not _selects_snapshot(options):
+        return _describe_path(spark, path)
+    return None if mark is None else _parse_mark(mark)
 
 
 def _list_leaves(frame: Any) -> Iterator[Any]:
@@ -127,7 +170,7 @@ def _get_relation_option(leaf: Any, name: str) -> str | None:
 
 def _selects_snapshot(options: Any) -> bool:
     """Return whether options select a snapshot or a range, also where `paimon.spark.read` passes a chosen one."""
-    names = [str(name) for name in options.keySet().toArray()]
+    names = list(options) if isinstance(options, Mapping) else [str(name) for name in options.keySet().toArray()]
     dynamic = options.get(TABLE_OPTIONS) or ""
     chosen = {PINNED, *TIME_TRAVEL_OPTIONS}.intersection(names)
     return bool(chosen) or any(part in text for part in ("scan.", "incremental") for text in (*names, dynamic))

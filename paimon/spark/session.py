@@ -61,7 +61,10 @@ _REGISTERED: WeakSet[SparkSession] = WeakSet()
 def get_session(spark: SparkSession | None) -> SparkSession:
     """Return the given session; without one, the active session, or a new local one."""
     running = SparkSession.getActiveSession() if spark is None else spark
-    return session() if running is None else running
+    if running is None:
+        return session()
+    check_running(running)
+    return running
 
 
 def session(
@@ -170,6 +173,7 @@ def register(
     if warehouse is None and (storage or options):
         name = next(iter(options), "storage")
         raise InvalidRequest(f"Option {name!r} needs a warehouse.", subject=name, hint="pass warehouse='…'")
+    check_running(spark)
     for key, value in _REQUIRED_SETTINGS.items():
         change_setting(spark, key, value)
     given = None if warehouse is None else open_warehouse(warehouse, storage, options)
@@ -232,12 +236,14 @@ def _choose_python(spark: SparkSession) -> None:
         )
 
 
+def check_running(spark: SparkSession) -> None:
+    """Refuse a session that was stopped."""
+    stopped = spark.is_stopped if is_remote(spark) else spark.sparkContext._jsc is None
+    if stopped:
+        raise InvalidRequest("The Spark session is stopped.", subject="spark", hint="create another session")
+
+
 def check_classic(spark: SparkSession, feature: str, hint: str) -> None:
     """Refuse a session of Spark Connect by name, before anything is read or written; `hint` says what to do."""
     if is_remote(spark):
         raise Unsupported(f"{feature} through Spark Connect", hint=hint)
-
-
-def check_counting(spark: SparkSession, name: str) -> None:
-    """Refuse Spark Connect: the numbers of changed rows come from accumulators, which it does not have."""
-    check_classic(spark, name, f"use a classic Spark session, or Table.{name} in this process")

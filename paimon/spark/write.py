@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from paimon.adapters.executors.spark import describe_jobs
 from paimon.builders.direct_writes import (
     SCHEMA_ATTEMPTS,
     WriteResult,
@@ -302,6 +303,20 @@ def write_in_tasks(
 
     `ordered` keeps the order of rows within each source task. `read` decodes the batches that Spark passes to a task.
     """
+    verb = _OVERWRITE if builder.overwrites else "write"
+    with describe_jobs(frame.sparkSession, verb, builder.context.table.table_name):
+        return _write_in_tasks(frame, builder, kind_column, tasks, identifier, ordered, read)
+
+
+def _write_in_tasks(
+    frame: DataFrame,
+    builder: BatchWriteBuilder,
+    kind_column: str | None,
+    tasks: int | None,
+    identifier: int,
+    ordered: bool,
+    read: RowReader,
+) -> list[CommitMessage]:
     count = choose_tasks(frame.sparkSession, builder.context.table, tasks)
     builder = prepare_for_tasks(builder, count)
     if builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION:

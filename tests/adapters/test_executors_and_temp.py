@@ -8,7 +8,7 @@ import pytest
 
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.temp.local import LocalTempStore
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.ports.executor import Executor
 from paimon.ports.temp import TempStore
 from paimon.testing.contracts import ExecutorContract, TempStoreContract
@@ -45,3 +45,22 @@ def test_a_null_that_spark_refuses_is_an_error_of_the_request() -> None:
     error = spark.to_paimon_error(Exception(text))
     assert isinstance(error, InvalidRequest)
     assert str(error).endswith("NULL value appeared in non-nullable field.")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("\nModuleNotFoundError: No module named 'paimon'\n", InvalidRequest, "no version of this package"),
+        ("\nImportError: cannot import name 'x' from 'paimon.a' (a.py)", InvalidRequest, "no version of this package"),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python is 3.11, 3.12 here.",
+            InvalidRequest,
+            "no version of this package",
+        ),
+        ("[OPERATION_CANCELED] Operation has been canceled. SQLSTATE: HY008", StorageError, "the session stopped"),
+        ("Job 3 cancelled because SparkContext was shut down", StorageError, "the session stopped"),
+    ],
+)
+def test_other_versions_and_stopped_sessions_of_spark_are_named(text: str, kind: type[Exception], message: str) -> None:
+    found = pytest.importorskip("paimon.adapters.executors.spark").to_paimon_error(Exception(text))
+    assert type(found) is kind and message in str(found)

@@ -145,3 +145,26 @@ def test_tasks_that_did_not_start_do_not_run_after_the_end(spark: SparkSession, 
     assert len(list(tmp_path.iterdir())) - started <= spark.sparkContext.defaultParallelism
     assert started < 150 and threading.active_count() <= threads
     assert list(executor.map(abs, [-1, -2, -3, -4])) == [1, 2, 3, 4]
+
+
+def test_jobs_name_their_verb_and_table(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    catalog.create_table("db.named", "id BIGINT NOT NULL, n INT", primary_keys=["id"], options={"bucket": 2})
+    context, store = spark.sparkContext, spark.sparkContext._jsc.sc().statusStore()
+    context.setJobDescription("mine")
+    before = store.jobsList(None).size()
+    try:
+        target = catalog.table("db.named")
+        frame = spark.range(4).selectExpr("id", "CAST(id AS INT) AS n")
+        paimon.spark.write(frame, target)
+        paimon.spark.update(target, {"n": "n + 1"}, "id > 1")
+        paimon.spark.merge(frame, target, on="id").when_matched_update({"n": "0"}).execute()
+        paimon.spark.delete(target, "id = 0")
+        paimon.spark.compact(target, full=True)
+        frame.collect()
+        assert context.getLocalProperty("spark.job.description") == "mine"
+    finally:
+        context.setLocalProperty("spark.job.description", None)
+    jobs = store.jobsList(None)
+    found = {str(jobs.apply(n).description().get()) for n in range(jobs.size() - before)}  # the newest job is first
+    verbs = ("write", "update", "merge", "delete", "compact")
+    assert found == {"mine", *(f"paimon {verb} db.named" for verb in verbs)}

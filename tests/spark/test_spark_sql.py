@@ -231,7 +231,7 @@ def test_small_tables_are_broadcast_in_joins(session: SparkCatalog, spark: Spark
 
 def test_connections_that_cannot_work_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(paimon.Unsupported, match="Spark Connect"):
-        paimon.spark.connect(object(), tmp_path)  # type: ignore[arg-type]
+        paimon.spark.attach(object(), tmp_path)  # type: ignore[arg-type]
     with pytest.raises(paimon.InvalidRequest, match="no options here"):
         paimon.spark.connect(spark, paimon.connect(tmp_path), threads=1)
     memory = paimon.spark.connect(spark, "memory://spark-sql")

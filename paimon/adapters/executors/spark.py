@@ -38,6 +38,9 @@ _MOST_JOBS = 20
 """Into how many jobs many tasks are divided: a result may have to wait for the end of its job."""
 _MOST_PARTITIONS = 1 << 16
 _NUMBERS = count()
+_DESCRIPTION = "spark.job.description"
+_OWN_DESCRIPTION, _OWN_TAG = "paimon ", "paimon:"
+"""How descriptions of jobs, and tags of Spark Connect, begin that `describe_jobs` sets."""
 _PAUSE_SECONDS = 0.1
 _SENT_WITH_FUNCTION = 512 * 1024
 """How many bytes of tasks travel with the function of a job, of which each task gets all."""
@@ -57,9 +60,15 @@ CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTAT
 """An error condition of Spark with its text, anywhere in a message."""
 INTERNAL_CONDITIONS = (
     *("INTERNAL_ERROR", "FAILED_READ_FILE", "TASK_WRITE_FAILED", "STREAM_FAILED", "PYTHON_DATA_SOURCE_ERROR"),
-    "UNSUPPORTED_CALL",
+    *("UNSUPPORTED_CALL", "PYTHON_EXCEPTION", "OPERATION_CANCELED", "INVALID_HANDLE", "NO_ACTIVE_SESSION"),
 )
 """How conditions begin that the expressions of a data frame do not cause."""
+_OTHER_VERSION = re.compile(
+    r"^ModuleNotFoundError: No module named 'paimon[.'].*$|^(?:ImportError|AttributeError): [^\n]*'paimon\..*$"
+    r"|\[PYTHON_VERSION_MISMATCH\][^\n]*",
+    re.MULTILINE,
+)
+"""What a worker reports whose Python or whose version of this package is not that of this process."""
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^  File "([^"]+)", line \d+', re.MULTILINE)
 _RAISED = re.compile(r"^(\w[\w.]*(?:: .*?)?)(?=\n\s*at |\n\n|\n\tat |\s*\Z)", re.MULTILINE | re.DOTALL)
@@ -71,6 +80,12 @@ _DEAD_WORKER = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|SocketException: |java\.io\.EOFException", re.IGNORECASE
 )
 """What Spark reports about a worker or an executor that ended in a task."""
+_STOPPED = re.compile(
+    r"SparkContext was shut down|stopped SparkContext|\[(?:OPERATION_CANCELED|INVALID_HANDLE|NO_ACTIVE_SESSION)|"
+    r"cancelled part of cancelled job|Cannot invoke RPC on closed channel"
+)
+"""What Spark reports about tasks whose session ended before them."""
+_RUN_AGAIN = "create another session, and run the call again"
 _STORAGE_FAULT = re.compile(r"OSError|IOException|PermissionError|FileNotFoundError|No space left")
 _LOOK_FOR_MEMORY = (
     "read the logs of the executors; if memory was short, raise 'spark.executor.memoryOverhead' or the number of tasks"
@@ -127,6 +142,42 @@ def get_parallelism(session: SparkSession) -> int:
     # A range has as many partitions as the default parallelism of the server.
     numbers = session.range(_MOST_PARTITIONS).selectExpr("spark_partition_id() AS number")
     return int(numbers.selectExpr("max(number)").collect()[0][0]) + 1
+
+
+@contextmanager
+def describe_jobs(session: SparkSession, verb: str, table_name: str) -> Iterator[None]:
+    """Describe the jobs that this thread starts in the block by verb and table; an outer block of this function wins.
+
+    The description of the caller is restored; the group of the jobs stays that of the caller.
+    """
+    if is_remote(session):
+        with _tag_operations(session, f"{_OWN_TAG}{verb}:{table_name}".replace(",", "_")):
+            yield
+        return
+    context = session.sparkContext
+    earlier = context.getLocalProperty(_DESCRIPTION)
+    if earlier is not None and earlier.startswith(_OWN_DESCRIPTION):
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, f"{_OWN_DESCRIPTION}{verb} {table_name}")
+    try:
+        yield
+    finally:
+        if context._jsc is not None:  # the session may have stopped
+            context.setLocalProperty(_DESCRIPTION, earlier)
+
+
+@contextmanager
+def _tag_operations(session: SparkSession, tag: str) -> Iterator[None]:
+    """Tag what a session of Spark Connect runs in the block; it has no descriptions."""
+    if any(known.startswith(_OWN_TAG) for known in session.getTags()):
+        yield
+        return
+    session.addTag(tag)
+    try:
+        yield
+    finally:
+        session.removeTag(tag)
 
 
 def _divide_tasks(session: SparkSession, tasks: list[T]) -> list[list[T]]:
@@ -266,7 +317,7 @@ def to_paimon_error(error: Exception) -> PaimonError:
     text = str(error) or type(error).__name__
     found = _TASK_ERROR.search(text)
     if found is None:
-        return _to_function_error(text) or _to_value_error(text) or _to_task_error(text)
+        return _to_version_error(text) or _to_function_error(text) or _to_value_error(text) or _to_task_error(text)
     kind, message = found[1], found[2].strip()
     if kind in _REQUEST_ERRORS:
         return _REQUEST_ERRORS[kind](message)
@@ -280,6 +331,18 @@ def _split_hint(text: str) -> tuple[str, str]:
     """Return the sentences of an error of this library without the last one, which is its hint, and this one."""
     message, _, hint = text.removesuffix(".").rpartition(". ")
     return message, hint
+
+
+def _to_version_error(text: str) -> InvalidRequest | None:
+    """Return the error of workers that lack this package or have another version; None for other errors."""
+    found = _OTHER_VERSION.search(text)
+    if found is None:
+        return None
+    return InvalidRequest(
+        f"Spark's workers have no version of this package that fits this process: {found[0].strip()}.",
+        subject="paimon",
+        hint="install the same version for the Python of the server and its workers, and start them again",
+    )
 
 
 def _to_function_error(text: str) -> InvalidRequest | None:
@@ -309,6 +372,8 @@ def _to_value_error(text: str) -> InvalidRequest | None:
 def _to_task_error(text: str) -> StorageError:
     """Return the error of a task that failed for a reason outside the rows and the request."""
     reason = _reason(text)
+    if _STOPPED.search(text):
+        return StorageError("Spark", "the session stopped, or its jobs were canceled", hint=_RUN_AGAIN)
     if _DEAD_WORKER.search(text):
         return StorageError("Spark", f"a process of a task died ({reason})", hint=_LOOK_FOR_MEMORY)
     hint = None if _STORAGE_FAULT.search(reason) else "the cause of this error has the report of Spark"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from paimon.adapters.executors.spark import describe_jobs
 from paimon.domain.errors import Unsupported
 from paimon.domain.maintenance.sort_order import NO_STRATEGY, SortOrder, bind_sort_order, is_clustered_locally
 from paimon.domain.predicate.expression import Predicate
@@ -96,6 +97,13 @@ def compact_in_tasks(
     order: SortOrder | None = None,
 ) -> CompactResult:
     """Compact a table as `compact` does, without the maintenance that follows a commit."""
+    with describe_jobs(running, "compact", table.definition.table_name):
+        return _compact_in_tasks(table, full, where, running, order)
+
+
+def _compact_in_tasks(
+    table: Table, full: bool, where: str | Predicate | None, running: SparkSession, order: SortOrder | None
+) -> CompactResult:
     predicate = None if where is None else condition_of(where)
     user = commit_user_of(table.context, None)
     if table.definition.options.bucket == POSTPONED:

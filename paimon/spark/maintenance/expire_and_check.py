@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from paimon.adapters.executors.spark import describe_jobs
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.fault import HealthReport
@@ -56,7 +57,9 @@ def check(
         A Spark task failed in all its attempts.
     """
     running = get_session(spark)
-    return distribute_table(open_target(table, options, running), running).maintain.check(deep=deep)
+    opened = distribute_table(open_target(table, options, running), running)
+    with describe_jobs(running, "check", opened.definition.table_name):
+        return opened.maintain.check(deep=deep)
 
 
 def remove_orphans(
@@ -99,7 +102,8 @@ def remove_orphans(
     """
     running = get_session(spark)
     opened = distribute_table(open_target(table, options, running), running)
-    return opened.maintain.remove_orphans(older_than, dry_run=dry_run, allow_young=allow_young)
+    with describe_jobs(running, "remove_orphans", opened.definition.table_name):
+        return opened.maintain.remove_orphans(older_than, dry_run=dry_run, allow_young=allow_young)
 
 
 def expire_snapshots(  # noqa: PLR0913  (a public signature)
@@ -146,9 +150,14 @@ def expire_snapshots(  # noqa: PLR0913  (a public signature)
     """
     running = get_session(spark)
     opened = distribute_table(open_target(table, options, running), running)
-    return opened.maintain.expire_snapshots(
-        retain_min=retain_min, retain_max=retain_max, older_than=older_than, max_deletes=max_deletes, dry_run=dry_run
-    )
+    with describe_jobs(running, "expire_snapshots", opened.definition.table_name):
+        return opened.maintain.expire_snapshots(
+            retain_min=retain_min,
+            retain_max=retain_max,
+            older_than=older_than,
+            max_deletes=max_deletes,
+            dry_run=dry_run,
+        )
 
 
 def maintain(
@@ -192,9 +201,7 @@ def maintain(
 
     def run_due(table: Table) -> pa.Table:
         """Do what is due for one table, with tasks."""
-        check_shared_storage(table)
-        context = distribute_table(table, running).context
-        return to_report(run_due_work(context, request, lambda: compact_in_tasks(table, full, None, running).buckets))
+        return _run_due_work(table, request, running)
 
     if isinstance(target, Catalog):
         return report_tables(target, target.table, run_due)
@@ -209,3 +216,12 @@ def maintain(
         names = [f"{target}.{name}" for name in catalog.tables(target)]
         return report_tables(names, catalog.table, run_due)
     return run_due(open_target(target, None, running))
+
+
+def _run_due_work(table: Table, request: DueRequest, spark: SparkSession) -> pa.Table:
+    check_shared_storage(table)
+    context = distribute_table(table, spark).context
+    with describe_jobs(spark, "maintain", table.definition.table_name):
+        return to_report(
+            run_due_work(context, request, lambda: compact_in_tasks(table, request.full, None, spark).buckets)
+        )

@@ -15,7 +15,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import SparkSession
 
-from paimon.adapters.executors.spark import distribute_tasks, get_parallelism, read_tasks
+from paimon.adapters.executors.spark import describe_jobs, distribute_tasks, get_parallelism, read_tasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.maintenance.rescale import PartitionSources, SourceBucket
@@ -82,7 +82,8 @@ def rescale(
         return opened.rescale(buckets, where, dry_run=True)
     context = opened.context
     predicate = None if where is None else condition_of(where)
-    done = run_rescale(context, buckets, commit_user_of(context, None), predicate, SparkRewrite(running))
+    with describe_jobs(running, "rescale", context.table.table_name):
+        done = run_rescale(context, buckets, commit_user_of(context, None), predicate, SparkRewrite(running))
     run_after_commit(context, done.snapshot_ids)
     return done
 

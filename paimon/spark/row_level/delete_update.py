@@ -18,6 +18,7 @@ functions that run embedded. No row comes to the driver. Tasks that fail or run 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -26,11 +27,11 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 from attrs import evolve, frozen
-from pyspark import Accumulator, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf
 
-from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.adapters.executors.spark import describe_jobs, distribute_tasks, get_parallelism, read_tasks
 from paimon.builders.direct_writes import WriteResult, delete_where, update_where
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
@@ -63,10 +64,17 @@ from paimon.operations.write.writer import TableWriter
 from paimon.spark.options import check_shared_location
 from paimon.spark.row_level.keyed_write import ChangedRowSender, KeyedWrite
 from paimon.spark.row_level.work_units import RemoveRows, WorkUnit, has_partial_units, plan_units, send_removals
-from paimon.spark.session import check_counting, get_session
-from paimon.spark.tasks.message_tasks import Counts, collect_prepared, count_rows, run_message_tasks, sum_counts
+from paimon.spark.session import get_session
+from paimon.spark.tasks.message_tasks import (
+    Counted,
+    CountedWrite,
+    Prepared,
+    add_prepared,
+    collect_prepared,
+    run_message_tasks,
+)
 from paimon.spark.tasks.routing import check_writers, choose_tasks
-from paimon.spark.tasks.shuffle import ROWS_SCHEMA, shuffle_rows
+from paimon.spark.tasks.shuffle import ROWS_SCHEMA, send_counts, shuffle_rows
 from paimon.spark.types import complete_types, to_batch_schema, to_spark_batch, to_spark_schema
 from paimon.spark.write import open_target
 from paimon.table import Table
@@ -103,12 +111,11 @@ def delete(
     Raises
     ------
     InvalidRequest, Unsupported, CommitConflict
-        As `Table.delete` raises them, or the session is one of Spark Connect. Nothing was deleted.
+        As `Table.delete` raises them. Nothing was deleted.
     StorageError
         A Spark task failed in all its attempts. Nothing was deleted.
     """
     running = get_session(spark)
-    check_counting(running, "delete")
     opened = open_target(table, options, running)
     return delete_where(opened.context, where, properties, SparkRowChanges(running))
 
@@ -143,12 +150,11 @@ def update(
     Raises
     ------
     InvalidRequest, Unsupported, CommitConflict
-        As `Table.update` raises them, or the session is one of Spark Connect. Nothing was updated.
+        As `Table.update` raises them. Nothing was updated.
     StorageError
         A Spark task failed in all its attempts. Nothing was updated.
     """
     running = get_session(spark)
-    check_counting(running, "update")
     opened = open_target(table, options, running)
     return update_where(opened.context, set, where, properties, SparkRowChanges(running))
 
@@ -165,32 +171,32 @@ class SparkRowChanges:
     def __call__(self, context: TableContext, change: SelectedChange) -> WrittenChanges:
         """Write the changes with Spark tasks; refuse a table in the memory of this process."""
         check_shared_location(context.table.location)
-        job = _SelectedJob(context, change, count_rows(self._spark))
-        prepared = collect_prepared(self._spark)
+        job, counts = _SelectedJob(context, change, collect_prepared(self._spark)), Counter[int]()
         messages: list[CommitMessage] = []
-        with abort_on_failure(context, messages, change.commit_user, change.snapshot):
+        verb = "update" if change.assignments else "delete"
+        with (
+            abort_on_failure(context, messages, change.commit_user, change.snapshot),
+            describe_jobs(self._spark, verb, context.table.table_name),
+        ):
             run = self._change_keyed_rows if context.schema.primary_keys else self._change_append_rows
-            messages.extend(run(job, prepared))
+            messages.extend(run(job, counts))
             check_writers(context.table, messages)
-        return WrittenChanges(messages, sum(sum_counts(job.counts)))
+        return WrittenChanges(messages, counts.total())
 
-    def _change_keyed_rows(
-        self, job: _SelectedJob, prepared: Accumulator[tuple[bytes, ...]]
-    ) -> Iterator[CommitMessage]:
+    def _change_keyed_rows(self, job: _SelectedJob, counts: Counter[int]) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
         units = plan_units(context.with_hidden_rows(), change.snapshot, change.predicate)
         if not units:
             return
         distributed = distribute_tasks(self._spark, units)
         if context.table.bucket_mode is BucketMode.FIXED:  # a task has a whole bucket, and no row leaves it
-            yield from run_message_tasks(distributed, _ChangeBuckets(job), prepared)
+            yield from run_message_tasks(distributed, _ChangeBuckets(job), job.prepared, counts)
             return
         write = KeyedWrite.start(context, change.commit_user, choose_tasks(self._spark, context.table))
-        yield from write.run(distributed.mapInArrow(_SendChanges(job, write.sender), ROWS_SCHEMA), prepared)
+        sent = distributed.mapInArrow(_SendChanges(job, write.sender), ROWS_SCHEMA)
+        yield from write.run(sent, job.prepared, counts)
 
-    def _change_append_rows(
-        self, job: _SelectedJob, prepared: Accumulator[tuple[bytes, ...]]
-    ) -> Iterator[CommitMessage]:
+    def _change_append_rows(self, job: _SelectedJob, counts: Counter[int]) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
         old_vectors = read_bucket_vectors(context, change.snapshot)
         units = plan_units(context, change.snapshot, change.predicate, old_vectors)
@@ -198,24 +204,21 @@ class SparkRowChanges:
             return
         distributed = distribute_tasks(self._spark, units)
         if not has_partial_units(context, old_vectors):
-            yield from run_message_tasks(distributed, _ChangeFiles(job), prepared)
+            yield from run_message_tasks(distributed, _ChangeFiles(job), job.prepared, counts)
             return
-        tasks = min(self._spark.sparkContext.defaultParallelism, len({unit.key for unit in units}))
-        sent = distributed.mapInArrow(_ChangeSplits(job, tasks, prepared), ROWS_SCHEMA)
-        yield from run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, old_vectors), prepared)
+        tasks = min(get_parallelism(self._spark), len({unit.key for unit in units}))
+        sent = distributed.mapInArrow(_ChangeSplits(job, tasks), ROWS_SCHEMA)
+        remove = CountedWrite(RemoveRows(context, old_vectors))
+        yield from run_message_tasks(shuffle_rows(sent, tasks), remove, job.prepared, counts)
 
 
 @frozen(eq=False)
 class _SelectedJob:
-    """A delete or an update, as tasks get it; `counts` gets the numbers of changed rows."""
+    """A delete or an update, as tasks get it."""
 
     context: TableContext
     change: SelectedChange
-    counts: Accumulator[Counts]
-
-    def count(self, number: int, rows: int) -> None:
-        """Report the changed rows of one unit of work."""
-        self.counts.add({("changed", number): (rows,)})
+    prepared: Prepared
 
 
 @frozen(eq=False)
@@ -224,18 +227,16 @@ class _ChangeBuckets:
 
     job: _SelectedJob
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Counted:
         context, change = self.job.context, self.job.change
-        writer = TableWriter(context, change.commit_user)
+        writer, rows = TableWriter(context, change.commit_user), 0
         with undo_on_failure(writer.abort):
-            for number, unit in read_tasks(batches):
-                rows = 0
+            for _, unit in read_tasks(batches):
                 for split in cast(WorkUnit, unit).splits:
                     for changed, kinds in read_keyed_changes(context, split, change):
                         writer.write(changed, kinds)
                         rows += changed.num_rows
-                self.job.count(number, rows)
-            return encode(writer.prepare_commit())
+            return Counted(encode(writer.prepare_commit()), [rows])
 
 
 @frozen(eq=False)
@@ -253,10 +254,10 @@ class _SendChanges:
                 for changed, kinds in read_keyed_changes(job.context, split, job.change):
                     yield from output.send(changed, kinds, position)
                     position, rows = position + 1, rows + changed.num_rows
-            job.count(number, rows)
+            yield from send_counts([rows])
 
 
-def _find_and_write(job: _SelectedJob, number: int, unit: WorkUnit) -> tuple[list[BucketMatches], list[CommitMessage]]:
+def _find_and_write(job: _SelectedJob, unit: WorkUnit) -> tuple[list[BucketMatches], list[CommitMessage]]:
     """Find the rows of a unit, write their new versions, and return what to remove and the new files."""
     found: list[BucketMatches] = []
     context, change = job.context, job.change
@@ -267,7 +268,6 @@ def _find_and_write(job: _SelectedJob, number: int, unit: WorkUnit) -> tuple[lis
             if matches.files:
                 found.append(matches)
                 write_new_rows(context, writer, matches, change.assignments)
-        job.count(number, sum(matches.count for matches in found))
         return found, writer.prepare_commit()
 
 
@@ -277,17 +277,18 @@ class _ChangeFiles:
 
     job: _SelectedJob
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
-        context = self.job.context
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Counted:
+        context, rows = self.job.context, 0
         messages: list[CommitMessage] = []
-        for number, task in read_tasks(batches):
+        for _, task in read_tasks(batches):
             unit = cast(WorkUnit, task)
-            found, written = _find_and_write(self.job, number, unit)
+            found, written = _find_and_write(self.job, unit)
             messages += written
+            rows += sum(matches.count for matches in found)
             files = [match for matches in found for match in matches.files]
             if files:
                 messages.append(build_removal_message(context, unit.splits[0], files, unit.vectors))
-        return encode(messages)
+        return Counted(encode(messages), [rows])
 
 
 @frozen(eq=False)
@@ -296,13 +297,13 @@ class _ChangeSplits:
 
     job: _SelectedJob
     tasks: int
-    prepared: Accumulator[tuple[bytes, ...]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, task in read_tasks(batches):
-            found, written = _find_and_write(self.job, number, cast(WorkUnit, task))
-            self.prepared.add((encode(written),))
+            found, written = _find_and_write(self.job, cast(WorkUnit, task))
+            add_prepared(self.job.prepared, encode(written))
             yield from send_removals(found, written, self.tasks, number)
+            yield from send_counts([sum(matches.count for matches in found)])
 
 
 def read_numbered_rows(spark: SparkSession, rows: NumberedRows) -> DataFrame:
@@ -329,18 +330,22 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
         return WrittenChanges([], 0)
     old_vectors = read_bucket_vectors(context, snapshot)
     groups = _group_files(change.rows)
-    tasks = min(spark.sparkContext.defaultParallelism, len(set(groups.values())))
-    job = _NumberedJob(change, schema, count_rows(spark))
-    prepared = collect_prepared(spark)
+    tasks = min(get_parallelism(spark), len(set(groups.values())))
+    job, counts = _NumberedJob(change, schema, collect_prepared(spark)), Counter[int]()
     messages: list[CommitMessage] = []
-    with abort_on_failure(context, messages, change.commit_user, snapshot):
+    verb = "update" if change.columns else "delete"
+    with (
+        abort_on_failure(context, messages, change.commit_user, snapshot),
+        describe_jobs(spark, verb, context.table.table_name),
+    ):
         frame = _shuffle_by_file(found, groups, tasks)
         if not has_partial_units(context, old_vectors):
-            messages.extend(run_message_tasks(frame, partial(_write_changes, job), prepared))
+            messages.extend(run_message_tasks(frame, partial(_write_changes, job), job.prepared, counts))
         else:
-            sent = frame.mapInArrow(_SendRemovals(job, tasks, prepared), ROWS_SCHEMA)
-            messages.extend(run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, old_vectors), prepared))
-    return WrittenChanges(messages, sum(sum_counts(job.counts)))
+            sent = shuffle_rows(frame.mapInArrow(_SendRemovals(job, tasks), ROWS_SCHEMA), tasks)
+            remove = CountedWrite(RemoveRows(context, old_vectors))
+            messages.extend(run_message_tasks(sent, remove, job.prepared, counts))
+    return WrittenChanges(messages, counts.total())
 
 
 def _split_files(rows: NumberedRows) -> Iterator[Sequence[NumberedFile]]:
@@ -393,30 +398,21 @@ class _ReadFiles:
 
 @frozen(eq=False)
 class _NumberedJob:
-    """A change, as tasks get it; `counts` gets the numbers of changed rows."""
+    """A change, as tasks get it."""
 
     change: NumberedChange
     schema: pa.Schema
-    counts: Accumulator[Counts]
+    prepared: Prepared
 
     def read(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
         """Return a reader of the changes of a task."""
         converted = (to_spark_batch(batch, self.schema) for batch in batches)
         return pa.RecordBatchReader.from_batches(self.schema, converted)
 
-    def count(self, rows: int) -> int:
-        """Report the changed rows of a task, and return its number."""
-        running = TaskContext.get()
-        assert running is not None
-        number: int = running.partitionId()
-        self.counts.add({("changed", number): (rows,)})
-        return number
 
-
-def _write_changes(job: _NumberedJob, batches: Iterator[pa.RecordBatch]) -> bytes:
+def _write_changes(job: _NumberedJob, batches: Iterator[pa.RecordBatch]) -> Counted:
     written = write_numbered_changes(job.change, job.read(batches))
-    job.count(written.rows)
-    return encode(written.messages)
+    return Counted(encode(written.messages), [written.rows])
 
 
 @frozen(eq=False)
@@ -425,10 +421,11 @@ class _SendRemovals:
 
     job: _NumberedJob
     tasks: int
-    prepared: Accumulator[tuple[bytes, ...]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found, written = write_new_versions(self.job.change, self.job.read(batches))
-        number = self.job.count(sum(matches.count for matches in found))
-        self.prepared.add((encode(written),))
-        yield from send_removals(found, written, self.tasks, number)
+        running = TaskContext.get()
+        assert running is not None
+        add_prepared(self.job.prepared, encode(written))
+        yield from send_removals(found, written, self.tasks, running.partitionId())
+        yield from send_counts([sum(matches.count for matches in found)])

@@ -5,11 +5,11 @@ Invariant: a task writes and compacts with the writer that runs embedded. Rows t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
 from attrs import frozen
-from pyspark import Accumulator
 from pyspark.sql import DataFrame
 
 from paimon.builders.write_builder import BatchWriteBuilder
@@ -23,7 +23,7 @@ from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.cross_partition import CrossPartitionWrite, find_assigners
-from paimon.spark.tasks.message_tasks import run_message_tasks
+from paimon.spark.tasks.message_tasks import CountedWrite, Prepared, run_message_tasks
 from paimon.spark.tasks.routing import RowRouter, RowRouting
 from paimon.spark.tasks.shuffle import receive_rows, send_rows, shuffle_rows
 
@@ -86,18 +86,21 @@ class KeyedWrite:
             cross_partition = CrossPartitionWrite.start(BatchWriteBuilder(routing.context, commit_user), _KIND, tasks)
         return cls(ChangedRowSender(context, routing), commit_user, cross_partition)
 
-    def run(self, sent: DataFrame, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
-        """Write rows that `ChangedRowOutput.send` yielded. `prepared` collects the messages of successful tasks.
+    def run(self, sent: DataFrame, prepared: Prepared, counts: Counter[int]) -> Iterator[CommitMessage]:
+        """Write rows that `ChangedRowOutput.send` yielded, and numbers of `send_counts`, which are added to `counts`.
 
         Yields the messages of all tasks. If Spark fails, yields those in `prepared`, then raises the error.
         """
         if self.cross_partition is None:
-            write = _WriteChanges(self.sender.routing.context, self.commit_user)
-            yield from run_message_tasks(shuffle_rows(sent, self.sender.routing.tasks), write, prepared)
+            write = CountedWrite(_WriteChanges(self.sender.routing.context, self.commit_user))
+            yield from run_message_tasks(shuffle_rows(sent, self.sender.routing.tasks), write, prepared, counts)
             return
         with check_unexpired(self.sender.context, self.cross_partition.snapshot, "run the call again"):
             yield from run_message_tasks(
-                self.cross_partition.assign_sent_rows(sent), self.cross_partition.write_rows, prepared
+                self.cross_partition.assign_sent_rows(sent),
+                CountedWrite(self.cross_partition.write_rows),
+                prepared,
+                counts,
             )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 
+from paimon.adapters.executors.spark import describe_jobs, get_parallelism
 from paimon.builders.merge_builder import MergeBuilder
 from paimon.domain.assignment.merge_clauses import BoundMerge
 from paimon.domain.commit.message import CommitMessage
@@ -38,8 +39,8 @@ from paimon.spark.row_level.merge_tasks import (
     to_action_counts,
 )
 from paimon.spark.row_level.work_units import WorkUnit, plan_units
-from paimon.spark.session import check_counting, get_session, register
-from paimon.spark.tasks.message_tasks import collect_prepared, count_rows
+from paimon.spark.session import get_session, register
+from paimon.spark.tasks.message_tasks import collect_prepared
 from paimon.spark.tasks.routing import check_writers
 from paimon.spark.types import to_batch_schema
 from paimon.spark.write import check_tasks, open_target
@@ -86,11 +87,10 @@ def merge(
     Raises
     ------
     InvalidRequest, Unsupported
-        The table is a system table, or lies in the memory of this process, or the session is one of Spark Connect.
+        The table is a system table, or lies in the memory of this process.
     """
     check_tasks(tasks)
-    running = frame.sparkSession if isinstance(frame, DataFrame) else get_session(None)
-    check_counting(running, "merge")
+    running = get_session(frame.sparkSession if isinstance(frame, DataFrame) else None)
     context = open_target(table, options, running).context
     if not callable(frame):
         FrameSource.of(context, frame)  # data of another kind is refused here
@@ -130,14 +130,17 @@ class FrameSource:
         check_shared_location(context.table.location)
         spark = self.frame.sparkSession
         # Without columns that must be equal, each row of the source can match each row of the target.
-        tasks = (self.tasks or spark.sparkContext.defaultParallelism) if merge.on.pairs else 1
+        tasks = (self.tasks or get_parallelism(spark)) if merge.on.pairs else 1
         job = MergeJob(context, merge, self.fields, tasks, can_follow_buckets(context, merge))
         convert_keys(context, merge.on, job.make_empty_source())  # a type that does not fit is refused here
         sent = send_source(self.frame, job).persist()
-        run = MergeRun(spark, job, sent, commit_user, count_rows(spark), collect_prepared(spark))
+        run = MergeRun(spark, job, sent, commit_user, collect_prepared(spark))
         messages: list[CommitMessage] = []
         try:
-            with abort_on_failure(context, messages, commit_user, snapshot):
+            with (
+                abort_on_failure(context, messages, commit_user, snapshot),
+                describe_jobs(spark, "merge", context.table.table_name),
+            ):
                 messages.extend(_run_tasks(run, snapshot))
                 check_writers(context.table, messages)
         finally:

@@ -33,9 +33,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
-from pyspark import Accumulator
 
-from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.adapters.executors.spark import distribute_tasks, get_parallelism, read_tasks
 from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction
 from paimon.domain.assignment.merge_columnar import SourceIndex
 from paimon.domain.columns.buffers import combine_column
@@ -70,7 +69,13 @@ from paimon.spark.row_level.merge_tasks import (
     send_units,
 )
 from paimon.spark.row_level.work_units import RemoveRows, WorkUnit, has_partial_units, send_removals
-from paimon.spark.tasks.message_tasks import Counts, run_message_tasks
+from paimon.spark.tasks.message_tasks import (
+    CountedWrite,
+    ForwardCounts,
+    Prepared,
+    add_prepared,
+    run_message_tasks,
+)
 from paimon.spark.tasks.routing import RowRouting, is_routed
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
 
@@ -87,12 +92,12 @@ def merge_append_rows(
     Yields the messages of all tasks. If Spark fails, yields those of the successful tasks, then raises the error.
     """
     spark, job, commit_user = run.spark, run.job, run.commit_user
-    context, writers, sent = job.context, run.spark.sparkContext.defaultParallelism, run.source
+    context, writers, sent = job.context, get_parallelism(spark), run.source
     if units and job.follows_buckets:
         sent = sent.union(send_units(run, units, find_bucket_tasks(units, job.tasks)))
     elif units:
         sent = sent.union(distribute_tasks(spark, units).mapInArrow(_SendTarget(job, writers), ROWS_SCHEMA))
-    merge = _MergeRows(job, RowRouting.of(context, writers), commit_user, run.counts, run.prepared)
+    merge = _MergeRows(job, RowRouting.of(context, writers), commit_user, run.prepared)
     changed = shuffle_rows(sent, job.tasks).mapInArrow(merge, ROWS_SCHEMA)
     if units:
         changed = changed.union(
@@ -100,11 +105,13 @@ def merge_append_rows(
         )
     received = shuffle_rows(changed, writers)
     if not has_partial_units(context, old_vectors):
-        yield from run_message_tasks(received, _WriteFiles(job, commit_user), run.prepared)
+        write = CountedWrite(_WriteFiles(job, commit_user))
+        yield from run_message_tasks(received, write, run.prepared, run.counts)
         return
     tasks = min(writers, len({unit.key for unit in units}) or 1)
-    removed = received.mapInArrow(_WriteSplits(job, commit_user, tasks, run.prepared), ROWS_SCHEMA)
-    yield from run_message_tasks(shuffle_rows(removed, tasks), RemoveRows(context, old_vectors), run.prepared)
+    removed = received.mapInArrow(ForwardCounts(_WriteSplits(job, commit_user, tasks, run.prepared)), ROWS_SCHEMA)
+    remove = CountedWrite(RemoveRows(context, old_vectors))
+    yield from run_message_tasks(shuffle_rows(removed, tasks), remove, run.prepared, run.counts)
 
 
 def _choose_writer(job: MergeJob, number: int, unit: WorkUnit, writers: int) -> int:
@@ -149,8 +156,7 @@ class _MergeRows:
     job: MergeJob
     routing: RowRouting
     commit_user: str
-    counts: Accumulator[Counts]
-    prepared: Accumulator[tuple[bytes, ...]]
+    prepared: Prepared
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         share = TaskShare.receive(self.job, batches)
@@ -169,7 +175,7 @@ class _MergeRows:
                     share.counts[MergeAction.INSERT] += rows.num_rows
                     yield from output.insert(rows)
         yield from output.finish()
-        share.report(self.counts)
+        yield from share.send_counts()
 
     def _read_unit(self, number: int, unit: WorkUnit) -> Iterator[pa.Table]:
         return _read_rows(self.job, unit, _choose_writer(self.job, number, unit, self.routing.tasks))
@@ -234,7 +240,7 @@ class _WrittenInserts:
         """Send the messages of all files."""
         with undo_on_failure(self.undo):
             data = encode(self._writer.prepare_commit())
-        self._prepared.add((data,))
+        add_prepared(self._prepared, data)
         messages = pa.table({_DATA: pa.array([data], pa.binary())}).replace_schema_metadata({CONTENT: _MESSAGES})
         yield from send_rows(messages, self._task, self._source, 0)
 
@@ -344,7 +350,7 @@ class _WriteSplits:
     job: MergeJob
     commit_user: str
     tasks: int
-    prepared: Accumulator[tuple[bytes, ...]]
+    prepared: Prepared
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         first = next(batches, None)
@@ -352,7 +358,7 @@ class _WriteSplits:
             return
         own = int(first["task"][0].as_py())
         written = _WriteFiles(self.job, self.commit_user).write(_chain(first, batches))
-        self.prepared.add((encode(written.messages),))
+        add_prepared(self.prepared, encode(written.messages))
         found = [matches for _, unit in written.found for matches in unit]
         yield from send_removals(found, written.messages, self.tasks, own)
 

@@ -11,7 +11,6 @@ from typing import cast
 
 import pyarrow as pa
 from attrs import frozen
-from pyspark import Accumulator
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.domain.assignment.merge_clauses import MergeAction, MergeClause
@@ -29,7 +28,6 @@ from paimon.spark.row_level.merge_tasks import (
     send_units,
 )
 from paimon.spark.row_level.work_units import WorkUnit
-from paimon.spark.tasks.message_tasks import Counts
 from paimon.spark.tasks.routing import choose_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, send_rows, shuffle_rows
 
@@ -47,8 +45,8 @@ def merge_keyed_rows(run: MergeRun, units: Sequence[WorkUnit], condition: Predic
     elif units:
         sent = sent.union(distribute_tasks(run.spark, units).mapInArrow(_SendTarget(job, condition), ROWS_SCHEMA))
     write = KeyedWrite.start(job.context, run.commit_user, choose_tasks(run.spark, job.context.table))
-    merged = shuffle_rows(sent, job.tasks).mapInArrow(_MergeRows(job, condition, write.sender, run.counts), ROWS_SCHEMA)
-    yield from write.run(merged, run.prepared)
+    merged = shuffle_rows(sent, job.tasks).mapInArrow(_MergeRows(job, condition, write.sender), ROWS_SCHEMA)
+    yield from write.run(merged, run.prepared, run.counts)
 
 
 @frozen(eq=False)
@@ -77,7 +75,6 @@ class _MergeRows:
     job: MergeJob
     condition: Predicate | None
     sender: ChangedRowSender
-    counts: Accumulator[Counts]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         share = TaskShare.receive(self.job, batches)
@@ -91,7 +88,7 @@ class _MergeRows:
             for rows, kinds in compute_insert_rows(self.job.context, part.matcher, part.matched):
                 yield from output.send(rows, kinds, next(positions), comes_last=True)
                 share.counts[MergeAction.INSERT] += rows.num_rows
-        share.report(self.counts)
+        yield from share.send_counts()
 
     def _find_changes(self, part: MergePart) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
         for received in part.target:

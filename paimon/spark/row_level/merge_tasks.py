@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from attrs import define, field, frozen
-from pyspark import Accumulator, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from paimon.adapters.executors.spark import SPARK_ERRORS, decode_task, encode_task
@@ -64,8 +64,16 @@ from paimon.operations.write.route import Address, assign_task_ids, find_tasks
 from paimon.ports.engine import Engine
 from paimon.spark.frame_reads import to_frame_error
 from paimon.spark.row_level.work_units import WorkUnit
-from paimon.spark.tasks.message_tasks import Counts, sum_counts
-from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, decode_rows, encode_rows, receive_rows, send_rows
+from paimon.spark.tasks.message_tasks import Prepared
+from paimon.spark.tasks.shuffle import (
+    ROWS_SCHEMA,
+    ReceivedRows,
+    decode_rows,
+    encode_rows,
+    receive_rows,
+    send_counts,
+    send_rows,
+)
 
 _VALUES, _DATA = "values", "data"
 CONTENT, UNIT = b"content", b"unit"
@@ -166,10 +174,10 @@ class MergeRun:
     # Rows in the form that `send_source` returns
     source: DataFrame
     commit_user: str
-    # Changed rows by unit of work and action
-    counts: Accumulator[Counts]
     # Encoded messages of successful tasks
-    prepared: Accumulator[tuple[bytes, ...]]
+    prepared: Prepared
+    # Changed rows by the position of their action
+    counts: Counter[int] = field(factory=Counter)
 
 
 def send_source(frame: DataFrame, job: MergeJob) -> DataFrame:
@@ -275,9 +283,9 @@ def _decode_summary(row: Row) -> SourceSummary:
     return SourceSummary(row["row_count"], [KeyValues(*pair) for pair in zip(values, row["complete"], strict=True)])
 
 
-def to_action_counts(counts: Accumulator[Counts]) -> Mapping[MergeAction, int]:
+def to_action_counts(counts: Counter[int]) -> Mapping[MergeAction, int]:
     """Return how many rows each action changed."""
-    return dict(zip(MergeAction, sum_counts(counts), strict=False))
+    return {action: counts[position] for position, action in enumerate(MergeAction)}
 
 
 @frozen(eq=False)
@@ -342,9 +350,9 @@ class TaskShare:
         matcher = index_source(self.job.context, self.job.merge, read(), is_share=True)
         return MergePart(matcher, target, np.zeros(matcher.source.num_rows, np.bool_))
 
-    def report(self, counts: Accumulator[Counts]) -> None:
-        """Report how many rows the task changed."""
-        counts.add({("merged", self.number): tuple(self.counts[action] for action in MergeAction)})
+    def send_counts(self) -> Iterator[pa.RecordBatch]:
+        """Send how many rows the task changed."""
+        yield from send_counts([self.counts[action] for action in MergeAction])
 
 
 def _take_source(received: Iterator[ReceivedRows], target: list[ReceivedRows]) -> Iterator[pa.Table]:

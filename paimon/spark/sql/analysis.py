@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import re
 import threading
+import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
@@ -23,6 +27,7 @@ from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.domain.query_hints import CASTS
 from paimon.engines import translate_spark_error
 from paimon.ports.queries import TYPE_NAMES
+from paimon.spark.frame_reads import forget_view, remember_view
 from paimon.spark.sql.sql_dialect import translate_query
 from paimon.spark.warehouse import TIME_ZONE
 
@@ -47,6 +52,8 @@ _LOCK = threading.RLock()
 _NUMBERS = count()
 _LOGGER = "SQLQueryContextLogger"
 """PySpark writes each error of a query to the standard error stream as JSON; the raised error says the same."""
+_RESULTS: WeakKeyDictionary[SparkSession, dict[str, weakref.ref[Any]]] = WeakKeyDictionary()
+"""By session of Spark Connect: the views of query results, and the plans of the frames that read them."""
 _GLOBAL = "global_temp"
 """The database of the temporary views that all sessions of an application share."""
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
@@ -59,6 +66,8 @@ def analyze_query(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]
     """
     names = {own: f"paimon_query_{next(_NUMBERS)}" for own in frames}
     translated = translate_query(sql, names)
+    if is_remote(spark):
+        return _analyze_on_server(spark, translated, {names[own]: frame for own, frame in frames.items()})
     created: list[str] = []
     with use_settings(spark):
         try:
@@ -73,12 +82,44 @@ def analyze_query(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]
                 spark.catalog.dropTempView(name)
 
 
+def _analyze_on_server(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Analyze a query through Spark Connect, where a frame is analyzed again at each use, with the settings of then.
+
+    So the result is a temporary view of the session, which keeps what was analyzed. The view is dropped by a later
+    query, once no frame reads it.
+    """
+    text = sql.replace("{", "{{").replace("}", "}}")
+    for name in frames:
+        text = text.replace(f"`{name}`", f"{{{name}}}")
+    with use_settings(spark):
+        _drop_unused_views(spark)
+        try:
+            view = f"paimon_result_{uuid.uuid4().hex}"
+            result = spark.sql(text, **frames)
+            result.createTempView(view)
+        except PySparkException as error:
+            raise to_query_error(error, lambda: _list_functions(spark)) from error
+        found = spark.table(view)
+        remember_view(view, result)
+        _RESULTS.setdefault(spark, {})[view] = weakref.ref(found._plan)
+    return found
+
+
+def _drop_unused_views(spark: SparkSession) -> None:
+    """Drop the views of results whose plans are in no frame of this process anymore."""
+    known = _RESULTS.get(spark, {})
+    for view in [view for view, plan in known.items() if plan() is None]:
+        spark.catalog.dropTempView(view)
+        del known[view]
+        forget_view(view)
+
+
 @contextmanager
 def use_settings(spark: SparkSession) -> Iterator[None]:
     """Set what decides the meaning of queries, and restore it; threads wait for each other."""
     with _LOCK:
-        earlier = {key: spark.conf.get(key, None) for key in _SETTINGS}
-        changed = {key: value for key, value in _SETTINGS.items() if _differs(earlier[key], value)}
+        changed = {key: _SETTINGS[key] for key, value in _read_settings(spark) if _differs(value, _SETTINGS[key])}
+        earlier = {key: spark.conf.get(key, None) for key in changed}  # None if the session has the default
         try:
             for key, value in changed.items():
                 spark.conf.set(key, value)
@@ -111,6 +152,13 @@ def has_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
             return bool(spark.catalog.getTable(quote_name(parts)).isTemporary)
     except AnalysisException:
         return False
+
+
+def _read_settings(spark: SparkSession) -> Iterable[tuple[str, str | None]]:
+    """Return the settings with their values or defaults; a server is asked once."""
+    if is_remote(spark):
+        return zip(_SETTINGS, spark._client.get_configs(*_SETTINGS), strict=True)
+    return [(key, spark.conf.get(key)) for key in _SETTINGS]
 
 
 @contextmanager

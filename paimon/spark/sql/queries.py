@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.adapters.executors.spark import is_remote
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.types.arrow import is_variant
 from paimon.operations.row_level.numbered_rows import NumberedRows
@@ -82,6 +83,8 @@ class SparkQueries:
         others = {own: self._make_empty_frame(source) for own, source in sources.items() if own not in scans}
         frames = self._open_sources(sql, scans)
         frame = analyze_query(self.spark, sql, frames | others)
+        if is_remote(self.spark):
+            return str(frame._explain_string(extended=True))
         return str(frame._jdf.queryExecution().toString())
 
     def interrupt(self) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon import engines
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
-from paimon.spark.session import check_classic, register
+from paimon.spark.session import check_running, register
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.workers import SparkWorkers
 from paimon.spark.types import complete_types, to_spark_frame
@@ -45,10 +45,7 @@ def connect(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, **
     ------
     InvalidRequest
         An option is not known.
-    Unsupported
-        The session is one of Spark Connect.
     """
-    check_classic(spark, "SQL statements", "use a classic Spark session, or Catalog.sql in this process")
     if isinstance(warehouse, Catalog):
         if options:
             raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")
@@ -106,6 +103,7 @@ class SparkCatalog:
         InvalidRequest, NotFound, AlreadyExists, Unsupported
             A statement is not valid, names an unknown object, or is not supported. The statements before it have run.
         """
+        check_running(self.spark)
         return self._to_frame(self._session.sql(text, **frames))
 
     def run_script(
@@ -125,6 +123,7 @@ class SparkCatalog:
         (ParsedStatement, DataFrame)
             Each statement when it has run, with its rows as `sql` returns them.
         """
+        check_running(self.spark)
         for statement, result in self._session.run_script(text, frames):
             yield statement, self._to_frame(result)
 

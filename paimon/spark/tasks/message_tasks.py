@@ -1,21 +1,22 @@
 """Run Spark tasks that write files, and return their commit messages, also those of the tasks before a failure.
 
 Invariant: messages travel as bytes in the encoding of commit messages. Files of tasks that failed or ran twice are
-orphan files at most.
+orphan files at most. Numbers of changed rows travel with the rows, so a task that ran twice is counted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from attrs import frozen
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, LongType, StructField, StructType
 
 from paimon.adapters.executors.spark import SPARK_ERRORS, DistributedTasks, is_remote
 from paimon.domain.commit.message import CommitMessage
@@ -24,34 +25,92 @@ from paimon.domain.types.arrow_arrays import make_array
 from paimon.engines import freeze_objects
 from paimon.ports.observer import Observer
 from paimon.spark.frame_reads import to_frame_error
+from paimon.spark.tasks.shuffle import receive_counts, send_counts
 
-WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
+
+class Counted(NamedTuple):
+    """The encoded commit messages of one task, and the numbers of rows that were changed."""
+
+    messages: bytes
+    counts: Sequence[int]
+
+
+WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes | Counted]
 """Writes the rows of one task, and returns its encoded commit messages."""
-_MESSAGES = "messages"
-_SCHEMA = StructType([StructField(_MESSAGES, BinaryType(), False)])
+Prepared: TypeAlias = Accumulator[tuple[bytes, ...]] | None
+"""Collects the messages of files that exist once their task succeeds; None with Spark Connect."""
+_MESSAGES, _COUNTS = "messages", "counts"
+_SCHEMA = StructType([
+    StructField(_MESSAGES, BinaryType(), False), StructField(_COUNTS, ArrayType(LongType(), False), False),
+])  # fmt: skip
+_COUNTS_TYPE = pa.list_(pa.field("element", pa.int64(), nullable=False))
 
 
 def run_message_tasks(
-    frame: DataFrame | DistributedTasks, write: WriteTask, prepared: Accumulator[tuple[bytes, ...]] | None = None
+    frame: DataFrame | DistributedTasks,
+    write: WriteTask,
+    prepared: Prepared = None,
+    counts: Counter[int] | None = None,
 ) -> Iterator[CommitMessage]:
     """Run `write` once for each partition of a frame; it returns the encoded messages of one task.
 
-    Yields the messages of all tasks. If Spark fails, yields those in `prepared` (earlier stages and successful tasks),
-    then raises the error. Spark Connect does not return these, so their files become orphan files.
+    Yields the messages of all tasks, and adds the numbers that tasks return or sent to `counts`, by position. If Spark
+    fails, yields those in `prepared` (earlier stages and successful tasks), then raises the error. Spark Connect does
+    not return these, so their files become orphan files.
     """
-    if prepared is None and not is_remote(frame.sparkSession):
+    if prepared is None:
         prepared = collect_prepared(frame.sparkSession)
     try:
         rows = frame.mapInArrow(_Task(write, prepared), _SCHEMA).collect()
     except SPARK_ERRORS as error:
         yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
         raise to_frame_error(frame, error) from error
-    yield from chain.from_iterable(decode(bytes(row[_MESSAGES])) for row in rows)
+    for row in rows:
+        if counts is not None:
+            counts.update(dict(enumerate(row[_COUNTS])))
+        yield from decode(bytes(row[_MESSAGES]))
 
 
-def collect_prepared(spark: SparkSession) -> Accumulator[tuple[bytes, ...]]:
-    """Return an accumulator to which tasks add the messages of files that exist once they succeed."""
-    return spark.sparkContext.accumulator((), MessageAccumulator())
+def collect_prepared(spark: SparkSession) -> Prepared:
+    """Return an accumulator for `add_prepared`; None with Spark Connect, which has no accumulators."""
+    return None if is_remote(spark) else spark.sparkContext.accumulator((), MessageAccumulator())
+
+
+def add_prepared(prepared: Prepared, messages: bytes) -> None:
+    """Collect the encoded messages of files that exist once the running task succeeds."""
+    if prepared is not None:
+        prepared.add((messages,))
+
+
+@frozen(eq=False)
+class CountedWrite:
+    """A write task of shuffled rows that also returns the numbers which earlier tasks sent with `send_counts`."""
+
+    write: Callable[[Iterator[pa.RecordBatch]], bytes]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Counted:
+        """Write the rows of one task."""
+        counts: Counter[int] = Counter()
+        messages = self.write(receive_counts(batches, counts))
+        return Counted(messages, list_counts(counts))
+
+
+@frozen(eq=False)
+class ForwardCounts:
+    """A function between two shuffles that also sends on the numbers which earlier tasks sent with `send_counts`."""
+
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what the function yields, then the numbers."""
+        counts: Counter[int] = Counter()
+        yield from self.function(receive_counts(batches, counts))
+        yield from send_counts(list_counts(counts))
+
+
+def list_counts(counts: Counter[int]) -> list[int]:
+    """Return numbers in the order of their positions; empty if there are none."""
+    return [counts[position] for position in range(max(counts, default=-1) + 1)]
 
 
 @frozen(eq=False)
@@ -59,13 +118,14 @@ class _Task:
     """The function that each Spark task applies to its rows; the accumulator collects the messages of successes."""
 
     write: WriteTask
-    accumulator: Accumulator[tuple[bytes, ...]] | None
+    accumulator: Prepared
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        data = self.write(batches)
-        if self.accumulator is not None:
-            self.accumulator.add((data,))
-        yield pa.record_batch([make_array([data], pa.binary())], names=[_MESSAGES])
+        written = self.write(batches)
+        data, counts = written if isinstance(written, Counted) else (written, ())
+        add_prepared(self.accumulator, data)
+        columns = [make_array([data], pa.binary()), pa.array([list(counts)], _COUNTS_TYPE)]
+        yield pa.record_batch(columns, names=[_MESSAGES, _COUNTS])
         freeze_objects()
 
 
@@ -124,29 +184,3 @@ def report_finished_task(finished: FinishedTasks) -> None:
     running = TaskContext.get()
     if finished is not None and running is not None:
         finished.add(frozenset({running.partitionId()}))
-
-
-Counts: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
-"""Numbers by the stage and the number of the unit of work that they count."""
-
-
-class CountAccumulator(AccumulatorParam):
-    """Accumulator of the numbers of changed rows. A unit that ran twice is counted once."""
-
-    def zero(self, value: Counts) -> Counts:
-        """Return no numbers."""
-        return {}
-
-    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:
-        """Return the numbers of both values."""
-        return {**value1, **value2}
-
-
-def count_rows(spark: SparkSession) -> Accumulator[Counts]:
-    """Return an accumulator for the numbers of rows that tasks change."""
-    return spark.sparkContext.accumulator({}, CountAccumulator())
-
-
-def sum_counts(counts: Accumulator[Counts]) -> tuple[int, ...]:
-    """Return the sums over all units of work; empty if no unit ran."""
-    return tuple(sum(numbers) for numbers in zip(*counts.value.values(), strict=True))

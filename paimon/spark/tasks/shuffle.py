@@ -6,12 +6,14 @@ type is converted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
@@ -25,6 +27,9 @@ ROWS_SCHEMA = StructType(
 _ARROW_SCHEMA = pa.schema(
     [pa.field(name, pa.int32(), nullable=False) for name in _NUMBERS] + [pa.field("rows", pa.binary(), nullable=False)]
 )
+_COUNTS = "counts"
+_FROM_COUNTS = -(1 << 31)
+"""The source of numbers of changed rows; senders of rows have larger numbers."""
 RowReader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]
 """Returns the rows of the batches that a task gets from Spark."""
 
@@ -76,6 +81,26 @@ def _wrap_bytes(data: pa.Buffer) -> pa.Array:
     """Return a binary array of one value, over its memory; `pyarrow.array` would copy it, and load pandas."""
     ends = np.array([0, len(data)], np.int32)
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(ends), data])
+
+
+def send_counts(counts: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    """Yield numbers for `receive_counts` of the next stage, in the form that Spark shuffles; nothing for no numbers."""
+    if counts:
+        yield _make_message(0, _FROM_COUNTS, 0, encode_rows(pa.table({_COUNTS: pa.array(counts, pa.int64())})))
+
+
+def receive_counts(batches: Iterable[pa.RecordBatch], counts: Counter[int]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches without numbers that `send_counts` sent, which are added to `counts` by position."""
+    for batch in batches:
+        are_counts = pc.equal(batch["source"], _FROM_COUNTS)
+        if not are_counts.true_count:
+            yield batch
+            continue
+        for rows in batch["rows"].filter(are_counts):
+            counts.update(dict(enumerate(decode_rows(rows.as_buffer())[_COUNTS].to_pylist())))
+        others = batch.filter(pc.invert(are_counts))
+        if others.num_rows:
+            yield others
 
 
 def shuffle_rows(frame: DataFrame, tasks: int) -> DataFrame:
