@@ -51,6 +51,13 @@ def test_partitions_of_each_type_are_overwritten(spark: SparkSession, lake: paim
 
 
 REFUSED = (
+    ("ALTER TABLE {} ADD PARTITION (day = 'n', hour = 3)", "Unsupported: Not supported: ADD PARTITION"),
+    ("ALTER TABLE {} ADD COLUMN more INT DEFAULT 4", "Unsupported: Not supported: DEFAULT of the new column 'more'"),
+    ("ALTER TABLE {} ADD CONSTRAINT c CHECK (id > 0)", "Unsupported: Not supported: AddConstraint"),
+    ("CREATE TABLE lake.db.x (id INT DEFAULT 1 + 1)", "Unsupported: Not supported: DEFAULT 1"),
+    ("CREATE TABLE lake.db.x (id INT, CHECK (id > 0))", "Unsupported: Not supported: CONSTRAINT"),
+    ("ANALYZE TABLE {} PARTITION (day = 'a') COMPUTE STATISTICS", "Unsupported: Not supported: ANALYZE of a part"),
+    ("ANALYZE TABLE {} COMPUTE STATISTICS FOR COLUMNS nope", "InvalidRequest: Column 'nope' does not exist"),
     ("ALTER TABLE {} CLUSTER BY (id)", "Unsupported: Not supported: ClusterBy"),
     ("ALTER TABLE {} SET TBLPROPERTIES ('bukcet' = '1')", "InvalidRequest: Option 'bukcet' is unknown"),
     ("ALTER TABLE {} DROP COLUMN day", "InvalidRequest: Column 'day' cannot be dropped"),
@@ -70,6 +77,35 @@ def test_refused_statements_name_our_error(spark: SparkSession, lake: paimon.Cat
         with pytest.raises((IllegalArgumentException, UnsupportedOperationException), match=f"^{error}"):
             spark.sql(text.format("lake.db.days"))
     assert read_ids(table) == [1, 2, 3, 4]
+
+
+def test_partitions_are_listed_and_dropped(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_days(lake)
+    assert run(spark, "SHOW PARTITIONS lake.db.days PARTITION (day = 'a')") == [("day=a/hour=1",), ("day=a/hour=2",)]
+    described = spark.sql("DESCRIBE TABLE EXTENDED lake.db.days PARTITION (day = 'a', hour = 2)").collect()
+    assert ("record_count", "1", "") in map(tuple, described)
+    spark.sql("ALTER TABLE lake.db.days DROP PARTITION (day = 'a', hour = 2)")
+    assert read_ids(table) == [1, 3, 4]
+    spark.sql("TRUNCATE TABLE lake.db.days PARTITION (day = 'a')")
+    spark.sql("ANALYZE TABLE lake.db.days COMPUTE STATISTICS FOR COLUMNS id")
+    assert read_ids(table) == [3, 4]
+    assert table.system_table("statistics").to_arrow().num_rows == 1
+
+
+def test_defaults_and_primary_keys_are_declared(spark: SparkSession, lake: paimon.Catalog) -> None:
+    spark.sql(
+        "CREATE TABLE lake.db.t (id INT NOT NULL, a STRING DEFAULT 'it''s', b DATE DEFAULT DATE '2026-01-01', "
+        "c DECIMAL(5, 2) DEFAULT -1.5, d INT DEFAULT NULL, PRIMARY KEY (id)) TBLPROPERTIES ('bucket' = '1')"
+    )
+    schema = lake.table("db.t").table_schema
+    assert schema.primary_keys == ("id",)
+    assert [field.default_value for field in schema.fields] == [None, "it's", "2026-01-01", "-1.50", None]
+    spark.sql("ALTER TABLE lake.db.t ALTER COLUMN d SET DEFAULT 7")
+    spark.sql("ALTER TABLE lake.db.t ALTER COLUMN a DROP DEFAULT")
+    spark.sql("CREATE TABLE lake.db.copy LIKE lake.db.t TBLPROPERTIES ('bucket' = '2')")
+    copied = lake.table("db.copy").table_schema
+    assert (copied.primary_keys, copied.options) == (("id",), {"bucket": "2"})
+    assert [field.default_value for field in copied.fields] == [None, None, "2026-01-01", "-1.50", "7"]
 
 
 MERGE = (

@@ -25,6 +25,7 @@ Source: `ExternalPathProvider` and its classes, `AbstractFileStore.createExterna
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import accumulate
 
 from attrs import evolve, frozen
@@ -204,3 +205,11 @@ def _mix(word: int) -> int:
 
 def _rotate(word: int, bits: int) -> int:
     return (word << bits | word >> (32 - bits)) & _WORD
+
+
+def list_copied_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that CREATE TABLE LIKE copies.
+
+    Each table needs roots of its own: the removal of orphan files deletes what its table does not name.
+    """
+    return {key: value for key, value in options.items() if key != "path" and not key.startswith(PATHS)}

@@ -28,6 +28,8 @@ public final class CommandStrategy extends SparkStrategy {
         && (name.equals("UpdateTable")
             || name.equals("MergeIntoTable")
             || name.equals("DeleteFromTable")
-            || name.equals("OverwritePartitionsDynamic"));
+            || name.equals("OverwritePartitionsDynamic")
+            || name.equals("AnalyzeTable")
+            || name.equals("AnalyzeColumn"));
   }
 }

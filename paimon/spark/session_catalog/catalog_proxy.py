@@ -12,9 +12,9 @@ from typing import Any
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.spark.session_catalog.created_table import CreatedTableProxy
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, make_name_error, to_dict
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy, make_name_error, to_dict
 from paimon.spark.session_catalog.procedures import ProcedureProxy
-from paimon.spark.session_catalog.schemas import Declaration, read_changes, read_declaration
+from paimon.spark.session_catalog.schemas import Declaration, copy_declaration, read_changes, read_declaration
 from paimon.spark.session_catalog.table_proxy import TableProxy, apply_options
 from paimon.verbs.verb_table import list_procedure_names
 
@@ -55,8 +55,9 @@ class CatalogProxy(JavaProxy):
         return self.jvm.make_texts([_DEFAULT_DATABASE])
 
     def capabilities(self) -> Any:
-        """Return no further abilities."""
-        return self.jvm.make_set(())
+        """Return what CREATE TABLE may declare; `read_declaration` refuses constraints other than PRIMARY KEY."""
+        names = ("SUPPORT_COLUMN_DEFAULT_VALUE", "SUPPORT_TABLE_CONSTRAINT")
+        return self.jvm.list_enum("catalog.TableCatalogCapability", names)
 
     def tableStateOptionKeys(self) -> Any:
         """Return no options: those of a query reach the scan."""
@@ -122,16 +123,20 @@ class CatalogProxy(JavaProxy):
 
     def createTable(self, identifier: Any, *given: Any) -> Any:
         """Create a table."""
-        declared = self._declare(given)
+        return self._create(identifier, self._declare(given))
+
+    def _create(self, identifier: Any, declared: Declaration) -> Any:
         name = self._check_new(identifier)
         with self._taken("TableAlreadyExistsException", identifier):
             self.catalog.create_table(name, declared.fields, **declared.arguments)
         return self._open_table(identifier)
 
     def createTableLike(self, identifier: Any, info: Any, source: Any) -> Any:
-        """Create a table with the columns of another one."""
-        del source
-        return self.createTable(identifier, info)
+        """Create a table with the columns of another one, and the keys and options of a table of this library."""
+        model, declared = find_proxy(source), self._declare((info,))
+        if isinstance(model, TableProxy):
+            declared = copy_declaration(model.find_target().table_schema, declared)
+        return self._create(identifier, declared)
 
     def useNullableQuerySchema(self) -> bool:
         """Return whether CREATE TABLE AS allows nulls in all columns."""
@@ -163,7 +168,8 @@ class CatalogProxy(JavaProxy):
 
     def alterTable(self, identifier: Any, changes: Any) -> Any:
         """Change columns, options or the comment, all in one new schema."""
-        self._open_table(identifier).find_target().alter(*read_changes(changes))
+        table = self._open_table(identifier)
+        table.find_target().alter(*read_changes(self.jvm, table.spark_schema, changes))
         return self._open_table(identifier)
 
     def dropTable(self, identifier: Any) -> bool:
@@ -263,13 +269,9 @@ class CatalogProxy(JavaProxy):
 
     def _declare(self, given: tuple[Any, ...]) -> Declaration:
         if len(given) == 1:  # a TableInfo
-            if len(list(given[0].constraints())):
-                hint = "write TBLPROPERTIES ('primary-key' = 'id')"
-                raise InvalidRequest("A table of this catalog takes no constraints.", subject="constraints", hint=hint)
-            given = (given[0].columns(), given[0].partitions(), given[0].properties())
-        columns, transforms, properties = given
-        provider = str(self.jvm.spark.conf.get("spark.sql.sources.default"))
-        return read_declaration(columns, transforms, properties, provider)
+            info = given[0]
+            given = (info.columns(), info.partitions(), info.properties(), info.constraints())
+        return read_declaration(self.jvm, *given)
 
     def _check_new(self, identifier: Any) -> str:
         if not self.namespaceExists(identifier.namespace()):

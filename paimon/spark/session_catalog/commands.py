@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from paimon.domain.errors import ReadConflict
+from paimon.domain.errors import ReadConflict, Unsupported
 from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
 from paimon.spark.session_catalog.table_proxy import TableProxy
@@ -49,6 +49,8 @@ class CommandPlanner(JavaProxy):
                 )
             case "MergeIntoTable":
                 return self._plan_change(command.targetTable(), "merge into", lambda found: found.merge(command))
+            case "AnalyzeTable" | "AnalyzeColumn" as kind:
+                return self._plan_analysis(command, kind)
         return None
 
     def andThen(self, after: Any) -> Any:
@@ -88,6 +90,23 @@ class CommandPlanner(JavaProxy):
 
         write = FrameWriteProxy(self.jvm, f"{words} {table.title}", change)
         return self._plan_rows(table, relation, write)
+
+    def _plan_analysis(self, command: Any, kind: str) -> Any:
+        """Return a plan that stores statistics of a table, and of columns if the statement names them."""
+        child = command.child()
+        table = find_proxy(child.table()) if child.getClass().getSimpleName() == "ResolvedTable" else None
+        if not isinstance(table, TableProxy):
+            return None
+        columns: list[str] | None = []
+        if kind == "AnalyzeColumn":
+            named = None if command.allColumns() else command.columnNames().get()
+            columns = None if named is None else [str(named.apply(i)) for i in range(named.size())]
+        elif command.partitionSpec().nonEmpty():
+            raise Unsupported("ANALYZE of a partition", hint="analyze the whole table: leave out PARTITION")
+        target = table.find_target()
+        nothing = self.jvm.spark.range(0)._jdf.queryExecution().analyzed()
+        write = FrameWriteProxy(self.jvm, f"analyze {table.title}", lambda frame: target.analyze(columns))
+        return self._plan_rows(table, nothing, write)
 
     def _plan_rows(self, table: TableProxy, query: Any, write: Any) -> Any:
         kind = self.jvm.find_class(f"{_EXECUTION}.AppendDataExecV1")

@@ -131,10 +131,14 @@ def find_literal(node: Any) -> Any:
         return _BOOLEANS[class_name]
     if class_name != "LiteralValue" or node.value() is None:
         return None
-    kind = to_python_type(node.dataType())
+    return convert_value(to_python_type(node.dataType()), node.value())
+
+
+def convert_value(kind: T.DataType, value: Any) -> Any:
+    """Convert a value as Spark holds it in rows and literals; None for null, and for types that are not converted."""
     for types, convert in _CONVERTERS:
         if isinstance(kind, types):
-            return convert(node.value())
+            return None if value is None else convert(value)
     return None
 
 

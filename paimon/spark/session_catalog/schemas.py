@@ -10,10 +10,13 @@ from pyspark.sql.types import CharType, DataType, StringType, StructField, Struc
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema import changes as to
+from paimon.domain.schema.external_paths import list_copied_options
+from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
-from paimon.spark.session_catalog.jvm import to_dict, to_python_type
+from paimon.spark.session_catalog.defaults import read_default
+from paimon.spark.session_catalog.jvm import Jvm, to_dict, to_python_type
 from paimon.spark.types import to_batch_schema
 
 PRIMARY_KEY = "primary-key"
@@ -44,12 +47,11 @@ class Declaration:
         }
 
 
-def read_declaration(columns: Any, transforms: Any, properties: Any, default_provider: str) -> Declaration:
-    """Return what a CREATE TABLE declares; refuse a provider, a location and transforms that tables do not have.
-
-    `default_provider` is that of the session, which `saveAsTable` gives where the caller gives none.
-    """
+def read_declaration(jvm: Jvm, columns: Any, transforms: Any, properties: Any, constraints: Any = ()) -> Declaration:
+    """Return what a CREATE TABLE declares; refuse a provider, a location and transforms that tables do not have."""
     given = to_dict(properties)
+    # `saveAsTable` gives the provider of the session where the caller gives none.
+    default_provider = str(jvm.spark.conf.get("spark.sql.sources.default"))
     if given.get(_PROVIDER, "paimon").lower() not in {"paimon", default_provider.lower()}:
         name = given[_PROVIDER]
         raise InvalidRequest(f"This catalog has no tables of {name!r}.", subject=name, hint="write USING paimon")
@@ -57,12 +59,12 @@ def read_declaration(columns: Any, transforms: Any, properties: Any, default_pro
         hint = "leave out LOCATION: the warehouse decides where its tables are"
         raise InvalidRequest("A table of this catalog takes no location.", subject=given[_LOCATION], hint=hint)
     plain = {k.removeprefix(_OPTION): v for k, v in given.items() if k not in _IGNORED | {_PROVIDER, _COMMENT}}
-    fields = tuple(_to_field(column) for column in columns)
+    fields = tuple(_to_field(jvm, column) for column in columns)
     schema = StructType([StructField(str(c.name()), to_python_type(c.dataType()), c.nullable()) for c in columns])
     return Declaration(
         fields,
         schema,
-        _split_names(plain.pop(PRIMARY_KEY, "")),
+        _read_keys(constraints, _split_names(plain.pop(PRIMARY_KEY, ""))),
         tuple(_to_partition_key(transform) for transform in transforms),
         plain,
         given.get(_COMMENT),
@@ -77,6 +79,17 @@ def add_options(declared: Declaration, options: Mapping[str, str]) -> Declaratio
     return evolve(declared, options=plain, primary_keys=primary_keys)
 
 
+def copy_declaration(model: TableSchema, declared: Declaration) -> Declaration:
+    """Return the declaration of a table like another one; what the statement itself declares takes precedence."""
+    return evolve(
+        declared,
+        fields=model.fields,
+        primary_keys=declared.primary_keys or model.primary_keys,
+        options={**list_copied_options(model.options), **declared.options},
+        comment=declared.comment if declared.comment is not None else model.comment,
+    )
+
+
 def _split_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -88,12 +101,27 @@ def _to_partition_key(transform: Any) -> str:
     return str(transform.references()[0].fieldNames()[0])
 
 
-def _to_field(column: Any) -> DataField:
-    if column.defaultValue() is not None or column.generationExpression() is not None:
-        hint = "use ALTER TABLE of paimon.spark.connect, or Table.alter_column_default"
-        raise Unsupported(f"DEFAULT or GENERATED of column {column.name()!r} here", hint=hint)
-    made = to_field(str(column.name()), to_python_type(column.dataType()), bool(column.nullable()))
-    return evolve(made, description=column.comment())
+def _read_keys(constraints: Any, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of the constraint PRIMARY KEY, or those that the properties give; refuse other constraints."""
+    keys = given
+    for constraint in constraints:
+        if constraint.getClass().getSimpleName() != "PrimaryKey":
+            raise Unsupported(str(constraint.toDDL()), hint="check the rows before they are written")
+        keys = tuple(str(column.fieldNames()[0]) for column in constraint.columns())
+        if given not in ((), keys):
+            wrong = f"The table has two primary keys: {', '.join(given)}, and {', '.join(keys)}."
+            raise InvalidRequest(wrong, subject=PRIMARY_KEY, hint="give PRIMARY KEY or the property 'primary-key'")
+    return keys
+
+
+def _to_field(jvm: Jvm, column: Any) -> DataField:
+    name = str(column.name())
+    if column.generationExpression() is not None or column.identityColumnSpec() is not None:
+        raise Unsupported(f"GENERATED of column {name!r}", hint="compute the column in the INSERT")
+    made = to_field(name, to_python_type(column.dataType()), bool(column.nullable()))
+    default = column.defaultValue()
+    text = None if default is None else read_default(jvm, name, str(default.getSql()), column.dataType())
+    return evolve(made, description=column.comment(), default_value=text)
 
 
 def to_field(name: str, kind: DataType, nullable: bool) -> DataField:
@@ -106,9 +134,22 @@ def to_field(name: str, kind: DataType, nullable: bool) -> DataField:
     return made
 
 
-def read_changes(given: Iterable[Any]) -> list[to.SchemaChange]:
-    """Return the changes of an ALTER TABLE; refuse those that a table does not have."""
-    return [_read_change(change) for change in given]
+def read_changes(jvm: Jvm, fields: Iterable[StructField], given: Iterable[Any]) -> list[to.SchemaChange]:
+    """Return the changes of an ALTER TABLE of columns `fields`; refuse those that a table does not have."""
+    types = {field.name: field.dataType for field in fields}
+    return [
+        _read_default(jvm, types, change)
+        if str(change.getClass().getSimpleName()) == "UpdateColumnDefaultValue"
+        else _read_change(change)
+        for change in given
+    ]
+
+
+def _read_default(jvm: Jvm, types: Mapping[str, DataType], change: Any) -> to.SchemaChange:
+    path, sql = tuple(str(name) for name in change.fieldNames()), str(change.newDefaultValue() or "")
+    if not sql or len(path) > 1:
+        return to.SetColumnDefault(path, sql or None)
+    return to.SetColumnDefault(path, read_default(jvm, path[0], sql, jvm.to_java_type(types[path[0]])))
 
 
 def _read_change(change: Any) -> to.SchemaChange:
@@ -122,6 +163,9 @@ def _read_change(change: Any) -> to.SchemaChange:
             return to.SetComment(None)
         case "RemoveProperty":
             return to.RemoveOption(str(change.property()))
+    if kind.endswith("Constraint"):
+        hint = "a primary key is given when a table is created; check rows before they are written"
+        raise Unsupported(f"{kind} of ALTER TABLE on Spark", hint=hint)
     if not kind.endswith("Column") and not kind.startswith("UpdateColumn"):
         raise Unsupported(f"{kind} of ALTER TABLE on Spark", hint="use paimon.spark.connect(…).sql, or Table.alter")
     return _read_column_change(kind, change, tuple(str(name) for name in change.fieldNames()))
@@ -129,7 +173,10 @@ def _read_change(change: Any) -> to.SchemaChange:
 
 def _read_column_change(kind: str, change: Any, path: tuple[str, ...]) -> to.SchemaChange:
     match kind:
-        case "AddColumn" if change.defaultValue() is None:
+        case "AddColumn" if change.defaultValue() is not None:
+            hint = "add the column, then ALTER COLUMN … SET DEFAULT: rows that exist have null in it"
+            raise Unsupported(f"DEFAULT of the new column {path[-1]!r}", hint=hint)
+        case "AddColumn":
             made = to_field(path[-1], to_python_type(change.dataType()), bool(change.isNullable()))
             return to.AddColumn(path, made.type, change.comment(), _to_position(change.position()))
         case "RenameColumn":

@@ -27,6 +27,7 @@ from paimon.spark.options import (
 )
 from paimon.spark.row_level.delete_update import delete
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, to_dict
+from paimon.spark.session_catalog.partitions import PartitionsProxy
 from paimon.spark.session_catalog.predicates import to_exact_conjunction
 from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy
 from paimon.spark.session_catalog.write_proxy import WriteBuilderProxy, overwrite_all
@@ -103,7 +104,7 @@ class RelationProxy(JavaProxy):
         return self.jvm.make_array(f"{CONNECTOR}.catalog.constraints.Constraint")
 
 
-class TableProxy(RelationProxy):
+class TableProxy(PartitionsProxy, RelationProxy):
     """A table or a system table of a catalog."""
 
     class Java:
@@ -113,6 +114,7 @@ class TableProxy(RelationProxy):
             f"{CONNECTOR}.catalog.SupportsRead",
             f"{CONNECTOR}.catalog.SupportsWrite",
             f"{CONNECTOR}.catalog.SupportsDeleteV2",
+            f"{CONNECTOR}.catalog.SupportsAtomicPartitionManagement",
         )
 
     def __init__(self, jvm: Jvm, opened: Table | SystemTable, title: str) -> None:
@@ -169,15 +171,6 @@ class TableProxy(RelationProxy):
     def newWriteBuilder(self, info: Any) -> Any:
         """Begin a write."""
         return WriteBuilderProxy(self.jvm, self.find_target(), self.title, to_dict(info.options()))
-
-    def find_target(self) -> Table:
-        """Return the table that a statement changes; refuse a system table."""
-        if not isinstance(self.opened, Table):
-            hint = "leave out the $ part"
-            raise InvalidRequest(
-                f"{self.title!r} is a system table, which is read-only.", subject=self.title, hint=hint
-            )
-        return self.opened
 
     def can_delete(self, predicate: Any) -> bool:
         """Return whether a predicate, or each part of a conjunction, has an equal one here."""

@@ -14,7 +14,7 @@ from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupp
 from paimon.domain.options.known_options import OPTIONS, canonical_key
 from paimon.domain.options.validate import check_options
 from paimon.domain.schema.changes import RemoveOption
-from paimon.domain.schema.external_paths import PATHS
+from paimon.domain.schema.external_paths import list_copied_options
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.ports.queries import QuerySource
@@ -215,14 +215,12 @@ def _check_no_columns(statement: CreateTable, word: str) -> None:
 def _create_like(run: StatementRun, statement: CreateTable, place: TablePlace) -> SqlResult:
     assert statement.like is not None
     model = run.session.open_table(statement.like).table_schema
-    # each table needs roots of its own: the removal of orphan files deletes what its table does not name
-    options = {key: value for key, value in model.options.items() if key != "path" and not key.startswith(PATHS)}
     place.catalog.create_table(
         place.name,
         model.fields,
         primary_keys=statement.primary_keys or model.primary_keys,
         partition_keys=statement.partition_keys or model.partition_keys,
-        options={**options, **statement.options},
+        options={**list_copied_options(model.options), **statement.options},
         comment=statement.comment if statement.comment is not None else model.comment,
         replace=statement.replace,
     )
