@@ -19,7 +19,7 @@ class HttpReports:
 
     def post(self, url: str, body: bytes) -> bytes:
         """Send a document, and return the response."""
-        from urllib import request  # loaded with the first report
+        from urllib import parse, request  # loaded with the first report
 
         class Direct(request.HTTPRedirectHandler):
             """Follows no redirect."""
@@ -27,11 +27,16 @@ class HttpReports:
             def redirect_request(self, *_: object) -> None:
                 """Return no request, so that the redirect is an error."""
 
-        if not url.startswith(("http://", "https://")):
-            hint = "set 'partition.mark-done-action.http.url' to an http or https URL"
+        try:
+            parts = parse.urlsplit(url)
+            is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_valid = False
+        if not is_valid or parts.username is not None:
+            hint = "set 'partition.mark-done-action.http.url' to an http or https URL without a user name"
             raise InvalidRequest(
                 f"URL {remove_password(url)!r} of a report is not an HTTP URL.", subject="url", hint=hint
-            )
+            ) from None
         try:
             sent = request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
             with request.build_opener(Direct).open(sent, timeout=_TIMEOUT_SECONDS) as response:

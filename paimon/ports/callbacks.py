@@ -1,5 +1,7 @@
 """CommitCallback: the port through which another system, such as a metastore or a scheduler, learns of each commit.
 
+Suite: `paimon.testing.contracts.callbacks`.
+
 Invariant: a callback runs after the snapshot is visible, and its failure never makes a published commit fail. Source:
 `CommitCallback`.
 """
@@ -90,7 +92,7 @@ class CommitCallback(Protocol):
         The process that committed calls its callbacks one after the other, in the order of registration. It calls them
         in the thread of the commit, and in the order of the snapshots. If a process dies between the commit and the
         call, the retry of the same commit user and commit identifier calls again with `repeated` set. A callback is
-        therefore called at least once, and must be idempotent.
+        therefore called at least once, also after later commits, and must be idempotent.
 
         Parameters
         ----------
@@ -115,7 +117,7 @@ class PartitionDoneCallback(Protocol):
         """Handle one partition that is marked as done.
 
         The process that marks the partitions calls one after the other, in its own thread. A partition that is marked
-        again is handled again.
+        again is handled again, so the callback must be idempotent.
 
         Parameters
         ----------

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,17 +24,31 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.files.local import LocalFiles
+from paimon.adapters.http_reports import HttpReports
 from paimon.adapters.logs import LoggingObserver
 from paimon.adapters.observers import CountingObserver, SilentObserver
+from paimon.adapters.process_effects import SystemProcessEffects
 from paimon.adapters.snapshots.commits import LockedSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.paths import TablePaths
 from paimon.ports.cache import ObjectCache
-from paimon.ports.effects import Clock, Ids, Random
+from paimon.ports.callbacks import CommitEvent
+from paimon.ports.effects import Clock, Ids, NoProcessEffects, ProcessEffects, Random
 from paimon.ports.files import FileIO
 from paimon.ports.observer import Observer
-from paimon.testing.contracts import ClockContract, IdsContract, ObjectCacheContract, ObserverContract, RandomContract
+from paimon.ports.reports import ReportSender
+from paimon.testing.contracts import (
+    ClockContract,
+    CommitCallbackContract,
+    IdsContract,
+    ObjectCacheContract,
+    ObserverContract,
+    PartitionDoneCallbackContract,
+    ProcessEffectsContract,
+    RandomContract,
+    ReportSenderContract,
+)
 from paimon.testing.faulty_files import FaultyFiles, plan_numbered_faults
 from paimon.testing.memory_files import MemoryFiles
 
@@ -71,6 +86,46 @@ class TestLoggingObserver(ObserverContract):
 class TestCountingObserver(ObserverContract):
     def make_observer(self) -> Observer:
         return CountingObserver()
+
+
+class TestSystemProcessEffects(ProcessEffectsContract):
+    def make_effects(self) -> ProcessEffects:
+        return SystemProcessEffects()
+
+
+class TestNoProcessEffects(ProcessEffectsContract):
+    def make_effects(self) -> ProcessEffects:
+        return NoProcessEffects()
+
+
+class TestHttpReports(ReportSenderContract):
+    def make_sender(self) -> ReportSender:
+        return HttpReports()
+
+
+class TestPartitionsOfCommits(CommitCallbackContract):
+    """A callback as a metastore has it: the partitions of each table, and its newest snapshot."""
+
+    def make_callback(self) -> Any:
+        known: dict[str, Any] = {}
+
+        def note(event: CommitEvent) -> None:
+            newest = event.snapshot.id if event.snapshot else 0
+            known[event.table.table_name] = max(newest, known.get(event.table.table_name, 0))
+            known.update({f"{event.table.table_name} {partition}": True for partition in event.partitions})
+
+        return note, lambda: dict(known)
+
+
+class TestMarkedPartitions(PartitionDoneCallbackContract):
+    def make_callback(self) -> Any:
+        known: set[str] = set()
+
+        def note(event: Any) -> None:
+            if not isinstance(event, CommitEvent):
+                known.add(event.directory)
+
+        return note, known.copy
 
 
 EXECUTORS = [SerialExecutor(), ThreadExecutor(1), ThreadExecutor(3)]

@@ -17,8 +17,14 @@ from paimon.testing import contracts
 
 PORTS = {
     "paimon.ports.cache": [contracts.ObjectCacheContract],
+    "paimon.ports.callbacks": [contracts.CommitCallbackContract, contracts.PartitionDoneCallbackContract],
     "paimon.ports.catalogs": [contracts.CatalogStoreContract],
-    "paimon.ports.effects": [contracts.ClockContract, contracts.IdsContract, contracts.RandomContract],
+    "paimon.ports.effects": [
+        contracts.ClockContract,
+        contracts.IdsContract,
+        contracts.RandomContract,
+        contracts.ProcessEffectsContract,
+    ],
     "paimon.ports.executor": [contracts.ExecutorContract],
     "paimon.ports.expressions": [contracts.ExpressionEvaluatorContract],
     "paimon.ports.files": [contracts.FileIOContract, contracts.DirectoriesContract, contracts.ManyFilesContract],
@@ -30,6 +36,7 @@ PORTS = {
     "paimon.ports.key_stores": [contracts.KeyStoresContract],
     "paimon.ports.observer": [contracts.ObserverContract],
     "paimon.ports.queries": [contracts.QueryEngineContract],
+    "paimon.ports.reports": [contracts.ReportSenderContract],
     "paimon.ports.snapshots": [contracts.SnapshotCommitContract],
     "paimon.ports.temp": [contracts.TempStoreContract],
 }

@@ -2,9 +2,16 @@
 
 from paimon.testing.contracts.aggregates import AggregateContract
 from paimon.testing.contracts.caches import ObjectCacheContract
+from paimon.testing.contracts.callbacks import CommitCallbackContract, PartitionDoneCallbackContract
 from paimon.testing.contracts.catalogs import CatalogStoreContract
 from paimon.testing.contracts.directories import DirectoriesContract, ManyFilesContract
-from paimon.testing.contracts.effects import ClockContract, IdsContract, ObserverContract, RandomContract
+from paimon.testing.contracts.effects import (
+    ClockContract,
+    IdsContract,
+    ObserverContract,
+    ProcessEffectsContract,
+    RandomContract,
+)
 from paimon.testing.contracts.executors import ExecutorContract
 from paimon.testing.contracts.expressions import ExpressionEvaluatorContract
 from paimon.testing.contracts.file_sharing import FileSharingContract
@@ -14,6 +21,7 @@ from paimon.testing.contracts.key_stores import KeyStoresContract
 from paimon.testing.contracts.merge_engines import MergeEngineContract
 from paimon.testing.contracts.queries import QueryEngineContract
 from paimon.testing.contracts.records import RecordIOContract
+from paimon.testing.contracts.reports import ReportSenderContract
 from paimon.testing.contracts.snapshots import SnapshotCommitContract
 from paimon.testing.contracts.temp import TempStoreContract
 
@@ -21,6 +29,7 @@ __all__ = [
     "AggregateContract",
     "CatalogStoreContract",
     "ClockContract",
+    "CommitCallbackContract",
     "DirectoriesContract",
     "ExecutorContract",
     "ExpressionEvaluatorContract",
@@ -33,9 +42,12 @@ __all__ = [
     "MergeEngineContract",
     "ObjectCacheContract",
     "ObserverContract",
+    "PartitionDoneCallbackContract",
+    "ProcessEffectsContract",
     "QueryEngineContract",
     "RandomContract",
     "RecordIOContract",
+    "ReportSenderContract",
     "SnapshotCommitContract",
     "TempStoreContract",
 ]

@@ -1,4 +1,4 @@
-"""Contract tests of the ports Clock, Ids, Random and Observer.
+"""Contract tests of the ports Clock, Ids, Random, ProcessEffects and Observer.
 
 An adapter that keeps the contracts of `paimon.ports.effects` or `paimon.ports.observer` passes. Derive a class from the
 contract of the port, whose `make_…` method returns the adapter.
@@ -6,13 +6,15 @@ contract of the port, whose `make_…` method returns the adapter.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import threading
 import warnings
 from collections.abc import Callable
 from functools import partial
 
-from paimon.ports.effects import Clock, Ids, Random
+from paimon.ports.effects import Clock, Ids, ProcessEffects, Random
 from paimon.ports.observer import EVENTS, Event, EventObserver, Observer
 from paimon.testing.contracts.races import run_together
 
@@ -120,6 +122,82 @@ class RandomContract:
         source = self.make_random()
         source.uniform()
         assert run_forked(lambda: repr(source.uniform())) != repr(source.uniform())
+
+
+class ProcessEffectsContract:
+    """The tests of the port. A subclass implements `make_effects`."""
+
+    def make_effects(self) -> ProcessEffects:
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_the_collector_is_left_as_it_was(self) -> None:
+        """Enabled or disabled, after nested blocks, one of which ends with an error that is passed on.
+
+        Raises
+        ------
+        AssertionError
+            The collector is in another state, or the error is lost.
+        """
+        effects, was_enabled = self.make_effects(), gc.isenabled()
+        try:
+            for switch, enabled in ((gc.enable, True), (gc.disable, False)):
+                switch()
+                with effects.pause_gc():
+                    paused = gc.isenabled()
+                    with effects.pause_gc():
+                        pass
+                    assert gc.isenabled() == paused
+                    try:
+                        with effects.pause_gc():
+                            raise KeyError
+                    except KeyError:
+                        assert gc.isenabled() == paused
+                    else:
+                        raise AssertionError("the error of a block was lost")
+                assert gc.isenabled() == enabled
+        finally:
+            (gc.enable if was_enabled else gc.disable)()
+
+    def test_blocks_of_threads_overlap(self) -> None:
+        """The block that begins first ends first. The collector runs again after the last one."""
+        effects, was_enabled = self.make_effects(), gc.isenabled()
+        other = self.make_effects()
+        may_end = threading.Event()
+        has_begun = threading.Event()
+
+        def pause() -> None:
+            """Pause until the main thread is done."""
+            with other.pause_gc():
+                has_begun.set()
+                may_end.wait(60)
+
+        gc.enable()
+        thread = threading.Thread(target=pause)
+        try:
+            with effects.pause_gc():
+                paused = gc.isenabled()
+                thread.start()
+                assert has_begun.wait(60)
+            assert gc.isenabled() == paused
+            may_end.set()
+            thread.join(60)
+            assert gc.isenabled()
+        finally:
+            may_end.set()
+            (gc.enable if was_enabled else gc.disable)()
+
+    def test_memory_is_returned_without_errors(self) -> None:
+        """By several threads, before and after they used any."""
+        effects = self.make_effects()
+        for _ in range(2):
+            assert run_together([effects.release_thread_memory] * _THREADS) == [None] * _THREADS
 
 
 class ObserverContract:
