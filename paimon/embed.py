@@ -13,7 +13,7 @@ import attrs
 
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.files.output import BufferedOutput
-from paimon.adapters.guarded import guard_files, guard_format
+from paimon.adapters.guarded import guard_catalog_store, guard_files, guard_format
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.engines import assemble_engine
@@ -43,8 +43,7 @@ def make_engine(files: FileIO, formats: Mapping[str, FormatIO] | None = None, **
     -------
     Engine
         The engine. It can be pickled if you supply `recipe`. Errors of `files` and `formats` that are not a
-        PaimonError are raised as StorageError or CorruptTable with the name of the adapter. Those of a file that `open`
-        of `files` returns are raised as they are.
+        PaimonError are raised as StorageError or CorruptTable with the name of the adapter.
 
     Raises
     ------
@@ -86,4 +85,6 @@ def make_catalog(
     Catalog
         The catalog. It cannot be pickled.
     """
-    return Catalog(engine, store or FileSystemCatalogStore(engine.files, warehouse.rstrip("/")), options or {})
+    if store is not None:
+        return Catalog(engine, guard_catalog_store(store), options or {})
+    return Catalog(engine, FileSystemCatalogStore(engine.files, warehouse.rstrip("/")), options or {})

@@ -24,7 +24,15 @@ from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.http_reports import HttpReports
 from paimon.adapters.logs import LoggingObserver
-from paimon.adapters.plugins import InstalledFormats
+from paimon.adapters.plugins import (
+    CATALOGS,
+    QUERY_ENGINES,
+    InstalledFormats,
+    Offer,
+    list_offers,
+    open_catalog,
+    open_queries,
+)
 from paimon.adapters.process_effects import (
     SystemProcessEffects,
     abandon_in_children,
@@ -51,6 +59,7 @@ from paimon.ports.engine import Engine, MemoryBudget, with_callbacks
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
 from paimon.ports.formats import FormatIO
+from paimon.ports.queries import QueryEngine
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,9 +74,10 @@ _FOOTER_BYTES = 16 * 1024 * 1024
 """The bound of the footers of Parquet files that an engine keeps, some 400 files with 16 columns."""
 _THREADS = "threads"
 _ROOTS = "allowed-roots"
-_METASTORE = "metastore"
-_METASTORES = ("filesystem", "jdbc")
+_METASTORE, _QUERY_ENGINE = "metastore", "query-engine"
+_METASTORES, _QUERY_ENGINES = ("filesystem", "jdbc"), ("duckdb",)
 _FOREIGN_METASTORES = ("hive", "rest", "dlf", "dlf-paimon")
+_COMMON = (_MEMORY, _THREADS, _ROOTS, _METASTORE, _QUERY_ENGINE)
 _JDBC_OPTIONS = (
     "uri",
     "catalog-key",
@@ -105,7 +115,8 @@ def connect(
         (such as ``"512 mb"``), ``threads``, and ``allowed_roots=[…]``: directories and URLs outside of tables that may
         contain their data files. Underscores in option names may replace dashes. With
         ``metastore="jdbc"`` databases and tables are rows of a database (`uri`, by default SQLite in a local warehouse;
-        `catalog-key`, ``jdbc.user``, ``jdbc.password``), whose locks make commits safe on any storage.
+        `catalog-key`, ``jdbc.user``, ``jdbc.password``), whose locks make commits safe on any storage. Installed
+        packages offer further metastores, which take further options, and further values of ``query_engine``.
 
     Returns
     -------
@@ -348,7 +359,9 @@ def engine_for(
     return evolve(
         engine,
         snapshots=engine.snapshots if "://" in location else LockedSnapshotCommit(files),
-        tables=_catalog_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
+        tables=None
+        if options.get(_METASTORE, "filesystem") == "filesystem"
+        else _catalog_store(location, storage, options),
         recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
         allowed_roots=roots,
     )
@@ -362,11 +375,8 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
     choose_memory_pool()
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
-    expressions, queries = (
-        PolarsEvaluator(DuckdbEvaluator()),
-        QueriesOnDemand(_memory(options).bytes // 2, _threads(options)),
-    )
-    abandon_in_children(footers, cache, temp, expressions, queries)
+    expressions, queries = PolarsEvaluator(DuckdbEvaluator()), _queries(options)
+    abandon_in_children(footers, cache, temp, expressions)
     return Engine(
         files=files,
         formats=FormatsOnDemand(_memory(options).bytes, footers, formats, InstalledFormats()),
@@ -452,22 +462,27 @@ def _option_name(key: str) -> str:
     return f"jdbc.{name.removeprefix('jdbc-')}" if name.startswith("jdbc-") else name
 
 
+def _check_offered(key: str, name: str, own: Sequence[str], offer: Offer) -> None:
+    """Check that the library or a package has what an option names."""
+    if name in own or name in list_offers(offer):
+        return
+    hint = f"known are: {', '.join((*own, *list_offers(offer)))}; packages offer more in {offer.group!r}"
+    if name in _FOREIGN_METASTORES:
+        raise Unsupported(f"metastore {name!r}", hint=hint)
+    message = f"{offer.noun.capitalize()} {redact_secrets(name, {})!r} is not known"
+    raise InvalidRequest(message, subject=key, hint=hint)
+
+
 def _check_options(options: Mapping[str, str]) -> None:
     metastore = options.get(_METASTORE, _METASTORES[0])
-    if metastore in _FOREIGN_METASTORES:
-        raise Unsupported(f"metastore {metastore!r}", hint=f"use one of {', '.join(_METASTORES)}")
-    if metastore not in _METASTORES:
-        raise InvalidRequest(
-            f"Metastore {redact_secrets(metastore, {})!r} is not known",
-            subject=_METASTORE,
-            hint=f"known are: {', '.join(_METASTORES)}",
-        )
-    known = (_MEMORY, _THREADS, _ROOTS, _METASTORE, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
+    _check_offered(_METASTORE, metastore, _METASTORES, CATALOGS)
+    _check_offered(_QUERY_ENGINE, options.get(_QUERY_ENGINE, _QUERY_ENGINES[0]), _QUERY_ENGINES, QUERY_ENGINES)
+    known = (*_COMMON, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
     for key in options:
         if key == f"{DEFAULT_OPTION}{PATHS}":  # orphan removal of one table would delete the files of the others
             own = f"set {PATHS!r} for each table, with a root of its own"
             raise InvalidRequest(f"Option {key!r} would give all tables the same roots", subject=key, hint=own)
-        if key not in known and not key.startswith(DEFAULT_OPTION):
+        if key not in known and not key.startswith(DEFAULT_OPTION) and metastore in _METASTORES:
             hint = did_you_mean(key, (*known, "storage", f"{DEFAULT_OPTION}X"))
             if key in _JDBC_OPTIONS:
                 hint = 'also pass metastore="jdbc"'
@@ -475,8 +490,13 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _catalog_store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
-    if options.get(_METASTORE) != "jdbc":
-        return FileSystemCatalogStore(files_at(location, storage, _memory(options).bytes), location)
+    metastore = options.get(_METASTORE, "filesystem")
+    if metastore != "jdbc":
+        files = files_at(location, storage, _memory(options).bytes)
+        if metastore == "filesystem":
+            return FileSystemCatalogStore(files, location)
+        own = {key: options[key] for key in options if key not in _COMMON and not key.startswith(DEFAULT_OPTION)}
+        return open_catalog(metastore, files, location, own)
     from paimon.adapters.catalogs.jdbc import jdbc_store
 
     return jdbc_store(
@@ -502,6 +522,15 @@ def _catalog_files(
 def _trust_catalog_lock(location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
     """Allow a storage without a conditional create, because the lock of the catalog replaces it."""
     return {**storage, SINGLE_WRITER: True} if "://" in location else storage
+
+
+def _queries(options: Mapping[str, str]) -> QueryEngine:
+    memory, name = _memory(options), options.get(_QUERY_ENGINE, _QUERY_ENGINES[0])
+    if name not in _QUERY_ENGINES:
+        return open_queries(name, memory.bytes // 2, _threads(options))
+    queries = QueriesOnDemand(memory.bytes // 2, _threads(options))
+    abandon_in_children(queries)
+    return queries
 
 
 def _memory(options: Mapping[str, str]) -> MemoryBudget:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
+from io import SEEK_END, SEEK_SET, RawIOBase
+from typing import Any, cast
 
 import pyarrow as pa
 from attrs import frozen
@@ -15,6 +18,7 @@ from paimon.adapters.files.output import Output
 from paimon.domain.errors import CorruptTable, PaimonError, StorageError
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
+from paimon.ports.catalogs import CatalogStore
 from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
 from paimon.ports.formats import (
     FileContent,
@@ -27,18 +31,25 @@ from paimon.ports.formats import (
     WriteRequest,
     WrittenFile,
 )
-from paimon.ports.queries import SharedFile
+from paimon.ports.queries import QueryEngine, SharedFile
 
 
 @contextmanager
-def translate_errors(build: Callable[[str], PaimonError]) -> Iterator[None]:
-    """Raise what `build` returns for an error that code of others raises in a block; it gets the text of the error."""
+def translate_errors(
+    build: Callable[[str], PaimonError],
+    kinds: tuple[type[BaseException], ...] = (Exception,),
+    keep_cause: bool = True,
+) -> Iterator[None]:
+    """Raise what `build` returns for an error that code of others raises in a block; it gets the text of the error.
+
+    Without `keep_cause`, nothing shows the original error, whose text may contain a secret.
+    """
     try:
         yield
     except PaimonError:
         raise
-    except Exception as error:
-        raise build(f"raised {type(error).__name__}: {error}") from error
+    except kinds as error:
+        raise build(f"raised {type(error).__name__}: {error}") from (error if keep_cause else None)
 
 
 def _translate(
@@ -66,7 +77,10 @@ class _Files:
 
     def open(self, path: str) -> pa.NativeFile:
         with _translate(self.inner, path):
-            return self.inner.open(path)
+            opened = self.inner.open(path)
+        if type(opened) in _PLAIN_FILES:
+            return opened
+        return pa.PythonFile(_OpenFile(opened, self.inner, path), mode="r")
 
     def create(self, path: str) -> OutputFile:
         with _translate(self.inner, path):
@@ -91,6 +105,48 @@ class _Files:
     def delete(self, paths: Sequence[str]) -> None:
         with _translate(self.inner, paths[0] if paths else ""):
             self.inner.delete(paths)
+
+
+_PLAIN_FILES = (pa.BufferReader, pa.MemoryMappedFile)
+"""Files of Arrow that read memory, whose reads do not fail."""
+
+
+class _OpenFile(RawIOBase):
+    """A file that `open` of a storage returned, as `pyarrow.PythonFile` reads it."""
+
+    def __init__(self, inner: pa.NativeFile, files: FileIO, path: str) -> None:
+        self._inner, self._files, self._path = inner, files, path
+
+    def read(self, size: int = -1) -> bytes:
+        with _translate(self._files, self._path):
+            return cast(bytes, self._inner.read(None if size < 0 else size))
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        with _translate(self._files, self._path):
+            return cast(int, self._inner.seek(offset, whence))
+
+    def tell(self) -> int:
+        with _translate(self._files, self._path):
+            return cast(int, self._inner.tell())
+
+    def size(self) -> int:
+        """Return the size of the file, which Arrow asks for."""
+        at = self.tell()
+        size = self.seek(0, SEEK_END)
+        self.seek(at)
+        return size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with _translate(self._files, self._path):
+                self._inner.close()
 
 
 class _Output(Output):
@@ -144,6 +200,38 @@ class _ManyFiles(_Files):
     def create_all(self, files: Mapping[str, bytes]) -> None:
         with _translate(self.inner, next(iter(files), "")):
             self.inner.create_all(files)
+
+
+def guard_catalog_store(store: CatalogStore) -> CatalogStore:
+    """Return a catalog whose errors are translated."""
+    return cast(CatalogStore, _Guarded(store, "catalog"))
+
+
+def guard_queries(engine: QueryEngine) -> QueryEngine:
+    """Return a query engine whose errors are translated, except those of the rows of a result."""
+    return cast(QueryEngine, _Guarded(engine, "SQL query"))
+
+
+@frozen(eq=False, slots=False)
+class _Guarded:
+    """An adapter, each method of which translates its errors; `what` stands for the path in them."""
+
+    inner: object
+    what: str
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner":  # a copy asks for them before it has an adapter
+            raise AttributeError(name)
+        found = getattr(self.inner, name)
+        if not callable(found):
+            return found
+
+        @wraps(found)
+        def call(*given: Any, **named: Any) -> Any:
+            with _translate(self.inner, self.what):
+                return found(*given, **named)
+
+        return call
 
 
 def guard_format(format_io: FormatIO) -> FormatIO:

@@ -1,20 +1,21 @@
-"""Engines and catalogs on ports of one's own: a storage in SQLite, a file format by name, formats of packages."""
+"""Engines and catalogs on ports of one's own: a storage in SQLite, a file format by name, raw errors of adapters."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from attrs import evolve
 from own_format import ArrowFormat
 from own_storage import SqliteFiles
+from support.case_lists import mark_nightly
 
 import paimon
-from paimon.adapters import plugins
+from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.embed import BufferedOutput, make_catalog, make_engine
 from paimon.ports.files import Directories, FileIO, ManyFiles
@@ -230,69 +231,54 @@ def test_raw_errors_of_a_storage_name_it() -> None:
     assert isinstance(make_engine(local).files, ManyFiles)
 
 
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Install packages that offer a format of the name `arrow`, by their modules' text."""
+class BrokenSource:
+    """A file whose reads, moves or ends fail, as those of a client of a network do."""
 
-    def install_packages(**texts: str) -> None:
-        for name, text in texts.items():
-            (tmp_path / f"{name}.py").write_text(text)
-            metadata = tmp_path / f"{name}-1.0.dist-info"
-            metadata.mkdir()
-            (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-            (metadata / "entry_points.txt").write_text(f"[paimon.formats]\narrow = {name}:make\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        forget()
+    def __init__(self, data: bytes, broken: str) -> None:
+        self._data, self._broken, self.closed = pa.BufferReader(data), broken, False
 
-    def forget() -> None:
-        for cached in (plugins._list_entry_points, plugins._load_format):
-            cached.cache_clear()
+    def __getattr__(self, name: str) -> Any:
+        if name == self._broken:
+            raise TimeoutError("no answer")
+        return getattr(self._data, name)
 
-    yield install_packages
-    forget()
-    for name in ("offers_arrow", "also_arrow"):
-        sys.modules.pop(name, None)
+    def close(self) -> None:
+        self.closed = True
+        if self._broken == "close":
+            raise TimeoutError("no answer")
 
 
-OFFER = "from own_format import ArrowFormat as make\n"
+class BrokenSources(MemoryFiles):
+    broken = ""
+
+    def open(self, path: str) -> Any:
+        data = super().open(path).read()
+        return pa.PythonFile(BrokenSource(data, self.broken), "r") if self.broken else pa.BufferReader(data)
 
 
-def test_an_installed_package_adds_a_format(install: Callable[..., None], tmp_path: Path) -> None:
-    install(offers_arrow=OFFER)
-    catalog = paimon.connect(tmp_path / "lake")
+@pytest.mark.parametrize("broken", ["read", "seek"])
+@pytest.mark.parametrize("format_name", mark_nightly(["parquet", "orc", "avro", "arrow"], ["parquet", "arrow"]))
+def test_raw_errors_of_an_opened_file_name_the_storage(broken: str, format_name: str) -> None:
+    files = BrokenSources()
+    table = make_lake(files).create_table("shop.a", "id INT", options={"file.format": format_name})
+    table.write({"id": [1]})
+    files.broken = broken
+    with pytest.raises(StorageError, match=r"data-.*BrokenSources raised TimeoutError: no answer"):
+        table.scan().to_arrow()
+    files.broken = "close"
+    with suppress(StorageError):  # a file that is collected cannot raise
+        assert table.scan().to_arrow()["id"].to_pylist() == [1]
+
+
+class BrokenStore(FileSystemCatalogStore):
+    def tables(self, database: str) -> Any:
+        raise LookupError(database)
+
+
+def test_raw_errors_of_a_catalog_name_it() -> None:
+    engine = make_engine(MemoryFiles())
+    catalog = make_catalog(engine, "/lake", BrokenStore(engine.files, "/lake"))
     catalog.create_database("shop")
-    table = catalog.create_table("shop.a", "id INT", options={**ARROW, "arrow.x": "1"})
-    table.write({"id": [1, 2]})
-    assert paimon.open_table(tmp_path / "lake" / "shop.db" / "a").scan().count() == 2
-    assert "arrow" in catalog.engine.file_formats and "blob" not in catalog.engine.file_formats
-    assert {"parquet", "arrow"} <= set(catalog.engine.file_formats)
-
-
-@pytest.mark.parametrize(
-    ("packages", "message"),
-    [
-        ({"offers_arrow": "import no_such_module\n"}, "of offers_arrow 1.0, which raised ModuleNotFoundError"),
-        ({"offers_arrow": OFFER, "also_arrow": OFFER}, r"several packages \(also_arrow 1.0, offers_arrow 1.0\)"),
-        ({"offers_arrow": "make = dict\n"}, "does not return a FormatIO with the identifier 'arrow'"),
-        ({"offers_arrow": "other = 1\n"}, "of offers_arrow 1.0, which raised AttributeError"),
-    ],
-    ids=["raises at import", "two of one name", "another object", "no such name"],
-)
-def test_a_package_that_fails_is_named(install: Callable[..., None], packages: dict[str, str], message: str) -> None:
-    install(**packages)
-    catalog = make_lake(parquet=make_engine(MemoryFiles()).format("parquet"))
-    catalog.create_table("shop.a", "id INT").write({"id": [1]})
-    with pytest.raises(
-        Unsupported, match=rf"file format 'arrow' {'' if 'several' not in message else 'of '}.*{message}"
-    ):
-        catalog.create_table("shop.b", "id INT", options=ARROW)
-
-
-def test_a_damaged_list_of_a_package_is_named(install: Callable[..., None], tmp_path: Path) -> None:
-    install(offers_arrow=OFFER)
-    (tmp_path / "offers_arrow-1.0.dist-info" / "entry_points.txt").write_text("[paimon.formats]\narrow\n")
-    catalog = paimon.connect(tmp_path / "lake")
-    catalog.create_database("shop")
-    catalog.create_table("shop.a", "id INT").write({"id": [1]})
-    with pytest.raises(Unsupported, match=r"installed packages, whose list raised TypeError.*entry_points\.txt"):
-        catalog.create_table("shop.b", "id INT", options=ARROW)
+    assert catalog.warehouse == "/lake"
+    with pytest.raises(StorageError, match=r"catalog: BrokenStore raised LookupError: shop"):
+        catalog.tables("shop")

@@ -63,7 +63,7 @@ class FsspecFiles:
                 raise missing_extra(f"a location {self._scheme}://", "obstore") from error
             raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
         except (ValueError, TypeError) as error:
-            hint = "check the scheme of the URL and the storage options of its file system"
+            hint = "check the scheme of the URL and its storage options, or install the package that offers the storage"
             raise InvalidRequest(
                 f"Location {location!r} cannot be opened: {redact_secrets(str(error), options)}",
                 subject=location,

@@ -15,12 +15,15 @@ from paimon.adapters.files.allowed_roots import AllowedRoots
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.files.routed_files import route_files
 from paimon.adapters.files.store_options import SINGLE_WRITER, STORES
+from paimon.adapters.plugins import STORAGES, list_offers, open_storage
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.secrets import has_password
 from paimon.ports.files import FileIO
 
 LOGIN = "login"
 _LOCAL = "/"
+_OWN_SCHEMES = (*STORES, "memory", "file")
+"""Storages that a package cannot replace."""
 _MAPPED_SHARE = 32
 """A local file up to this share of the memory budget is mapped, because a merge has many files open."""
 
@@ -76,7 +79,10 @@ def _files_of_store(
         )
     options = dict(storage)
     options.update(_call_login(options.pop(LOGIN, None)))
-    if location.partition("://")[0] in STORES and _has_store_client():
+    scheme = location.partition("://")[0]
+    if scheme not in _OWN_SCHEMES and scheme in list_offers(STORAGES):
+        return open_storage(scheme, location, {key: options[key] for key in options if key != SINGLE_WRITER})
+    if scheme in STORES and _has_store_client():
         from paimon.adapters.files.store_files import StoreFiles
 
         single_writer = str(options.pop(SINGLE_WRITER, "false")).lower() == "true"
