@@ -12,9 +12,10 @@ from io import SEEK_END, SEEK_SET, RawIOBase
 from typing import Any, cast
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.adapters.files.output import Output
+from paimon.adapters.files.put_if_absent import prove_exclusive
 from paimon.domain.errors import CorruptTable, PaimonError, StorageError
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
@@ -70,6 +71,8 @@ def guard_files(files: FileIO) -> FileIO:
 @frozen(eq=False, slots=False)
 class _Files:
     inner: FileIO
+    # holds one element after a trial showed that the storage does not overwrite files that exist
+    _proofs: list[bool] = field(factory=list, init=False, repr=False)
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         with _translate(self.inner, path):
@@ -87,8 +90,23 @@ class _Files:
             return _Output(self.inner.create(path), self.inner, path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        if not self._proofs:
+            prove_exclusive(path, self._put, self.read, self.delete, self._describe_overwriting(path))
+            self._proofs.append(True)
+        return self._put(path, data)
+
+    def _put(self, path: str, data: bytes) -> PutOutcome:
         with _translate(self.inner, path):
-            return self.inner.put_if_absent(path, data)
+            outcome = self.inner.put_if_absent(path, data)
+        if not isinstance(outcome, PutOutcome):
+            name = type(self.inner).__name__
+            raise StorageError(path, f"{name}.put_if_absent returned {outcome!r}, which is not a PutOutcome")
+        return outcome
+
+    def _describe_overwriting(self, path: str) -> StorageError:
+        name = type(self.inner).__name__
+        promise = "of put_if_absent, FileIO promises that 'an existing file never changes'"
+        return StorageError(path, f"{name} overwrites existing files, as a trial showed; {promise}", hint=_CONTRACT)
 
     def replace(self, path: str, data: bytes) -> None:
         with _translate(self.inner, path):
@@ -96,7 +114,15 @@ class _Files:
 
     def list(self, path: str) -> Sequence[FileStatus]:
         with _translate(self.inner, path):
-            return self.inner.list(path)
+            found = self.inner.list(path)
+            names = [status.name for status in found]
+            is_listed = all(status.is_directory or status.size >= 0 for status in found)
+        if is_listed and names == sorted(names):
+            return found
+        promise = "all entries in ascending order of their names, and their sizes in bytes"
+        name = type(self.inner).__name__
+        raise StorageError(path, f"{name}.list returned entries without order or size; FileIO promises {promise}",
+                           hint=_CONTRACT)  # fmt: skip
 
     def status(self, path: str) -> FileStatus | None:
         with _translate(self.inner, path):
@@ -107,6 +133,7 @@ class _Files:
             self.inner.delete(paths)
 
 
+_CONTRACT = "run paimon.testing.contracts.FileIOContract on the adapter"
 _PLAIN_FILES = (pa.BufferReader, pa.MemoryMappedFile)
 """Files of Arrow that read memory, whose reads do not fail."""
 

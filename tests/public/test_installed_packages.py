@@ -161,7 +161,7 @@ def create_arrow_table(path: Path) -> None:
     catalog.create_table("shop.b", "id INT", options=ARROW)
 
 
-@pytest.mark.parametrize(("entry", "fault"), mark_products(CALLS, FAULTS))
+@pytest.mark.parametrize(("fault", "entry"), mark_products(FAULTS, CALLS))
 def test_a_faulty_package_is_named(install: Install, tmp_path: Path, entry: str, fault: str) -> None:
     packages, message = FAULTS[fault]
     install(entry, **packages)

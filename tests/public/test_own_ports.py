@@ -18,7 +18,7 @@ import paimon
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.embed import BufferedOutput, make_catalog, make_engine
-from paimon.ports.files import Directories, FileIO, ManyFiles
+from paimon.ports.files import Directories, FileIO, ManyFiles, PutOutcome
 from paimon.ports.formats import FormatIO
 from paimon.testing.contracts import CatalogStoreContract, FileIOContract, FormatIOContract, SnapshotCommitContract
 from paimon.testing.memory_files import MemoryFiles
@@ -282,3 +282,57 @@ def test_raw_errors_of_a_catalog_name_it() -> None:
     assert catalog.warehouse == "/lake"
     with pytest.raises(StorageError, match=r"catalog: BrokenStore raised LookupError: shop"):
         catalog.tables("shop")
+
+
+class OverwritingFiles(MemoryFiles):
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        self.replace(path, data)
+        return PutOutcome.CREATED
+
+
+class AnsweringFiles(MemoryFiles):
+    def put_if_absent(self, path: str, data: bytes) -> Any:
+        return super().put_if_absent(path, data) is PutOutcome.CREATED
+
+
+class UnsortedFiles(MemoryFiles):
+    def list(self, path: str) -> Any:
+        return super().list(path)[::-1]
+
+
+class SizelessFiles(MemoryFiles):
+    def list(self, path: str) -> Any:
+        return [evolve(status, size=-1) for status in super().list(path)]
+
+
+WRONG_FILES = {
+    OverwritingFiles: r"OverwritingFiles overwrites existing files.*'an existing file never changes'.*FileIOContract",
+    AnsweringFiles: r"AnsweringFiles.put_if_absent returned True, which is not a PutOutcome",
+    UnsortedFiles: r"UnsortedFiles.list returned entries without order.*ascending order of their names",
+    SizelessFiles: r"SizelessFiles.list returned entries without order or size.*sizes in bytes",
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_FILES)
+def test_a_storage_that_breaks_its_contract_is_found_before_data_is_lost(kind: type[MemoryFiles]) -> None:
+    files = kind()
+    with pytest.raises(StorageError, match=WRONG_FILES[kind]):
+        table = make_lake(files).create_table("shop.a", "id INT")
+        table.write({"id": [1]})
+        table.write({"id": [2]})
+        table.maintain.expire_snapshots(retain_max=1, retain_min=1)
+    assert not [path for path in files.contents if path.endswith(".trial")]
+
+
+def test_a_right_storage_is_tried_once() -> None:
+    puts: list[str] = []
+
+    class Files(MemoryFiles):
+        def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+            puts.append(path)
+            return super().put_if_absent(path, data)
+
+    table = make_lake(Files()).create_table("shop.a", "id INT")
+    table.write({"id": [1]})
+    table.write({"id": [2]})
+    assert sum(path.endswith(".trial") for path in puts) == 2 < len(puts)

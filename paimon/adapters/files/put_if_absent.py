@@ -25,8 +25,9 @@ def prove_exclusive(
     put: Callable[[str, bytes], PutOutcome],
     read: Callable[[str], bytes],
     delete: Callable[[Sequence[str]], None],
+    overwrites: StorageError | None = None,
 ) -> None:
-    """Try whether the storage of a path puts a file only if it is absent; StorageError if it overwrites.
+    """Try whether the storage of a path puts a file only if it is absent; StorageError, or `overwrites`, if not.
 
     The trial file is hidden, next to `path`, and deleted at the end. Trials without a result are a StorageError, too.
     """
@@ -41,7 +42,7 @@ def prove_exclusive(
         if holds:
             return
         if holds is False:
-            raise StorageError(
+            raise overwrites or StorageError(
                 path,
                 "the storage overwrites existing files, as a trial showed, so concurrent commits are not safe",
                 hint=_HINT,
