@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import date, time
 from decimal import Decimal
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from paimon.domain.errors import InvalidRequest, capitalize
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -73,6 +73,9 @@ def check_names(values: object, what: str) -> tuple[str, ...]:
 
 def match_whole(names: pa.Array, pattern: str, argument: str) -> pa.Array:
     """Return which names match a regular expression as a whole; the time is linear in the length of a name."""
+    import pyarrow as pa  # rules that only check texts do not load Arrow
+    import pyarrow.compute as pc
+
     try:
         pc.match_substring_regex(names, pattern)  # a pattern must be valid without the group around it
         return pc.match_substring_regex(names, rf"\A(?:{pattern})\z")

@@ -22,6 +22,9 @@ HEAVY = {"pandas", "polars", "duckdb", "pyorc", "sqlglot", "pyspark", "datasketc
 READERS = {"fastavro", "pyarrow.parquet"}
 """What only reading needs."""
 
+EFFECTS = {"paimon.adapters.process_effects"}
+"""What `import paimon` itself loads: the settings of the process."""
+
 CONNECT = "import paimon; catalog = paimon.connect({warehouse!r})"
 OPEN = "table = catalog.table({name!r})"
 OPEN_PATH = "import paimon; table = paimon.open_table({warehouse!r} + '/d.db/' + {name!r}[2:])"
@@ -70,6 +73,22 @@ LATE = tuple(f"paimon.operations.{part}" for part in ("write", "compact", "expir
 
 def test_importing_the_package_loads_no_library() -> None:
     assert not find_loaded_modules("import paimon") & (HEAVY | READERS | {"pyarrow", "numpy"})
+
+
+def test_picking_a_compaction_loads_no_library() -> None:
+    found = find_loaded_modules("import paimon.domain.lsm.compaction.pick")
+    assert not found & (HEAVY | READERS | {"pyarrow", "numpy"})
+    assert {name for name in found if name.startswith("paimon.adapters.")} == EFFECTS
+
+
+@pytest.mark.nightly
+def test_the_whole_domain_loads_no_adapter() -> None:
+    found = find_loaded_modules(
+        "import pkgutil, importlib, paimon.domain as d",
+        "for module in pkgutil.walk_packages(d.__path__, 'paimon.domain.'): importlib.import_module(module.name)",
+    )
+    assert not found & ((HEAVY | READERS) - {"sqlglot", "datasketches"})  # what the domain parses and aggregates with
+    assert {name for name in found if name.startswith("paimon.adapters.")} == EFFECTS
 
 
 def test_connecting_loads_neither_readers_nor_tables(warehouse: str) -> None:

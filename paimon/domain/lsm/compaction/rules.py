@@ -7,11 +7,14 @@ Source: `CoreOptions`, `OffPeakHours`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import field, frozen
 
-from paimon.domain.lsm.record_expiry import RecordExpiry
-from paimon.domain.merge.merge_engines import is_newest_winning
 from paimon.domain.options.table_options import TableOptions
+
+if TYPE_CHECKING:
+    from paimon.domain.lsm.record_expiry import RecordExpiry  # loads Arrow, which a pick does not need
 
 
 @frozen
@@ -87,6 +90,8 @@ class CompactionRules:
     @classmethod
     def of(cls, options: TableOptions) -> CompactionRules:
         """Return the rules of a primary-key table."""
+        from paimon.domain.merge.merge_engines import is_newest_winning  # loads Arrow
+
         start, end = options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour
         return cls(
             trigger=options.compaction_trigger,
