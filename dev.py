@@ -7,6 +7,7 @@
     python3 dev.py tests --nightly                run what `tests` leaves out, with new examples of each property
     python3 dev.py tests [PYTEST ARGS]            run pytest with these arguments
     python3 dev.py checks                         run the static checks: lint, format, types, imports, docstrings
+    python3 dev.py release                        build, check and sign the files of a release; publish nothing
 
 All commands create a virtual environment in `.venv` (or in PAIMON_VENV) and install what they need with pip, with
 pip's own settings. They install again only after a change of pyproject.toml.
@@ -32,7 +33,7 @@ from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("PAIMON_VENV", ROOT / ".venv"))
-EXTRAS = {"flights": "examples", "tests": "test", "checks": "test"}
+EXTRAS = {"flights": "examples", "tests": "test", "checks": "test", "release": "release"}
 FLIGHTS = ROOT / "examples" / "flights"
 WIPE = "\r\x1b[K"
 LAST_LINES = 20
@@ -56,6 +57,8 @@ def main(arguments: list[str]) -> int:
         return subprocess.call([python, str(FLIGHTS), *rest])  # in the directory of the caller, which gets the tables
     if command == "checks":
         return run_static_checks(python)
+    if command == "release":
+        return subprocess.call([python, str(ROOT / "tests" / "support" / "release.py")])
     return run_tests(python, rest)
 
 

@@ -1,4 +1,4 @@
-"""The wheel works with other versions of Python and PySpark: each is installed into an environment of its own.
+"""The wheel works with other versions of Python, PySpark and its packages, each in an environment of its own.
 
 By night only. Without such a Python, or packages for it, a test is skipped, and its reason names what is missing.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -124,6 +127,39 @@ def test_the_wheel_works_on_a_python(wheel: Path, tmp_path: Path, version: str) 
     command = str(Path(python).with_name("paimon"))
     shown = run(command, "cat", str(tmp_path / "lake" / "d.db" / "t"), "--where", "id = 3", "--output", "json")
     assert json.loads(shown) == {"id": 3, "word": "C"}
+
+
+def list_lowest_versions(*extras: str) -> list[str]:
+    """Return the packages of the wheel and of extras, each in the lowest version that pyproject.toml allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    needed = [*project["dependencies"], *(need for extra in extras for need in project["optional-dependencies"][extra])]
+    found = [re.match(r"([\w-]+)>=([\d.]+)", need) for need in needed]
+    assert all(found), "each package has a lowest version"
+    return [f"{match[1]}=={match[2]}" for match in found if match]
+
+
+@pytest.mark.nightly
+@pytest.mark.slow("installs the wheel into a new environment")
+def test_the_wheel_works_with_the_lowest_versions_of_its_packages(wheel: Path, tmp_path: Path) -> None:
+    found = find_python("3.11")
+    if found is None:
+        pytest.skip("not tested: no Python 3.11, the lowest one that the lowest versions are for")
+    python = install(found, tmp_path / "environment", wheel, "sql,cli", *list_lowest_versions("sql", "cli"))
+    _, read, selected = json.loads(run(python, "-c", EMBEDDED, str(tmp_path / "lake")))
+    assert read == [{"id": 2, "word": "B"}, {"id": 3, "word": "C"}, {"id": 4, "word": "d"}]
+    assert selected == [{"n": 4, "word": "d"}]
+
+
+@pytest.mark.nightly
+def test_the_wheel_describes_itself(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        [metadata] = [name for name in names if name.endswith("/METADATA")]
+        text = archive.read(metadata).decode()
+    package = [path for path in (ROOT / "paimon").rglob("*") if path.suffix in (".py", ".java", ".typed")]
+    assert {str(path.relative_to(ROOT)) for path in package} <= set(names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "Project-URL: Format, https" in text and "Classifier: Programming Language :: Python :: 3.14" in text
 
 
 @pytest.mark.nightly
