@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from typing import get_args
@@ -17,9 +18,10 @@ from paimon.sql.run.run_statements import SqlSession
 from reference_generator.docstrings import describe, signature
 from reference_generator.markdown import block, code, page, paragraph, table
 from reference_generator.sample import open_sample
+from reference_generator.stable_names import list_stable_names
 
 _INTRODUCTION = """The names of the module `paimon` are the public interface, with the classes that its functions and
-methods return. Names that begin with an underscore may change at any time.
+methods return. [Stability](../stability.md) says which other names are stable.
 
 The page of a class lists its properties, then its methods, in alphabetical order. [Errors](../errors.md) and
 [options](../options.md) have pages of their own."""
@@ -50,7 +52,9 @@ def generate_pages() -> dict[str, str]:
                 _describe_function(f"paimon.embed.{name}", getattr(embed, name))
                 for name in ("make_engine", "make_catalog")
             ),
+            *_describe_class("paimon.embed.BufferedOutput", embed.BufferedOutput),
         ],
+        **_describe_stable_modules(),
         "Module paimon.spark": [
             "Needs the extra `spark`.",
             *(_describe_function(f"paimon.spark.{name}", getattr(spark, name)) for name in sorted(spark.__all__)),
@@ -58,6 +62,52 @@ def generate_pages() -> dict[str, str]:
     }
     pages = {f"python/{_to_file_name(title)}": page(title, *parts) for title, parts in topics.items()}
     return {"python/index.md": _generate_index(topics), **pages}
+
+
+def _describe_stable_modules() -> dict[str, list[str]]:
+    """Return the pages of the ports, the test kit and the domain."""
+    topics: dict[str, list[str]] = {
+        "Module paimon.ports": ["See [embed the library](../../how-to/embed.md#supply-your-own-ports)."],
+        "Module paimon.testing": ["See [test with the kit](../../how-to/test-with-the-kit.md)."],
+        "Module paimon.domain": [
+            "The main values of the domain, which does no I/O. [Stability](../stability.md) says what else may change."
+        ],
+    }
+    for module, names in list_stable_names().items():
+        for name, value in names.items():
+            parts = topics.get(f"Module {'.'.join(module.split('.')[:2])}")
+            if parts is not None and isinstance(value, type):
+                parts += _describe_class(f"{module}.{name}", value)
+            elif parts is not None and get_args(value):
+                kinds = ", ".join(code(kind.__name__) for kind in get_args(value))
+                parts += [f"## {module}.{name}", f"One of {kinds}."]
+            elif parts is not None:
+                parts.append(_describe_function(f"{module}.{name}", value))
+    return topics
+
+
+def _describe_class(name: str, kind: type) -> list[str]:
+    """Return a class with its members under headings of its own; the cases of a contract are a list."""
+    try:
+        call = block(signature(name, kind), "py")
+    except ValueError:  # an enumeration
+        call = ""
+    is_protocol = getattr(kind, "_is_protocol", False) or "__init__" not in vars(kind)
+    members = dict(iterate_members(kind))
+    cases = [member for member in members if member.startswith("test_")]
+    parts = [f"## {name}", "" if is_protocol and not attrs.has(kind) else call, describe(kind)]
+    if issubclass(kind, Enum):
+        parts.append(", ".join(code(f"{kind.__name__}.{member.name}") for member in kind))
+    shown = [member for member in members if member not in cases]
+    for member in shown:
+        [text] = _describe_members(kind.__name__, kind, member)
+        parts.append(f"#{text}")
+    if cases:
+        rows = [
+            [code(case), (inspect.getdoc(members[case]) or "").split("\n\n")[0].replace("\n", " ")] for case in cases
+        ]
+        parts.append(table(("Case", "What it tests"), rows))
+    return [part for part in parts if part]
 
 
 def _to_file_name(title: str) -> str:
@@ -90,6 +140,9 @@ def _summarize(title: str) -> str:
         "Schema changes": "the values that `Table.alter` takes",
         "Values": ", ".join(code(name) for name in _VALUES),
         "Module paimon.embed": "an engine and a catalog on ports of your own",
+        "Module paimon.ports": "the protocols of adapters, and the values they exchange",
+        "Module paimon.testing": "contracts of adapters, strategies, and adapters for tests",
+        "Module paimon.domain": "the main values of the domain",
         "Module paimon.spark": "functions that take a Spark session",
     }
     kind = list_classes().get(title)
@@ -139,8 +192,10 @@ def _describe_value(name: str, kind: type) -> str:
     return "\n\n".join(parts)
 
 
-def _describe_members(name: str, kind: type) -> Iterator[str]:
+def _describe_members(name: str, kind: type, only: str | None = None) -> Iterator[str]:
     for member, value in iterate_members(kind):
+        if only not in (None, member):
+            continue
         text = describe(value, _find_doc(kind, member))
         if isinstance(value, property):
             annotation = getattr(value.fget, "__annotations__", {}).get("return", "")

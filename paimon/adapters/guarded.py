@@ -97,7 +97,7 @@ class _Files:
 
     def _put(self, path: str, data: bytes) -> PutOutcome:
         with _translate(self.inner, path):
-            outcome = self.inner.put_if_absent(path, data)
+            outcome: object = self.inner.put_if_absent(path, data)
         if not isinstance(outcome, PutOutcome):
             name = type(self.inner).__name__
             raise StorageError(path, f"{name}.put_if_absent returned {outcome!r}, which is not a PutOutcome")

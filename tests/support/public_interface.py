@@ -44,22 +44,33 @@ def list_members(name: str, kind: type) -> Iterator[str]:
 
 def list_interface() -> list[str]:
     """Return one line for each public name and each member of a public class."""
+    from reference_generator.stable_names import list_stable_names  # in docs/
+
     lines = []
     for name in sorted(paimon.__all__):
-        value = getattr(paimon, name)
-        if inspect.isclass(value):
-            try:
-                lines.append(f"{name}{to_signature(value)}")
-            except ValueError:  # a class of Python's own, such as an enumeration
-                lines.append(name)
-            lines += list_members(name, value)
-        else:
-            lines.append(f"{name}{to_signature(value)}" if callable(value) else name)
-    return lines + [f"embed.{name}{to_signature(getattr(embed, name))}" for name in sorted(embed.__all__)]
+        lines += list_lines(name, getattr(paimon, name))
+    lines += [f"embed.{name}{to_signature(getattr(embed, name))}" for name in sorted(embed.__all__)]
+    for module, names in list_stable_names().items():
+        for name, value in names.items():
+            lines += list_lines(f"{module.removeprefix('paimon.')}.{name}", value)
+    return lines
+
+
+def list_lines(name: str, value: object) -> Iterator[str]:
+    """Yield the line of a name, and those of the members of a class."""
+    if not inspect.isclass(value):
+        yield f"{name}{to_signature(value)}" if callable(value) else name
+        return
+    try:
+        yield f"{name}{to_signature(value)}"
+    except ValueError:  # a class of Python's own, such as an enumeration
+        yield name
+    yield from list_members(name, value)
 
 
 def main(arguments: list[str]) -> int:
     """Write or compare the listing; return the exit code."""
+    sys.path.append(str(LISTING.parents[2] / "docs"))
     text = "\n".join(list_interface()) + "\n"
     if "--write" in arguments:
         LISTING.write_text(text, "utf8")
