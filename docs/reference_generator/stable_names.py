@@ -28,6 +28,9 @@ DOMAIN: Mapping[str, Sequence[str]] = {
     "schema.table_definition": ("TableDefinition",),
     "schema.table_schema": ("TableSchema",),
     "snapshot.snapshot": ("Snapshot",),
+    "stats.collect": ("collect_column_stats",),
+    "stats.simple_stats": ("ColumnStats",),
+    "types.arrow": ("arrow_schema", "arrow_type"),
     "types.data_types": ("DataField", "DataType"),
 }
 

@@ -36,11 +36,7 @@ from paimon.ports.queries import QueryEngine, SharedFile
 
 
 @contextmanager
-def translate_errors(
-    build: Callable[[str], PaimonError],
-    kinds: tuple[type[BaseException], ...] = (Exception,),
-    keep_cause: bool = True,
-) -> Iterator[None]:
+def translate_errors(build: Callable[[str], PaimonError], keep_cause: bool = True) -> Iterator[None]:
     """Raise what `build` returns for an error that code of others raises in a block; it gets the text of the error.
 
     Without `keep_cause`, nothing shows the original error, whose text may contain a secret.
@@ -49,7 +45,7 @@ def translate_errors(
         yield
     except PaimonError:
         raise
-    except kinds as error:
+    except Exception as error:
         raise build(f"raised {type(error).__name__}: {error}") from (error if keep_cause else None)
 
 

@@ -117,8 +117,11 @@ def _make(offer: Offer, name: str, given: tuple[Any, ...], secret: Mapping[str, 
             f"{feature} of {package}, which {redact_secrets(text, secret)}", hint="repair or uninstall the package"
         )
 
-    with translate_errors(explain, (Exception, SystemExit), keep_cause=not secret):
-        found = point.load()(*given)
+    with translate_errors(explain, keep_cause=not secret):
+        try:
+            found = point.load()(*given)
+        except SystemExit as end:
+            raise explain(f"raised SystemExit: {end}") from None
         missing = sorted(member for member in _list_members(offer.port) if not hasattr(found, member))
     if missing:
         hint = f"install a version of the package for this version of paimon-lake; see {port}"

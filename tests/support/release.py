@@ -1,9 +1,12 @@
 """Build the files of a release, check them, and sign them; nothing is published.
 
-    python3 dev.py release    write the source archive and the wheel to dist/
-
-A new environment gets the wheel alone, writes a table and reads it. If gpg has the key that PAIMON_SIGNING_KEY names,
-each file gets a detached signature.
+1. Set the version in `pyproject.toml` and `paimon/__init__.py`, and move the changes of `CHANGELOG.md` to its section.
+2. Run ``python3 dev.py tests``, and ``python3 dev.py tests --nightly``, which also tries the lowest versions of all
+   packages, and each installed Python of the classifiers.
+3. Run ``python3 dev.py release``. It writes the source archive and the wheel to ``dist/``, and checks metadata and
+   content. A new environment gets the wheel alone, writes a table and reads it. If PAIMON_SIGNING_KEY names a key of
+   gpg, each file gets a detached signature.
+4. Tag the commit, and upload the files yourself.
 """
 
 from __future__ import annotations

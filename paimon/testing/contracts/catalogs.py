@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from paimon.ports.catalogs import CatalogStore
@@ -63,8 +64,10 @@ class CatalogStoreContract:
         found = dict(store.database_properties("shop"))
         assert found.pop("location")
         assert found == {"owner": "bob", "tier": "1"}
-        expect_error(InvalidRequest, lambda: store.alter_database("shop", {"tier": "2", "long": "x" * 2_000}, ()))
-        assert store.database_properties("shop")["tier"] == "1"
+        with suppress(InvalidRequest):  # a catalog may have a limit, and then changes nothing
+            store.alter_database("shop", {"tier": "2", "long": "x" * 2_000}, ())
+        found = dict(store.database_properties("shop"))
+        assert (found["tier"], found.get("long")) in [("1", None), ("2", "x" * 2_000)]
         store.drop_database("shop")
         store.create_database("shop")
         assert set(store.database_properties("shop")) == {"location"}
