@@ -557,12 +557,14 @@ def translate_spark_error(error: Exception) -> PaimonError:
     return to_paimon_error(error)
 
 
-def spark_executor(session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> Executor:
-    """Create an executor that runs tasks on a Spark session.
+def spark_executor(
+    session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any], table_name: str = ""
+) -> Executor:
+    """Create an executor that runs tasks on a Spark session, for the maintenance of a table.
 
     `encode` converts a result to bytes on the executors, and `decode` converts it back on the driver.
     """
     from paimon.adapters.executors.spark import SparkExecutor
 
-    executor: Executor = SparkExecutor(session, encode, decode, freeze_objects)
+    executor: Executor = SparkExecutor(session, encode, decode, freeze_objects, table_name)
     return executor

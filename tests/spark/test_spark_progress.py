@@ -160,11 +160,12 @@ def test_jobs_name_their_verb_and_table(spark: SparkSession, catalog: paimon.Cat
         paimon.spark.merge(frame, target, on="id").when_matched_update({"n": "0"}).execute()
         paimon.spark.delete(target, "id = 0")
         paimon.spark.compact(target, full=True)
+        paimon.spark.connect(spark, catalog).sql("CALL sys.fsck(table => 'db.named', deep => true)")
         frame.collect()
         assert context.getLocalProperty("spark.job.description") == "mine"
     finally:
         context.setLocalProperty("spark.job.description", None)
     jobs = store.jobsList(None)
     found = {str(jobs.apply(n).description().get()) for n in range(jobs.size() - before)}  # the newest job is first
-    verbs = ("write", "update", "merge", "delete", "compact")
+    verbs = ("write", "update", "merge", "delete", "compact", "maintain")
     assert found == {"mine", *(f"paimon {verb} db.named" for verb in verbs)}

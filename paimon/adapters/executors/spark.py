@@ -12,7 +12,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count, pairwise
 from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar, cast
@@ -97,6 +97,7 @@ class SparkExecutor(Generic[R]):
     """See `paimon.ports.executor.Executor`. All tasks start when the first result is requested.
 
     `encode` and `decode` convert a result to bytes and back. `finish_task` runs at the end of a task, in its process.
+    Jobs are described as maintenance of `table_name`, unless their caller describes them.
     """
 
     def __init__(
@@ -105,8 +106,10 @@ class SparkExecutor(Generic[R]):
         encode: Callable[[R], bytes],
         decode: Callable[[bytes], R],
         finish_task: Callable[[], None] | None = None,
+        table_name: str = "",
     ) -> None:
         self._session = session
+        self._table_name = table_name
         self._encode = encode
         self._decode = decode
         self._finish_task = finish_task
@@ -120,9 +123,9 @@ class SparkExecutor(Generic[R]):
         runner = _TaskRunner(function, self._encode, self._finish_task)
         if len(shares) < 2:
             for share in shares:
-                yield from self._decode_rows(_run_tasks(self._session, share, runner))
+                yield from self._decode_rows(_run_tasks(self._session, share, runner, self._table_name))
             return
-        with _start_jobs(self._session, shares, runner) as jobs:
+        with _start_jobs(self._session, shares, runner, self._table_name) as jobs:
             for job in jobs:
                 yield from self._decode_rows(job.result())
 
@@ -192,14 +195,14 @@ def _divide_tasks(session: SparkSession, tasks: list[T]) -> list[list[T]]:
 
 @contextmanager
 def _start_jobs(
-    session: SparkSession, shares: Sequence[list[T]], runner: _TaskRunner[T, R]
+    session: SparkSession, shares: Sequence[list[T]], runner: _TaskRunner[T, R], table_name: str
 ) -> Iterator[list[Future[list[bytes]]]]:
     """Start one job for each share of the tasks, in order; at the end of the block, cancel those that still run."""
     tag = f"paimon-tasks-{next(_NUMBERS)}"
 
     def run_share(share: list[T]) -> list[bytes]:
         _tag_jobs(session, tag)
-        return _run_tasks(session, share, runner)
+        return _run_tasks(session, share, runner, table_name)
 
     with ThreadPoolExecutor(len(shares), "paimon-spark-job") as threads:
         # Threads inherit the local properties of the caller: its scheduler pool, and the group by which streams stop.
@@ -224,10 +227,11 @@ def _cancel_jobs(session: SparkSession, tag: str, jobs: Sequence[Future[list[byt
         (session.interruptTag if is_remote(session) else session.sparkContext.cancelJobsWithTag)(tag)
 
 
-def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R]) -> list[bytes]:
+def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R], table_name: str) -> list[bytes]:
     """Run one job, and return the encoded results in the order of the tasks."""
     try:
-        rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
+        with describe_jobs(session, "maintain", table_name) if table_name else nullcontext():
+            rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
     except SPARK_ERRORS as error:
         raise _to_task_error(str(error) or type(error).__name__) from error
     return [bytes(row[_DATA]) for row in sorted(rows, key=itemgetter(_POSITION))]

@@ -27,7 +27,7 @@ def distribute_table(table: Table, spark: SparkSession) -> Table:
 
     The storage of the table must be accessible from the executors.
     """
-    executor = spark_executor(spark, encode_result, decode_result)
+    executor = spark_executor(spark, encode_result, decode_result, table.definition.table_name)
     return table.with_engine(evolve(table.engine, executor=executor))
 
 
