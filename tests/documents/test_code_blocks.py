@@ -21,7 +21,7 @@ HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 PAGES = [*HOW_TO, DOCS / "tutorial" / "index.md"]
 
 NOT_RUN = {
-    ("capture-changes", "a stream from Kafka"): "needs Kafka and Spark; tests/spark/test_spark_cdc.py covers the call",
+    ("capture-changes", "a stream from Kafka"): "needs Kafka; tests/spark/test_spark_kafka.py runs it with a broker",
     ("compact", "spark"): "needs a Spark session; tests/spark covers the call",
     ("declarative-pipelines", "definitions"): "needs a Spark session; tests/spark runs the example pipeline",
     ("declarative-pipelines", "run"): "needs a Spark session; tests/spark runs the example pipeline",

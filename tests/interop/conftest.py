@@ -6,7 +6,6 @@ run fails instead.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -15,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from support.java_paimon import JavaPaimon
+from support.maven_jars import find_home, resolve_jars
 
 HERE = Path(__file__).parent
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "paimon-lake-interop"
 TOOLS = ("java", "javac", "mvn")
 
 
@@ -59,16 +58,8 @@ def compile_driver() -> str:
     """The class path: the resolved jars and our driver, compiled once for each version of its sources."""
     sources = sorted((HERE / "java").glob("*.java"))
     pom = HERE / "pom.xml"
-    version = hashlib.sha256(b"".join(p.read_bytes() for p in (pom, *sources))).hexdigest()[:16]
-    home = CACHE / version
-    jars, classes = home / "classpath", home / "classes"
-    if not jars.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        found = home / f"classpath.{os.getpid()}"
-        goal = ["dependency:build-classpath", f"-Dmdep.outputFile={found}"]
-        subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], check=True, capture_output=True)
-        found.rename(jars)
-    text = jars.read_text().strip()
+    home = find_home(pom, *sources)
+    classes, text = home / "classes", os.pathsep.join(resolve_jars(pom, home))
     if not (classes / "interop" / "TableDriver.class").exists():
         command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", text, "-d", str(classes), *map(str, sources)]
         subprocess.run(command, check=True, capture_output=True)
