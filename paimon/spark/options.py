@@ -59,7 +59,7 @@ KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "c
 _CHECKPOINT, _QUERY_NAME = "checkpointLocation", "queryName"
 _OVERWRITE_MODE = "partitionOverwriteMode"
 DYNAMIC, STATIC = "dynamic", "static"
-_ROW_KIND_COLUMN = "row-kind-column"
+ROW_KIND_COLUMN = "row-kind-column"
 _MAX_FILES, _MAX_ROWS, _MAX_BYTES = "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger"
 _MIN_ROWS, _MAX_DELAY = "minRowsPerTrigger", "maxTriggerDelayMs"
 READ_CHANGELOG = "read.changelog"
@@ -70,7 +70,7 @@ ACCESS_OPTIONS = (STORAGE, CATALOG, _ALLOWED_ROOTS)
 """Options that say how tables are accessed, which an attached catalog knows."""
 STREAM_WRITE_OPTIONS = (_CHECKPOINT, _QUERY_NAME)
 """Options that only `writeStream` has."""
-STREAM_READ_OPTIONS = (_ROW_KIND_COLUMN, _MAX_FILES, _MAX_ROWS, _MAX_BYTES, _MIN_ROWS, _MAX_DELAY)
+STREAM_READ_OPTIONS = (ROW_KIND_COLUMN, _MAX_FILES, _MAX_ROWS, _MAX_BYTES, _MIN_ROWS, _MAX_DELAY)
 """Options that only `readStream` has."""
 _DOCUMENTED_OPTIONS = (
     *("path", "snapshot", "tag", "versionAsOf", "timestampAsOf"),
@@ -220,7 +220,7 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
         commit_user=given.get(_COMMIT_USER),
         commit_identifier=None if identifier is None else _parse_whole_number(_COMMIT_IDENTIFIER, identifier),
         overwrite_mode=_parse_overwrite_mode(given),
-        row_kind_column=given.get(_ROW_KIND_COLUMN),
+        row_kind_column=given.get(ROW_KIND_COLUMN),
         limits=BatchLimits(*(_parse_limit(given, name) for name in (_MAX_FILES, _MAX_ROWS, _MAX_BYTES))),
         min_rows=_parse_min_rows(given),
         max_delay_millis=_parse_limit(given, _MAX_DELAY) or _DEFAULT_DELAY_MILLIS,

@@ -46,6 +46,7 @@ NOT_RUN = {
     ("stream-on-spark", "foreachBatch"): "needs a Spark session; tests/spark covers the calls",
     ("stream-on-spark", "read a stream"): "needs a Spark session; tests/spark covers the calls",
     ("stream-on-spark", "watch streams"): "needs a Spark session; tests/spark covers the calls",
+    ("stream-on-spark", "names of an attached catalog"): "needs a Spark session; tests/spark covers the calls",
     ("sql", "SQL on Spark"): "needs a Spark session; tests/spark and tests/sql cover the calls",
     ("embed", "entry point of a package"): "needs a package; tests/public/test_own_ports.py installs some",
     ("test-with-the-kit", "stress a store"): "takes minutes; tests/stress/test_concurrent_processes.py runs it",

@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, IllegalArgumentException, UnsupportedOperationException
-from pyspark.sql import SparkSession
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    StreamingQueryException,
+    UnsupportedOperationException,
+)
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import paimon
@@ -238,6 +243,38 @@ def test_options_of_a_query(spark: SparkSession, lake: paimon.Catalog) -> None:
     assert read_amounts(lake.table("db.orders")) == {1: 10, 3: 30, 5: 50, 7: 7, 8: 8}
     with pytest.raises(IllegalArgumentException, match="no effect"):
         frame.write.option("snapshot", 1).insertInto("lake.db.orders")
+
+
+def test_streams_are_committed_once(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
+    table = make_orders(lake, **{"changelog-producer": "input"})
+    copy = lake.create_table(
+        "db.copy", "id BIGINT NOT NULL, day STRING, amount INT", primary_keys=["id"], options={"bucket": "2"}
+    )
+    changes = spark.readStream.option("maxFilesPerTrigger", 100).table("lake.db.`orders$audit_log`")
+
+    def run_stream(frame: DataFrame = changes, **options: str) -> None:
+        writer = frame.writeStream.options(**options).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).toTable("lake.db.copy").awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="InvalidRequest: Option 'snapshot' has no effect in writeStream"):
+        run_stream(snapshot="1")
+    run_stream(**{"kind-column": "rowkind"})  # the same batch
+    table.delete("id < 4")
+    run_stream(**{"kind-column": "rowkind"})
+    assert read_amounts(copy) == {4: 40, 5: 50}
+    newest = copy.scan().pinned.snapshot
+    for note in (tmp_path / "checkpoint" / "commits").glob("*1*"):
+        note.unlink()
+    run_stream(**{"kind-column": "rowkind"})  # Spark runs the last batch again
+    assert copy.scan().pinned.snapshot == newest
+    plain = spark.readStream.option("row-kind-column", "kind").table("lake.db.orders")
+    with pytest.raises(StreamingQueryException, match="InvalidRequest: Option 'row-kind-column' adds a column"):
+        run_stream(plain)
+    with pytest.raises(AnalysisException, match="does not support either micro-batch"):
+        spark.readStream.table("lake.db.`orders$files`")
+    lake.drop_table("db.orders")
+    with pytest.raises(StreamingQueryException, match=r"NotFound: Table .* does not exist"):
+        run_stream(**{"kind-column": "rowkind"})
 
 
 def test_procedures(spark: SparkSession, lake: paimon.Catalog) -> None:

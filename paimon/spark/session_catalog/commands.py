@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.errors import ReadConflict, Unsupported
-from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
+from paimon.spark.session_catalog.streams import StreamWriteProxy
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
 
@@ -51,6 +52,8 @@ class CommandPlanner(JavaProxy):
                 return self._plan_change(command.targetTable(), "merge into", lambda found: found.merge(command))
             case "AnalyzeTable" | "AnalyzeColumn" as kind:
                 return self._plan_analysis(command, kind)
+            case "WriteToDataSourceV2":
+                return self._plan_batch(command.batchWrite())
         return None
 
     def andThen(self, after: Any) -> Any:
@@ -64,6 +67,13 @@ class CommandPlanner(JavaProxy):
         if table is None or not command.write().isDefined():
             return None
         return self._plan_rows(table, command.query(), command.write().get())
+
+    def _plan_batch(self, write: Any) -> Any:
+        """Return what takes the rows of a batch of a stream."""
+        if write.getClass().getSimpleName() != "MicroBatchWrite":
+            return None
+        stream = find_proxy(write.writeSupport())
+        return BatchConsumer(self.jvm, write, stream) if isinstance(stream, StreamWriteProxy) else None
 
     def _is_handed_over(self, command: Any) -> bool:
         """Return whether Spark can give the condition of a DELETE to the table."""
@@ -111,6 +121,28 @@ class CommandPlanner(JavaProxy):
     def _plan_rows(self, table: TableProxy, query: Any, write: Any) -> Any:
         kind = self.jvm.find_class(f"{_EXECUTION}.AppendDataExecV1")
         return kind(table, query, NothingProxy(self.jvm), write)
+
+
+class BatchConsumer(JavaProxy):
+    """Takes the rows of a batch of a stream, and lets Spark name its number."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = ("java.util.function.Consumer",)
+
+    def __init__(self, jvm: Jvm, write: Any, stream: StreamWriteProxy) -> None:
+        self.jvm = jvm
+        self._write = write
+        self._stream = stream
+
+    def accept(self, rows: Any) -> None:
+        """Write and commit the rows."""
+        self._stream.take_rows(DataFrame(rows, SparkSession(self.jvm.spark.sparkContext, rows.sparkSession())))
+        self._write.commit(self.jvm.make_array(f"{CONNECTOR}.write.WriterCommitMessage"))
+
+    def andThen(self, after: Any) -> Any:
+        """Return nothing; Spark does not compose this function."""
 
 
 class NothingProxy(JavaProxy):

@@ -15,15 +15,16 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from attrs import field, frozen
 from py4j.java_gateway import JavaObject, is_instance_of
 from py4j.protocol import Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.errors.exceptions.captured import AnalysisException, CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 from paimon.domain.errors import PaimonError, Unsupported
+from paimon.engines import translate_spark_error
 
 _PACKAGE = "org.apache.spark.sql"
-CONNECTOR = f"{_PACKAGE}.connector"
+CONNECTOR, INTERNAL = f"{_PACKAGE}.connector", f"{_PACKAGE}.internal"
 _SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement")
 """Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
 
@@ -193,6 +194,8 @@ def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(proxy, *arguments)
         except PaimonError as error:
             raise to_java_error(proxy.jvm, error) from error
+        except AnalysisException as error:  # checked, and the methods of Java declare other ones
+            raise to_java_error(proxy.jvm, translate_spark_error(error)) from error
         except CapturedException as error:
             origin = getattr(error, "_origin", None)
             if origin is None:

@@ -1,16 +1,20 @@
 """Scans of tables for Spark: columns, predicates and limits reach the plan of the scan, and Spark gets its size.
 
-Invariant: a builder serves one plan of Spark and is never used again, so no predicate reaches another plan.
+Invariant: a builder serves one plan of Spark and is never used again, so no predicate reaches another plan. Spark
+does not say whether a scan is for a batch or for a stream, so the rows are planned when it first asks for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
+from attrs import frozen
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.scan import Scan, estimate_scan
@@ -22,7 +26,20 @@ from paimon.spark.session_catalog.predicates import to_conjunction
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
+Selected = tuple[Table | SystemTable, Scan | SystemScan]
+"""What a batch reads; the scan has its snapshot."""
+OpenStream = Callable[[str], Any]
+"""Opens a stream of Spark that has this checkpoint."""
 _PREDICATE = f"{CONNECTOR}.expressions.filter.Predicate"
+
+
+@frozen(eq=False)
+class PlannedRows:
+    """The rows of a batch; `scan` is None where the query selects a range of changes, and for a system table."""
+
+    frame: DataFrame
+    description: str
+    scan: Scan | None
 
 
 class ScanBuilderProxy(JavaProxy):
@@ -38,18 +55,25 @@ class ScanBuilderProxy(JavaProxy):
         )
 
     def __init__(
-        self, jvm: Jvm, title: str, schema: StructType, opened: Table | SystemTable, state: Scan | SystemScan
+        self, jvm: Jvm, title: str, schema: StructType, found: Selected | InvalidRequest, stream: OpenStream
     ) -> None:
         self.jvm = jvm
         self._name = f"paimon {title}"
-        self._opened = opened
-        self._state = state
-        self._is_pinned = isinstance(opened, Table) and is_pinned(opened, state)
+        self._found = found
+        # reads the snapshot now, as a frame does at its first use
+        self._is_pinned = not isinstance(found, InvalidRequest) and isinstance(found[0], Table) and is_pinned(*found)
+        self._stream = stream
         self._schema = schema
         self._columns: Sequence[str] = schema.names
         self._pushed: Any = None
         self._where: Predicate | None = None
         self._limit: int | None = None
+
+    @property
+    def _selected(self) -> Selected:
+        if isinstance(self._found, InvalidRequest):
+            raise self._found
+        return self._found
 
     def pruneColumns(self, schema: Any) -> None:
         """Read these columns only."""
@@ -57,8 +81,9 @@ class ScanBuilderProxy(JavaProxy):
 
     def pushPredicates(self, predicates: Any) -> Any:
         """Give predicates to the scan, and return all of them: Spark evaluates them again."""
-        if self._is_pinned and isinstance(self._state, Scan):
-            self._where = to_conjunction(predicates, {f.name: f for f in self._state.fields})
+        state = self._selected[1]
+        if self._is_pinned and isinstance(state, Scan):
+            self._where = to_conjunction(predicates, {f.name: f for f in state.fields})
             self._pushed = predicates
         return predicates
 
@@ -81,16 +106,19 @@ class ScanBuilderProxy(JavaProxy):
 
     def build(self) -> Any:
         """Return the scan."""
-        spark, state = self.jvm.spark, self._state
+        return ScanProxy(self.jvm, self._name, self._find_schema(), self._plan, self._stream)
+
+    def _plan(self) -> PlannedRows:
+        spark, (opened, state) = self.jvm.spark, self._selected
         if not self._is_pinned:
-            scan = self._opened.scan(list(self._columns))
+            scan = opened.scan(list(self._columns))
             scan = scan.without_retracts() if isinstance(scan, Scan) else scan
-            return ScanProxy(self.jvm, read_scan(spark, self._opened, scan), self._find_schema(), self._name, None)
+            return PlannedRows(read_scan(spark, opened, scan), self._name, None)
         assert isinstance(state, Scan)
         scan = Scan(state.context, columns=self._columns, where=self._where, pinned=state.pinned)
-        found = None if self._where is None else look_up_keys(spark, self._opened, scan)
-        frame = read_scan(spark, self._opened, scan, self._where, self._limit) if found is None else found
-        return ScanProxy(self.jvm, frame, self._find_schema(), self._describe(scan), scan)
+        found = None if self._where is None else look_up_keys(spark, opened, scan)
+        frame = read_scan(spark, opened, scan, self._where, self._limit) if found is None else found
+        return PlannedRows(frame, self._describe(scan), scan)
 
     def _find_schema(self) -> StructType:
         return StructType([self._schema[name] for name in self._columns])
@@ -110,16 +138,23 @@ class ScanProxy(JavaProxy):
 
         implements = (f"{CONNECTOR}.read.V1Scan", f"{CONNECTOR}.read.SupportsReportStatistics")
 
-    def __init__(self, jvm: Jvm, frame: DataFrame, schema: StructType, description: str, scan: Scan | None) -> None:
+    def __init__(
+        self, jvm: Jvm, name: str, schema: StructType, plan: Callable[[], PlannedRows], stream: OpenStream
+    ) -> None:
         self.jvm = jvm
-        self._frame = frame
+        self._name = name
         self._schema = schema
-        self._description = description
-        self._scan = scan
+        self._plan = plan
+        self._stream = stream
+        self._is_stream = False
+
+    @cached_property
+    def _rows(self) -> PlannedRows:
+        return self._plan()
 
     def find_read_mark(self) -> str | None:
         """Return what the scan reads of the newest snapshot at its time; None if the query chose the snapshot."""
-        return None if self._scan is None else to_read_mark(self._scan).get(READ_MARK)
+        return None if self._rows.scan is None else to_read_mark(self._rows.scan).get(READ_MARK)
 
     def readSchema(self) -> Any:
         """Return the columns as the table has them; the schema of the frame may allow more nulls."""
@@ -127,15 +162,24 @@ class ScanProxy(JavaProxy):
 
     def description(self) -> str:
         """Return the table, the snapshot, the predicate, and the files to read."""
-        return self._description
+        return self._name if self._is_stream else self._rows.description
 
     def toV1TableScan(self, context: Any) -> Any:
         """Return the rows as a relation, which Spark reads without knowing more."""
-        return self.jvm.create("FrameRelation", self._frame._jdf, self.readSchema(), self._description)
+        return self.jvm.create("FrameRelation", self._rows.frame._jdf, self.readSchema(), self._rows.description)
+
+    def toMicroBatchStream(self, checkpoint: str) -> Any:
+        """Return a stream of the changes of the table, which is one of Spark's own."""
+        self._is_stream = True
+        return self._stream(checkpoint)
+
+    def columnarSupportMode(self) -> Any:
+        """Return that the stream decides whether it has columns."""
+        return self.jvm.find_class(f"{CONNECTOR}.read.Scan.ColumnarSupportMode").PARTITION_DEFINED
 
     def estimateStatistics(self) -> Any:
         """Return the size, by which Spark decides which side of a join is sent to all tasks."""
-        return StatisticsProxy(self.jvm, self._scan)
+        return StatisticsProxy(self.jvm, self._rows.scan)
 
     def estimateSizeInBytes(self) -> Any:
         """Return the size alone."""

@@ -6,6 +6,7 @@ Invariant: the snapshot is pinned when rows are first read, and all uses of one 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql.types import StructField, StructType
@@ -29,14 +30,14 @@ from paimon.spark.row_level.delete_update import delete
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, to_dict
 from paimon.spark.session_catalog.partitions import PartitionsProxy
 from paimon.spark.session_catalog.predicates import to_exact_conjunction
-from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy
-from paimon.spark.session_catalog.write_proxy import WriteBuilderProxy, overwrite_all
+from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy, Selected
+from paimon.spark.session_catalog.streams import StreamWrites, can_stream, open_stream
+from paimon.spark.session_catalog.write_proxy import UpsertBuilderProxy, WriteBuilderProxy, overwrite_all
 from paimon.spark.types import to_spark_schema
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
-_READ = ("BATCH_READ",)
-_WRITE = ("BATCH_WRITE", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC",
+_WRITE = ("BATCH_WRITE", "V1_BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC",
           "AUTOMATIC_SCHEMA_EVOLUTION")  # fmt: skip
 
 
@@ -120,6 +121,7 @@ class TableProxy(PartitionsProxy, RelationProxy):
     def __init__(self, jvm: Jvm, opened: Table | SystemTable, title: str) -> None:
         self.opened = opened
         self._state: Scan | SystemScan | None = None
+        self._streams = StreamWrites()
         partitions = tuple(opened.partition_keys) if isinstance(opened, Table) else ()
         super().__init__(jvm, title, _describe_columns(opened), partitions)
 
@@ -155,22 +157,37 @@ class TableProxy(PartitionsProxy, RelationProxy):
 
     def capabilities(self) -> Any:
         """Return what Spark may do with the table."""
-        names = _READ if isinstance(self.opened, SystemTable) else (*_READ, *_WRITE)
+        reads = ("BATCH_READ", "MICRO_BATCH_READ") if can_stream(self.opened) else ("BATCH_READ",)
+        names = reads if isinstance(self.opened, SystemTable) else (*reads, *_WRITE)
         return self.jvm.list_enum("catalog.TableCapability", names)
 
     def newScanBuilder(self, options: Any) -> Any:
         """Begin a scan; `options` are those of the query, which may travel in time."""
         given = to_dict(options)
+        stream = partial(open_stream, self.jvm.spark, self.opened, self.spark_schema, given)
+        return ScanBuilderProxy(self.jvm, self.title, self.spark_schema, self._select(given), stream)
+
+    def _select(self, given: Mapping[str, str]) -> Selected | InvalidRequest:
+        """Return what a batch with these options reads, or the error if they are none of a batch."""
+        try:
+            return self._select_batch(given)
+        except InvalidRequest as error:
+            return error
+
+    def _select_batch(self, given: Mapping[str, str]) -> Selected:
         table = TableProxy(self.jvm, apply_options(self.opened, given), self.title) if given else self
         if [(f.name, f.dataType) for f in table.spark_schema] != [(f.name, f.dataType) for f in self.spark_schema]:
             hint = "write VERSION AS OF or TIMESTAMP AS OF, or option('versionAsOf', …)"
             wrong = f"The options of this query select a state of {self.title!r} with other columns."
             raise InvalidRequest(wrong, subject=self.title, hint=hint)
-        return ScanBuilderProxy(self.jvm, self.title, table.spark_schema, table.opened, table.read_state())
+        return table.opened, table.read_state()
 
     def newWriteBuilder(self, info: Any) -> Any:
         """Begin a write."""
-        return WriteBuilderProxy(self.jvm, self.find_target(), self.title, to_dict(info.options()))
+        target, options = self.find_target(), to_dict(info.options())
+        kind = UpsertBuilderProxy if target.primary_keys else WriteBuilderProxy
+        commit_stream = partial(self._streams.find_commit, str(info.queryId()), target, options)
+        return kind(self.jvm, target, self.title, options, commit_stream)
 
     def can_delete(self, predicate: Any) -> bool:
         """Return whether a predicate, or each part of a conjunction, has an equal one here."""

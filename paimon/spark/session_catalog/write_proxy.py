@@ -24,8 +24,9 @@ from paimon.spark.options import (
     TIME_TRAVEL_OPTIONS,
     parse_source_options,
 )
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
+from paimon.spark.session_catalog.jvm import CONNECTOR, INTERNAL, JavaProxy, Jvm
 from paimon.spark.session_catalog.predicates import find_equal_value
+from paimon.spark.session_catalog.streams import CommitRows, StreamWriteProxy
 from paimon.spark.write import overwrite_partitions, write
 from paimon.table import Table
 
@@ -67,10 +68,18 @@ class WriteBuilderProxy(JavaProxy):
 
         implements = (f"{CONNECTOR}.write.SupportsOverwriteV2", f"{CONNECTOR}.write.SupportsDynamicOverwrite")
 
-    def __init__(self, jvm: Jvm, table: Table, title: str, options: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        jvm: Jvm,
+        table: Table,
+        title: str,
+        options: Mapping[str, str],
+        commit_stream: Callable[[bool], CommitRows],
+    ) -> None:
         self.jvm = jvm
         self._table = table
         self._title = title
+        self._commit_stream = commit_stream
         self._write = RowWrite(options)
 
     def truncate(self) -> Any:
@@ -95,8 +104,9 @@ class WriteBuilderProxy(JavaProxy):
 
     def build(self) -> Any:
         """Return the write."""
-        run, table = self._write.run, self._table
-        return FrameWriteProxy(self.jvm, f"{self._write.mode} {self._title}", lambda frame: run(frame, table))
+        run, table, is_stream_of_states = self._write.run, self._table, self._write.mode == "overwrite"
+        stream = StreamWriteProxy(self.jvm, self._title, self._commit_stream(is_stream_of_states))
+        return FrameWriteProxy(self.jvm, f"{self._write.mode} {self._title}", lambda frame: run(frame, table), stream)
 
     def _find_partition(self, predicates: Any) -> dict[str, object]:
         """Return the partition values that the predicates select by equality; refuse other predicates."""
@@ -113,6 +123,15 @@ class WriteBuilderProxy(JavaProxy):
         return values
 
 
+class UpsertBuilderProxy(WriteBuilderProxy):
+    """The same for a table with a primary key, which also takes streams in the output mode ``update``."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = (*WriteBuilderProxy.Java.implements, f"{INTERNAL}.connector.SupportsStreamingUpdateAsAppend")
+
+
 class FrameWriteProxy(JavaProxy):
     """A write of Spark that hands over its rows as a data frame."""
 
@@ -121,10 +140,11 @@ class FrameWriteProxy(JavaProxy):
 
         implements = (f"{CONNECTOR}.write.V1Write",)
 
-    def __init__(self, jvm: Jvm, description: str, insert: Insert) -> None:
+    def __init__(self, jvm: Jvm, description: str, insert: Insert, stream: StreamWriteProxy | None = None) -> None:
         self.jvm = jvm
         self._description = description
         self._insert = insert
+        self._stream = stream
 
     def description(self) -> str:
         """Return what is written where."""
@@ -137,6 +157,10 @@ class FrameWriteProxy(JavaProxy):
     def toInsertableRelation(self) -> Any:
         """Return what takes the rows."""
         return InsertProxy(self.jvm, self._insert)
+
+    def toStreaming(self) -> Any:
+        """Return the write of one batch of a stream."""
+        return self._stream
 
     def supportedCustomMetrics(self) -> Any:
         """Return no metrics of our own."""

@@ -101,14 +101,14 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     _check_arguments(frame, trigger, output_mode, tasks)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
     calls = (kind_column, tasks, merge_schema, on_batch)
-    commit = _CommitBatch(table, options, location, output_mode == "complete", *calls)
-    commit = _check_target(frame, commit, output_mode)
+    commit = CommitBatch(table, options, location, output_mode == "complete", *calls)
+    commit = check_target(frame, commit, output_mode)
     writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
     named = writer if query_name is None else writer.queryName(query_name)
     return (named if trigger is None else named.trigger(**trigger)).start()
 
 
-def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> _CommitBatch:
+def check_target(frame: DataFrame, commit: CommitBatch, output_mode: str) -> CommitBatch:
     """Refuse a table that cannot take the rows, or that is not the table of the checkpoint.
 
     Where the frame has all columns now, batches may lack those that the table gets later.
@@ -160,7 +160,7 @@ def _find_default_checkpoint(frame: DataFrame, query_name: str | None) -> str:
 
 
 @frozen(eq=False)
-class _CommitBatch:
+class CommitBatch:
     """The function that Spark calls on the driver for each batch."""
 
     table: Table | str
@@ -178,6 +178,7 @@ class _CommitBatch:
     __name__: str = field(default="commit_batch", init=False)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        """Write and commit a batch, unless the table has it."""
         opened = self._open(batch)
         sink = StreamSink.open(opened, self.checkpoint, number)
         if sink.is_committed():
