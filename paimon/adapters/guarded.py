@@ -55,18 +55,19 @@ def _translate(
     return translate_errors(lambda text: kind(path, f"{type(adapter).__name__} {text}"))
 
 
-def guard_files(files: FileIO) -> FileIO:
-    """Return a storage whose errors are translated."""
+def guard_files(files: FileIO, *, single_writer: bool = False) -> FileIO:
+    """Return a storage whose errors are translated. With `single_writer`, it may overwrite in `put_if_absent`."""
     optional = [
         guard for port, guard in ((Directories, _Directories), (ManyFiles, _ManyFiles)) if isinstance(files, port)
     ]
-    guarded: FileIO = type("GuardedFiles", (*optional, _Files), {})(files)
+    guarded: FileIO = type("GuardedFiles", (*optional, _Files), {})(files, single_writer)
     return guarded
 
 
 @frozen(eq=False, slots=False)
 class _Files:
     inner: FileIO
+    single_writer: bool
     # holds one element after a trial showed that the storage does not overwrite files that exist
     _proofs: list[bool] = field(factory=list, init=False, repr=False)
 
@@ -86,7 +87,7 @@ class _Files:
             return _Output(self.inner.create(path), self.inner, path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        if not self._proofs:
+        if not self._proofs and not self.single_writer:
             prove_exclusive(path, self._put, self.read, self.delete, self._describe_overwriting(path))
             self._proofs.append(True)
         return self._put(path, data)
@@ -110,9 +111,9 @@ class _Files:
 
     def list(self, path: str) -> Sequence[FileStatus]:
         with _translate(self.inner, path):
-            found = self.inner.list(path)
+            found = tuple(self.inner.list(path))
             names = [status.name for status in found]
-            is_listed = all(status.is_directory or status.size >= 0 for status in found)
+            is_listed = all(isinstance(status.size, int) and status.size >= 0 for status in found)
         if is_listed and names == sorted(names):
             return found
         promise = "all entries in ascending order of their names, and their sizes in bytes"

@@ -68,9 +68,9 @@ def _load_format(name: str) -> FormatIO:
     return guard_format(found)
 
 
-def open_storage(scheme: str, location: str, options: Mapping[str, object]) -> FileIO:
-    """Return the storage of a package for URLs of a scheme."""
-    return guard_files(_make(STORAGES, scheme, (location, dict(options)), options)[0])
+def open_storage(scheme: str, location: str, options: Mapping[str, object], single_writer: bool) -> FileIO:
+    """Return the storage of a package for URLs of a scheme. With `single_writer`, no trial shows whether it is safe."""
+    return guard_files(_make(STORAGES, scheme, (location, dict(options)), options)[0], single_writer=single_writer)
 
 
 def open_catalog(metastore: str, files: FileIO, warehouse: str, options: Mapping[str, str]) -> CatalogStore:

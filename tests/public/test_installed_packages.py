@@ -111,6 +111,28 @@ def test_a_package_adds_a_storage_by_its_scheme(install: Install, tmp_path: Path
     assert not list(tmp_path.glob("lake/**/data-*"))
 
 
+OVERWRITING = """
+from paimon.ports.files import PutOutcome
+from paimon.testing.memory_files import MemoryFiles
+
+class Files(MemoryFiles):
+    def put_if_absent(self, path, data):
+        self.replace(path, data)
+        return PutOutcome.CREATED
+
+def make(location, options, files=Files()):
+    return files
+"""
+
+
+def test_a_lock_makes_a_storage_safe_that_overwrites(install: Install, tmp_path: Path) -> None:
+    install("storages] plain", offers_plain=OVERWRITING)
+    with pytest.raises(StorageError, match="Files overwrites existing files"):
+        write_and_read(paimon.connect("plain://lake"))
+    write_and_read(paimon.connect("plain://own", storage={"single-writer": True}))
+    write_and_read(paimon.connect("plain://locked", metastore="jdbc", uri=f"sqlite:///{tmp_path}/catalog.sqlite"))
+
+
 def test_a_package_adds_a_catalog(install: Install, tmp_path: Path) -> None:
     install("catalogs] hive", offers_hive=CATALOG)
     catalog = paimon.connect(tmp_path / "lake", metastore="hive", region="x", **{"table-default.bucket": "2"})

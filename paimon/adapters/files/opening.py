@@ -81,15 +81,19 @@ def _files_of_store(
     options.update(_call_login(options.pop(LOGIN, None)))
     scheme = location.partition("://")[0]
     if scheme not in _OWN_SCHEMES and scheme in list_offers(STORAGES):
-        return open_storage(scheme, location, {key: options[key] for key in options if key != SINGLE_WRITER})
+        return open_storage(scheme, location, options, _pop_single_writer(options))
     if scheme in STORES and _has_store_client():
         from paimon.adapters.files.store_files import StoreFiles
 
-        single_writer = str(options.pop(SINGLE_WRITER, "false")).lower() == "true"
+        single_writer = _pop_single_writer(options)
         return StoreFiles(location, options, single_writer)
     from paimon.adapters.files.fsspec_files import FsspecFiles
 
     return FsspecFiles(location, options)
+
+
+def _pop_single_writer(options: dict[str, object]) -> bool:
+    return str(options.pop(SINGLE_WRITER, "false")).lower() == "true"
 
 
 def _call_login(login: object) -> Mapping[str, object]:
