@@ -94,7 +94,7 @@ def _sign(files: list[Path]) -> None:
 
 def _run(*command: str) -> None:
     """Run a command outside the repository; exit with its code if it fails."""
-    print("+", " ".join(command[:6])[:100], flush=True)
+    print("+", " ".join(command[:6]).strip().splitlines()[0][:100], flush=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, check=False, cwd=tempfile.gettempdir(), env=environment)
     if done.returncode:
