@@ -313,6 +313,7 @@ WRONG_FILES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Table 'shop.a'. the rows are committed:RuntimeWarning")
 @pytest.mark.parametrize("kind", WRONG_FILES)
 def test_a_storage_that_breaks_its_contract_is_found_before_data_is_lost(kind: type[MemoryFiles]) -> None:
     files = kind()
