@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from paimon.adapters.process_effects import prepare_allocator
 
 if TYPE_CHECKING:
+    from paimon.adapters.cancellation import CancelToken, deadline
     from paimon.builders.direct_writes import WriteResult
     from paimon.builders.merge_builder import MergeBuilder, MergeResult
     from paimon.capture.event_formats import DEAD_LETTER_SCHEMA
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from paimon.catalog import Catalog
     from paimon.domain.errors import (
         AlreadyExists,
+        Cancelled,
         CommitConflict,
         CommitNotVisible,
         CommitOverwritten,
         CommitUncertain,
         CorruptTable,
+        DeadlineExceeded,
         InvalidRequest,
         NotFound,
         PaimonError,
@@ -73,6 +76,8 @@ _HOMES = {
     "DEAD_LETTER_SCHEMA": "paimon.capture.event_formats",
     "AddColumn": "paimon.domain.schema.changes",
     "AlreadyExists": "paimon.domain.errors",
+    "CancelToken": "paimon.adapters.cancellation",
+    "Cancelled": "paimon.domain.errors",
     "Catalog": "paimon.catalog",
     "CdcResult": "paimon.capture.write_events",
     "CommitConflict": "paimon.domain.errors",
@@ -81,6 +86,7 @@ _HOMES = {
     "CommitOverwritten": "paimon.domain.errors",
     "CommitUncertain": "paimon.domain.errors",
     "CorruptTable": "paimon.domain.errors",
+    "DeadlineExceeded": "paimon.domain.errors",
     "DropColumn": "paimon.domain.schema.changes",
     "DropPrimaryKey": "paimon.domain.schema.changes",
     "InvalidRequest": "paimon.domain.errors",
@@ -114,6 +120,7 @@ _HOMES = {
     "cdc": "paimon.capture.write_events",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
+    "deadline": "paimon.adapters.cancellation",
     "load_ipython_extension": "paimon.display.ipython_extension",
     "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
@@ -126,6 +133,8 @@ __all__ = [
     "DEAD_LETTER_SCHEMA",
     "AddColumn",
     "AlreadyExists",
+    "CancelToken",
+    "Cancelled",
     "Catalog",
     "CdcResult",
     "CommitConflict",
@@ -134,6 +143,7 @@ __all__ = [
     "CommitOverwritten",
     "CommitUncertain",
     "CorruptTable",
+    "DeadlineExceeded",
     "DropColumn",
     "DropPrimaryKey",
     "InvalidRequest",
@@ -168,6 +178,7 @@ __all__ = [
     "cdc",
     "col",
     "connect",
+    "deadline",
     "open_system_table",
     "open_table",
     "scan_polars",

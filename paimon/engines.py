@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from attrs import evolve
 
 from paimon.adapters.cache import LruCache
+from paimon.adapters.cancellation import stoppable_files
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
@@ -373,6 +374,7 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
     The engine cannot be pickled, because it has no recipe.
     """
     choose_memory_pool()
+    files = stoppable_files(files)
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
     expressions, queries = PolarsEvaluator(DuckdbEvaluator()), _queries(options)

@@ -26,7 +26,7 @@ methods return. [Stability](../stability.md) says which other names are stable.
 The page of a class lists its properties, then its methods, in alphabetical order. [Errors](../errors.md) and
 [options](../options.md) have pages of their own."""
 
-_FUNCTIONS = ("connect", "open_table", "open_system_table", "scan_polars", "attach_duckdb", "cdc")
+_FUNCTIONS = ("connect", "open_table", "open_system_table", "scan_polars", "attach_duckdb", "cdc", "deadline")
 _VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 
 
@@ -172,7 +172,7 @@ def list_classes() -> dict[str, type]:
                 batch, stream, writer, batch.new_commit(), stream.new_commit(),
             ]  # fmt: skip
     opened = [paimon.Catalog, SqlSession, SqlResult, paimon.Table, paimon.Scan, paimon.SystemTable, paimon.MergeBuilder]
-    classes = [*opened, *map(type, values)]
+    classes = [*opened, *map(type, values), paimon.CancelToken]
     return {kind.__name__: kind for kind in classes}
 
 

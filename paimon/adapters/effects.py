@@ -9,6 +9,8 @@ import random
 import time
 import uuid
 
+from paimon.adapters.cancellation import sleep
+
 
 class SystemClock:
     """The machine's wall clock and time zone."""
@@ -22,8 +24,8 @@ class SystemClock:
         return time.localtime(at_millis // 1000).tm_gmtoff * 1000
 
     def sleep_millis(self, millis: float) -> None:
-        """Wait, or return at once if the time is not positive."""
-        time.sleep(max(0.0, millis) / 1000)
+        """Wait, or return at once if the time is not positive; a token of the caller ends the wait."""
+        sleep(millis / 1000)
 
 
 class RandomIds:

@@ -60,6 +60,7 @@ from paimon.operations.metadata.schemas import explain_missing_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.input_rows import can_be_read_again, read_checked_rows
+from paimon.ports.cancellation import Stopped
 from paimon.results import find_own_reads, stamp_messages
 from paimon.scan import condition_of
 
@@ -333,6 +334,9 @@ def commit_messages(
         if not is_still_needed(messages, error):
             # A refused identifier may be that of another commit, so only the names of the files tell.
             commit.abort(messages, BATCH_COMMIT_IDENTIFIER if isinstance(error, InvalidRequest) else identifier)
+        raise
+    except Stopped:
+        commit.abort(messages, identifier)
         raise
     if done.already_committed:
         commit.abort(messages)  # the files of the earlier commit are others than these, and stay

@@ -502,6 +502,40 @@ class CommitNotVisible(PaimonError):
         self.reason = reason
 
 
+class Cancelled(PaimonError):
+    """Raised at the end of a block whose `CancelToken` was cancelled while a call of the library ran in it.
+
+    The table is whole. A commit of the call is not published, and what was prepared for it is deleted. What the call
+    did before remains: of several commits those that were published, of an expiry the snapshots that are deleted.
+
+    Attributes
+    ----------
+    message, hint : str or None
+        See `PaimonError`.
+    """
+
+    def __init__(self, message: str = "The call was cancelled") -> None:
+        super().__init__(message, hint="the table is whole; repeat the call to do its work")
+
+
+class DeadlineExceeded(Cancelled):
+    """Raised at the end of a block whose `deadline` passed while a call of the library ran in it.
+
+    See `Cancelled` for what the call leaves behind.
+
+    Attributes
+    ----------
+    seconds : float
+        The time that the block had.
+    message, hint : str or None
+        See `PaimonError`.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The call took longer than its deadline of {seconds:g} s")
+        self.seconds = seconds
+
+
 def _describe_commit(identifier: int) -> str:
     return "a batch commit" if identifier == 2**63 - 1 else f"commit {identifier}"
 

@@ -59,6 +59,7 @@ from paimon.operations.metadata.schemas import check_same_table, latest_schema, 
 from paimon.operations.metadata.snapshots import has_snapshots_or_tags, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import shielded
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
 
@@ -349,6 +350,7 @@ def publish_schema(context: TableContext) -> bool:
     return is_published
 
 
+@shielded()
 def _put_next_schema(context: TableContext, schema: TableSchema) -> bool:
     """Put a schema as `_put_schema`; delete it again if the table is another one by now, or none."""
     is_published = _put_schema(context.engine, context.paths, schema)

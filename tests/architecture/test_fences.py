@@ -63,6 +63,7 @@ def is_value_or_protocol(node: ast.ClassDef) -> bool:
         "TypedDict",
         "Exception",
         "PaimonError",
+        "Cancelled",
         "NotFound",
         "CommitConflict",
         "InvalidRequest",

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from paimon.domain.errors import InvalidRequest
+from paimon.ports.cancellation import check_stop, copy_task_context
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,7 +26,9 @@ class SerialExecutor:
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """Yield the results in the order of the tasks."""
-        return (function(task) for task in tasks)
+        for task in tasks:
+            check_stop()
+            yield function(task)
 
 
 class ThreadExecutor:
@@ -50,7 +53,8 @@ class ThreadExecutor:
         process = os.getpid()
         try:
             for task in chain(first, remaining):
-                running.append(pool.submit(function, task))
+                check_stop()
+                running.append(pool.submit(copy_task_context().run, function, task))
                 if len(running) > self._threads:
                     yield _wait_for(running.popleft(), process)
             while running:

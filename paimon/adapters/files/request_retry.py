@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
+from paimon.adapters.cancellation import sleep
 from paimon.adapters.logs import log_event
 from paimon.domain.commit.retry import RetryPolicy
 from paimon.ports.observer import Event
@@ -55,4 +56,4 @@ class RequestRetry:
             log_event(
                 Event("request_retry", path, {"retry": retries, "wait_millis": round(wait_millis), "reason": reason})
             )
-            time.sleep(wait_millis / 1000)
+            sleep(wait_millis / 1000)

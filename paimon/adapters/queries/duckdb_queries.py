@@ -24,6 +24,7 @@ import pyarrow as pa
 from attrs import field, frozen
 from fsspec import AbstractFileSystem
 
+from paimon.adapters.cancellation import CallOnStop
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.domain.query_hints import CASTS, FILES, suggest_function
@@ -356,7 +357,7 @@ class _Session:
     def start(self, sql: str, sources: Mapping[str, QuerySource], batch_rows: int) -> Any:
         """Begin a query, and return its reader; closes the session where that fails."""
         try:
-            with _interrupts():
+            with CallOnStop(self.connection.interrupt), _interrupts():
                 reader = self.connection.sql(self.prepare(sql, sources)).to_arrow_reader(batch_rows)
         except (duckdb.Error, PaimonError) as error:
             self.close()
@@ -414,7 +415,7 @@ class _Session:
         """
         self._check_process()
         try:
-            with _interrupts():
+            with CallOnStop(self.connection.interrupt), _interrupts():
                 for batch in reader:
                     yield batch
                     self._check_process()

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from attrs import frozen
 
+from paimon.adapters.cancellation import sleep
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
@@ -80,5 +81,5 @@ class LockedSnapshotCommit(PutIfAbsentSnapshotCommit):
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     return
-            time.sleep(pause)
+            sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

@@ -78,6 +78,7 @@ from paimon.operations.metadata.schemas import check_same_table, list_schemas_of
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
+from paimon.ports.cancellation import shielded
 from paimon.ports.engine import Engine
 from paimon.ports.observer import report_event
 from paimon.ports.snapshots import PublishOutcome
@@ -174,8 +175,10 @@ def commit(
     # 4. Publish the written files as one snapshot.
     this = _Commit(context, request, safe or SafeSnapshot(), last_seen_id)
     written = _publish_written_files(this)
-    # 5. Publish the compacted files as a second one.
-    compacted, lost = _publish_compacted_files(this, written, plans(written.snapshot) if plans and written else None)
+    # 5. Publish the compacted files as a second one. A stop must not turn a published write into a failure.
+    with shielded() if written else contextlib.nullcontext():
+        visible = plans(written.snapshot) if plans and written else None
+        compacted, lost = _publish_compacted_files(this, written, visible)
     # 6. Where nothing was published, nothing has shown yet that the table is there.
     if written is None and compacted is None:
         check_same_table(context)
@@ -265,11 +268,13 @@ def publish_change(
     while True:
         try:
             # 1. Make an attempt on the newest snapshot, under the lock of the storage if it has one.
-            with context.engine.snapshots.lock(context.paths):
+            #    A stop waits until the attempt ends, and whether the snapshot is published is known.
+            with context.engine.snapshots.lock(context.paths), shielded():
                 published = _attempt(this, retries)
             # 2. Confirm that the table is still the one that was opened; otherwise the snapshot is withdrawn.
             if published is not None:
-                confirm_same_table(context, published.snapshot)
+                with shielded():
+                    confirm_same_table(context, published.snapshot)
                 _report_published(context, published, published.snapshot.time_millis - started)
                 return published
         except PaimonError as error:

@@ -48,6 +48,7 @@ from paimon.operations.metadata.delete_files import delete_empty_directories, de
 from paimon.operations.metadata.manifests import index_path, read_manifest, read_manifest_list
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import Stopped
 from paimon.ports.engine import Engine
 
 _FRESH_MILLIS = 3_600_000
@@ -185,15 +186,15 @@ def abort_on_failure(
 def abort_on_refusal(
     context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot | None
 ) -> Iterator[None]:
-    """Abort the messages if the block, which commits them, raises an error of this library.
+    """Abort the messages if the block, which commits them, raises an error of this library, or is stopped before that.
 
     After an interrupt or a foreign error the files are kept, because the snapshot may still reach the storage. If it
     never does, the files are orphans. `seen` is a snapshot that existed before the first of the files was written.
     """
     try:
         yield
-    except PaimonError as error:
-        if not is_still_needed(messages, error):
+    except (PaimonError, Stopped) as error:
+        if isinstance(error, Stopped) or not is_still_needed(messages, error):
             abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
         raise
 

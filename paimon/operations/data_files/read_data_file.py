@@ -39,6 +39,7 @@ from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, V
 from paimon.operations.data_files.file_indexes import has_indexes, select_rows
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import check_stop
 from paimon.ports.engine import Engine
 from paimon.ports.formats import ReadRequest
 
@@ -290,6 +291,7 @@ def _read_batches(
     with open_data_file(engine, path, file.file_size) as source:
         try:
             for batch in engine.format(file_format(file.file_name)).read(source, request):
+                check_stop()
                 rows += batch.num_rows
                 decoded_bytes += batch.nbytes
                 if rows > expected:

@@ -22,6 +22,7 @@ from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.refs.consumers import expire_consumers
 from paimon.operations.refs.tags import create_batch_tag, create_due_tags, expire_tags
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import Stopped
 
 
 def run_after_commit(
@@ -36,6 +37,8 @@ def run_after_commit(
         return
     try:
         _run_steps(context, snapshot_ids[-1], identifier)
+    except Stopped:  # the next commit goes on
+        return
     except PaimonError as error:
         context.engine.observer.count("maintenance.failed", 1)
         warnings.warn(

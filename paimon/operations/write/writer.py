@@ -51,6 +51,7 @@ from paimon.operations.write.route import (
     check_other_partitions,
 )
 from paimon.operations.write.row_writers import AppendWriter, MergeTreeWriter, cut_into_slices
+from paimon.ports.cancellation import check_stop
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
 """Append tables do not sort, so buffering more rows than fill a row group has no benefit."""
@@ -182,6 +183,7 @@ class TableWriter:
                 self._write_piece(ready)
 
     def _write_piece(self, piece: pa.Table) -> None:
+        check_stop()
         known = self._key_index.base if self._key_index is not None else None
         routed = self._route(piece)
         if self._key_index is not None and self._key_index.base != known:

@@ -1,0 +1,306 @@
+"""Tokens and deadlines stop long calls, and leave the table whole: tested at each call of the storage."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+import paimon
+from paimon.adapters.cancellation import stoppable_files
+from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
+from paimon.embed import make_catalog, make_engine
+from paimon.ports.cancellation import Stopped, check_stop, shielded
+from paimon.table import Table
+from paimon.testing.contracts import FileIOContract
+from paimon.testing.faulty_files import FaultyFiles
+from paimon.testing.memory_files import MemoryFiles
+
+LAYOUTS = {
+    "key": (["id"], {"bucket": "2"}),
+    "dynamic": (["id"], {}),
+    "deletion vectors": (["id"], {"bucket": "1", "deletion-vectors.enabled": "true"}),
+    "first row": (["id"], {"bucket": "1", "merge-engine": "first-row"}),
+    "lookup": (["id"], {"bucket": "1", "changelog-producer": "lookup"}),
+    "postpone": (["id"], {"bucket": "-2"}),
+    "append": ([], {"bucket": "-1"}),
+    "row tracking": ([], {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}),
+}
+ROWS = [{"id": n, "a": n} for n in range(4)]
+VERBS: dict[str, Callable[[Table], object]] = {
+    "write": lambda t: t.write([{"id": 1, "a": 10}, {"id": 9, "a": 9}]),
+    "overwrite": lambda t: t.overwrite([{"id": 7, "a": 7}]),
+    "delete": lambda t: t.delete(where="id = 2"),
+    "update": lambda t: t.update(set={"a": "a + 100"}, where="id > 1"),
+    "merge": lambda t: (
+        t.merge([{"id": 3, "a": 30}, {"id": 8, "a": 8}], on="id")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    ),
+    "compact": lambda t: t.compact(full=True),
+    "expire": lambda t: t.maintain.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0)),
+    "rescale": lambda t: t.rescale(3),
+    "scan": lambda t: t.scan().to_arrow(),
+}
+BY_DAY = {("key", "write"), ("deletion vectors", "write"), ("append", "delete"), ("key", "compact"), ("key", "expire")}
+REFUSED = {
+    *((layout, "rescale") for layout in ("dynamic", "append", "row tracking", "postpone")),
+    *(("row tracking", verb) for verb in ("delete", "compact")),
+    *(("first row", verb) for verb in ("delete", "update", "merge")),
+    *(("postpone", verb) for verb in ("delete", "update", "merge", "overwrite")),
+}
+
+
+class Lake:
+    """A table in memory of which each test run has a copy, and a token that is cancelled at a call of the storage."""
+
+    def __init__(self, layout: str, threads: int = 1) -> None:
+        keys, options = LAYOUTS[layout]
+        self.token = paimon.CancelToken()
+        self.calls, self.stop_at = 0, -1
+        self.memory = MemoryFiles()
+        self.files = FaultyFiles(self.memory, self._count)
+        self.executor = SerialExecutor() if threads == 1 else ThreadExecutor(threads)
+        catalog = make_catalog(make_engine(self.files, executor=self.executor), "/lake")
+        catalog.create_database("shop")
+        schema = "id INT NOT NULL, a INT" if keys else "id INT, a INT"
+        table = catalog.create_table("shop.t", schema, primary_keys=keys, options=options)
+        for half in (ROWS[:2], ROWS[2:]):
+            table.write(half)
+        self.start = dict(self.memory.contents)
+
+    def _count(self, operation: str, path: str) -> None:
+        self.calls += 1
+        if self.calls == self.stop_at:
+            self.token.cancel()
+
+    def open(self) -> Table:
+        """The table as it was at the start, without what an engine caches."""
+        self.memory.contents.clear()
+        self.memory.contents.update(self.start)
+        self.token, self.calls, self.stop_at = paimon.CancelToken(), 0, -1
+        return self.reopen()
+
+    def reopen(self) -> Table:
+        return make_catalog(make_engine(self.files, executor=self.executor), "/lake").table("shop.t")
+
+    def rows(self, table: Table) -> list[object]:
+        return sorted(map(str, table.with_options({}).scan().to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("layout", "verb"),
+    [
+        pytest.param(layout, verb, marks=[] if (layout, verb) in BY_DAY else pytest.mark.nightly)
+        for layout in LAYOUTS
+        for verb in VERBS
+        if (layout, verb) not in REFUSED
+    ],
+)
+def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str) -> None:
+    lake = Lake(layout)
+    table = lake.open()
+    before = lake.rows(table)
+    VERBS[verb](lake.open())
+    calls, after = lake.calls, lake.rows(table)
+    stopped = 0
+    for number in range(1, calls + 1):
+        table = lake.open()
+        lake.stop_at = number
+        try:
+            with lake.token:
+                VERBS[verb](table)
+        except paimon.Cancelled:
+            stopped += 1
+            assert lake.rows(table) == before, number
+            assert lake.reopen().options.get("bucket") == LAYOUTS[layout][1].get("bucket"), number
+            left = lake.memory.contents.keys() ^ lake.start.keys()  # a rescale puts the option back in a schema
+            assert verb == "expire" or [path for path in left if "/schema/" not in path] == [], number
+        else:
+            assert lake.rows(table) == after, number
+        assert not table.maintain.check().faults, number
+    assert stopped
+
+
+@pytest.mark.parametrize("seconds", [0, 1e9])
+def test_a_deadline_is_an_error_of_the_library_at_the_end_of_the_block(seconds: float) -> None:
+    table = Lake("append").open()
+    if seconds:
+        with paimon.deadline(seconds):
+            assert table.scan().count() == 4
+        return
+    with pytest.raises(paimon.DeadlineExceeded, match="longer than its deadline of 0 s") as caught, paimon.deadline(0):
+        try:
+            table.scan().to_arrow()
+        except Exception as error:  # a service that goes on after an error must not go on here
+            pytest.fail(f"caught {error}")
+    assert isinstance(caught.value, paimon.Cancelled) and isinstance(caught.value, paimon.PaimonError)
+    assert caught.value.seconds == 0
+    assert table.scan().count() == 4  # the token ends with its block
+
+
+@pytest.mark.parametrize("seconds", [-1, "1", float("nan")])
+def test_a_deadline_that_is_no_time_is_refused(seconds: object) -> None:
+    with pytest.raises(paimon.InvalidRequest, match="is not a time"):
+        paimon.deadline(seconds)  # type: ignore[arg-type]
+
+
+def test_the_outer_token_stops_through_an_inner_one() -> None:
+    table, outer = Lake("append").open(), paimon.CancelToken()
+    outer.cancel()
+    with pytest.raises(paimon.Cancelled), outer:
+        try:
+            with paimon.deadline(1e9):
+                table.scan().to_arrow()
+        except paimon.PaimonError:
+            pytest.fail("the inner block is not the one that is stopped")
+
+
+def test_threads_of_an_executor_inherit_the_token_and_cleaning_up_is_not_stopped() -> None:
+    executor, token, cleaned = ThreadExecutor(2), paimon.CancelToken(), []
+
+    def work(number: int) -> int:
+        if number == 1:
+            token.cancel()
+        check_stop()
+        return number
+
+    def clean(number: int) -> None:
+        check_stop()
+        cleaned.append(number)
+
+    with pytest.raises(paimon.Cancelled), token:
+        try:
+            list(executor.map(work, range(5)))
+        finally:
+            list(executor.map(clean, range(3)))
+    assert sorted(cleaned) == [0, 1, 2]
+
+
+def test_a_shielded_block_is_not_stopped() -> None:
+    token = paimon.CancelToken()
+    token.cancel()
+    with pytest.raises(paimon.Cancelled), token:
+        with shielded():
+            check_stop()
+        check_stop()
+
+
+def test_waits_of_followers_and_retries_end() -> None:
+    table = Lake("append").open()
+    token, seen = paimon.CancelToken(), threading.Event()
+
+    def follow() -> str:
+        try:
+            with token:
+                for _ in table.follow():
+                    seen.set()
+        except paimon.Cancelled:
+            return "cancelled"
+        return "ended"
+
+    results: list[str] = []
+    thread = threading.Thread(target=lambda: results.append(follow()))
+    thread.start()
+    assert seen.wait(60)
+    token.cancel()
+    thread.join(60)
+    assert results == ["cancelled"]
+
+
+def test_a_query_of_sql_is_stopped_while_it_computes() -> None:
+    catalog = paimon.connect("memory://cancelled-sql")
+    catalog.create_database("shop")
+    catalog.create_table("shop.t", "id BIGINT").write([{"id": n} for n in range(1000)])
+    sql = "SELECT count(*) FROM shop.t a, shop.t b, shop.t c, shop.t d WHERE a.id + b.id + c.id + d.id = 7"
+    started = time.monotonic()
+    with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0.2):
+        print(catalog.sql(sql).to_arrow())
+    assert time.monotonic() - started < 120  # the query itself takes hours
+    assert catalog.sql("SELECT count(*) AS n FROM shop.t").to_arrow().to_pylist() == [{"n": 1000}]
+
+
+def test_asyncio_cancels_a_call_through_a_token() -> None:
+    table, begun, ended = Lake("append").open(), threading.Event(), []
+
+    def wait_for_the_stop() -> None:
+        begun.set()
+        try:
+            while True:
+                table.scan().to_arrow()
+        finally:
+            ended.append(True)
+
+    async def run(call: Callable[[], object]) -> object:
+        with paimon.CancelToken() as token:
+            try:
+                return await asyncio.to_thread(call)
+            except asyncio.CancelledError:
+                token.cancel()
+                raise
+
+    async def main() -> None:
+        assert (await run(table.scan().to_arrow)).num_rows == 4
+        task = asyncio.create_task(run(wait_for_the_stop))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0):
+            await asyncio.to_thread(table.scan().to_arrow)
+
+    asyncio.run(main())  # waits for the thread
+    assert ended == [True]
+
+
+def test_a_token_serves_several_threads_and_tasks_at_once() -> None:
+    token, entered = paimon.CancelToken(), threading.Barrier(3)
+
+    def work() -> str:
+        try:
+            with token, token:
+                entered.wait(60)
+                while True:
+                    check_stop()
+        except paimon.Cancelled:
+            return "cancelled"
+
+    async def main() -> list[str]:
+        calls = [asyncio.to_thread(work) for _ in range(2)]
+        gathered = asyncio.gather(*calls)
+        await asyncio.to_thread(entered.wait, 60)
+        token.cancel()
+        return await gathered
+
+    assert asyncio.run(main()) == ["cancelled", "cancelled"]
+    check_stop()
+
+
+def test_threads_share_a_table() -> None:
+    table, entered = Lake("key").open(), threading.Barrier(4)
+
+    def work(number: int) -> int:
+        entered.wait(60)
+        table.write([{"id": 100 + number, "a": number}])
+        return table.scan(where=f"id = {100 + number}").count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [1] * 4
+    assert table.scan().count() == 8
+
+
+def test_stopped_is_no_exception_that_code_takes_for_a_fault() -> None:
+    assert not issubclass(Stopped, Exception)
+
+
+class TestStoppableFiles(FileIOContract):
+    long_list = 30
+
+    def make_files(self):
+        return stoppable_files(MemoryFiles()), "/root"
