@@ -1,8 +1,7 @@
-"""Arguments and questions of several commands, and their defaults: the file of `--config`, then the environment.
+"""Arguments and questions of several commands, and their defaults of `paimon/cli/settings.py`.
 
 Invariant: an argument has the same name and meaning in every command. Each help text ends with an example that runs as
-written. Arguments have priority over the file, and the file over PAIMON_WAREHOUSE and PAIMON_CATALOG. No file is read
-unless `--config` names it.
+written.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paimon.catalog import Catalog
-from paimon.domain.errors import InvalidRequest, StorageError
-from paimon.domain.extras import missing_extra
+from paimon.cli.settings import WAREHOUSE, list_settings, read_settings
+from paimon.domain.errors import InvalidRequest
 from paimon.engines import connect, location_of, open_table
 from paimon.system_table import SystemTable
 from paimon.table import Table
@@ -163,17 +162,16 @@ def open_data_table(arguments: argparse.Namespace) -> Table:
     return table
 
 
-_WAREHOUSE = "warehouse"
-
-
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add `--config`, which stands before the command."""
+    """Add `--config` and `--profile`, which stand before the command."""
     parser.add_argument(
         "-c",
         "--config",
         metavar="FILE",
-        help="YAML file with the warehouse and the options of the catalog, such as pypaimon's paimon.yaml",
+        help="file with the warehouse and the options of the catalog: YAML, such as pypaimon's paimon.yaml, or the "
+        "profiles of a paimon.toml (default: $PAIMON_CONFIG)",
     )
+    parser.add_argument("--profile", metavar="NAME", help="profile of a paimon.toml (default: $PAIMON_PROFILE)")
 
 
 def complete_arguments(arguments: argparse.Namespace) -> None:
@@ -181,44 +179,15 @@ def complete_arguments(arguments: argparse.Namespace) -> None:
 
     Arguments that the command does not have are left out. Options of the command line have precedence.
     """
-    config = None if arguments.config is None else read_config(arguments.config)
+    inherited = read_settings(arguments.config, arguments.profile)
+    if getattr(arguments, "lists_settings", False):
+        arguments.settings = list_settings(arguments, inherited)
+    values = {setting.name: setting.value for setting in inherited}
     if hasattr(arguments, "warehouse") and arguments.warehouse is None:
-        environment = os.environ.get("PAIMON_WAREHOUSE")
-        arguments.warehouse = environment if config is None else config.get(_WAREHOUSE, environment)
+        arguments.warehouse = values.get(WAREHOUSE)
     if hasattr(arguments, "catalog"):
-        inherited = os.environ.get("PAIMON_CATALOG", "").split()
-        if config is not None:
-            inherited = [f"{key}={value}" for key, value in config.items() if key != _WAREHOUSE]
-        arguments.catalog = inherited + arguments.catalog
-
-
-def read_config(path: str) -> Mapping[str, str]:
-    """Read a YAML file of catalog options, with the values as options have them: ``true`` and not ``True``."""
-    try:
-        import yaml
-    except ModuleNotFoundError as missing:
-        raise missing_extra("The argument --config", "pyyaml") from missing
-    try:
-        found = yaml.safe_load(Path(path).read_text("utf8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(path, str(error), hint="check the path, and that the file is UTF-8") from error
-    except yaml.YAMLError as error:
-        raise _not_a_config(path) from error
-    if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
-        raise _not_a_config(path)
-    return {str(key): _to_text(value) for key, value in found.items() if value is not None}
-
-
-def _to_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _not_a_config(path: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"File {path!r} is not a YAML mapping of catalog options.",
-        subject=path,
-        hint="write lines such as 'warehouse: /path/to/lake' and 'metastore: filesystem'",
-    )
+        options = [f"{name}={value}" for name, value in values.items() if name != WAREHOUSE]
+        arguments.catalog = options + arguments.catalog
 
 
 def add_confirmation(parser: argparse.ArgumentParser) -> None:

@@ -77,6 +77,12 @@ def add_commands(commands: Commands) -> None:
     add_warehouse(listing)
     add_output(listing)
     listing.set_defaults(run=_list_tables)
+    settings = add_command(
+        commands, "config", "list the settings of commands, and where they come from", "paimon config"
+    )
+    add_warehouse(settings)
+    add_output(settings)
+    settings.set_defaults(run=_list_settings, lists_settings=True)
     show = add_command(
         commands,
         "show",
@@ -87,6 +93,10 @@ def add_commands(commands: Commands) -> None:
     add_output(show)
     show.set_defaults(run=lambda arguments: show_table(open_data_table(arguments), arguments.output))
     _add_drop_and_rename(commands)
+
+
+def _list_settings(arguments: argparse.Namespace) -> None:
+    print_records((setting.to_record() for setting in arguments.settings), arguments.output, "settings")
 
 
 def _add_drop_and_rename(commands: Commands) -> None:

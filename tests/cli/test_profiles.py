@@ -1,0 +1,93 @@
+"""`paimon.toml`: profiles with the settings of commands, and `paimon config`, which lists them with their origin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command_line import run
+
+import paimon
+
+FILE = """
+default-profile = "dev"
+
+[profiles.dev]
+warehouse = "dev-lake"
+threads = 2
+
+[profiles.prod]
+warehouse = "prod-lake"
+metastore = "jdbc"
+uri = "sqlite:///catalog.db"
+"jdbc.password" = "hunter22"
+sync-all-properties = true
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("WAREHOUSE", "CATALOG", "CONFIG", "PROFILE"):
+        monkeypatch.delenv(f"PAIMON_{name}", raising=False)
+    (tmp_path / "paimon.toml").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def settings(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[str, str]]:
+    lines = run(capsys, *arguments, "-o", "json").splitlines()
+    return {r["name"]: (r["value"], r["origin"]) for r in map(json.loads, lines)}
+
+
+def test_profiles_are_chosen_by_argument_environment_and_file(monkeypatch, capsys) -> None:
+    dev = {"warehouse": ("dev-lake", "paimon.toml, profile dev"), "threads": ("2", "paimon.toml, profile dev")}
+    assert settings(capsys, "-c", "paimon.toml", "config") == dev
+    monkeypatch.setenv("PAIMON_CONFIG", "paimon.toml")
+    monkeypatch.setenv("PAIMON_PROFILE", "prod")
+    prod = settings(capsys, "config")
+    assert prod["sync-all-properties"] == ("true", "paimon.toml, profile prod")
+    assert prod["jdbc.password"][0] == "***"
+    assert settings(capsys, "--profile", "dev", "config") == dev
+    changed = settings(capsys, "--profile", "dev", "config", "-w", "mine", "--catalog", "threads=1")
+    assert changed == {"warehouse": ("mine", "--warehouse"), "threads": ("1", "--catalog")}
+
+
+def test_commands_use_the_profile(capsys) -> None:
+    paimon.connect("dev-lake").create_database("shop")
+    assert "shop" in run(capsys, "-c", "paimon.toml", "db", "list")
+
+
+def test_the_environment_is_an_origin(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("PAIMON_WAREHOUSE", "s3://me:hunter22@bucket/lake")
+    monkeypatch.setenv("PAIMON_CATALOG", "threads=3 jdbc.password=hunter22")
+    found = settings(capsys, "config")
+    assert found["threads"] == ("3", "PAIMON_CATALOG")
+    assert found["warehouse"][1] == "PAIMON_WAREHOUSE"
+    assert "hunter22" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b", "File 'paimon.toml' is not TOML: "),
+        ("color = 1", "File 'paimon.toml': key 'color' is not known"),
+        ("[profiles.dev]", "File 'paimon.toml': no profile is chosen"),
+        ("default-profile = 'de'\n[profiles.dev]", "File 'paimon.toml': profile 'de' does not exist"),
+        ("default-profile = 1", "File 'paimon.toml': profile 1 does not exist"),
+        ("default-profile = 'a'\nprofiles = 1", "File 'paimon.toml': profile 'a' does not exist"),
+        ("default-profile = 'a'\nprofiles.a = 1", "File 'paimon.toml': key 'profiles.a' is not a value"),
+        ("default-profile = 'a'\n[profiles.a]\nx = []", "File 'paimon.toml': key 'profiles.a.x' is not a value"),
+    ],
+)
+def test_a_bad_file_is_one_line_with_file_and_key(text: str, message: str, capsys) -> None:
+    Path("paimon.toml").write_text(text)
+    error = run(capsys, "-c", "paimon.toml", "config", code=1)
+    assert error.startswith(f"paimon: {message}")
+    assert len([line for line in error.splitlines() if not line.startswith("hint:")]) == 1
+
+
+def test_a_profile_without_a_file_or_of_yaml_is_refused(capsys) -> None:
+    assert "needs a file" in run(capsys, "--profile", "dev", "config", code=1)
+    Path("a.yaml").write_text("warehouse: lake")
+    assert "has no profiles" in run(capsys, "-c", "a.yaml", "--profile", "dev", "config", code=1)
