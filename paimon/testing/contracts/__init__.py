@@ -1,5 +1,6 @@
 """Contract suites for ports, merge engines and aggregate functions: derive a test class, and let pytest collect it."""
 
+import paimon.testing.strategies  # noqa: F401  (names the extra if Hypothesis is not installed)
 from paimon.testing.contracts.aggregates import AggregateContract
 from paimon.testing.contracts.caches import ObjectCacheContract
 from paimon.testing.contracts.callbacks import CommitCallbackContract, PartitionDoneCallbackContract

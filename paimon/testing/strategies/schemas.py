@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.data_types import DataField, DataType
+from paimon.domain.types.data_types import BinaryType, DataField, DataType, VarBinaryType
 from paimon.domain.types.field_ids import assign_ids
 from paimon.testing.strategies.types import column_names, data_types, key_types
 
@@ -117,4 +117,6 @@ def _create_schema(
     fields: Sequence[DataField], partition_keys: tuple[str, ...], primary_keys: tuple[str, ...], options: dict[str, str]
 ) -> TableSchema:
     numbered, highest = assign_ids(fields)
+    if any(f.name in partition_keys and isinstance(f.type, BinaryType | VarBinaryType) for f in numbered):
+        options = options | {"partition.legacy-name": "false"}  # legacy names of binary partitions are refused
     return TableSchema(0, numbered, highest, partition_keys, primary_keys, options)
