@@ -1,0 +1,164 @@
+"""Command line of the kit: `paimon-conformance --adapter MODULE:CLASS`."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import platform
+import sys
+import tempfile
+from fnmatch import fnmatch
+from pathlib import Path
+
+import paimon
+from paimon.domain.errors import InvalidRequest, PaimonError, suggest_or
+from paimon.domain.extras import MissingExtra
+
+_DESCRIPTION = """\
+Test another implementation of the Apache Paimon table format against this library.
+
+The kit draws small tables and their steps: writes, compactions, deletions, new columns.
+For each feature that the adapter declares, it fills tables in three ways:
+
+  read ours   this library writes, and the implementation reads
+  write       the implementation writes, and both read
+  in turns    both write one table alternately, and both read
+
+Each answer is compared with the rows that a row-wise merge of all written rows gives.
+The table of features says right, wrong [n], or refused. For each wrong cell, the smallest
+example follows: the table, the steps, the expected rows, and what each reader returned."""
+_EPILOG = """\
+An adapter is a class of yours:
+
+  from paimon.testing.conformance import Capabilities, Refused
+
+  class MyAdapter:
+      version = "1.0"                          # optional, for the report
+      capabilities = Capabilities(file_formats=("parquet",), features=("write", "partitions"))
+
+      def write(self, table, rows):            # one commit; rows is a pyarrow.Table
+          my_library.open(table.location).append(rows)
+
+      def read(self, table, snapshot):         # snapshot is None for the newest
+          return my_library.open(table.location).read()
+
+examples:
+  list the features that an adapter declares
+    paimon-conformance --adapter my_module:MyAdapter --list
+  test all of them for ten minutes, and write a page
+    paimon-conformance --adapter my_module:MyAdapter --seconds 600 --format html --output page.html
+  test merge engines and one more feature, with more examples each
+    paimon-conformance --adapter my_module:MyAdapter --feature engine --feature type:DECIMAL --examples 200
+
+exit status: 0 if no cell is wrong, 1 if one is wrong or none was run, 2 if the call or the adapter is at fault."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    options = _build_parser().parse_args(arguments)
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return _run(options)
+    except (InvalidRequest, MissingExtra) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except PaimonError as error:
+        print(f"error: this library failed: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    # These modules need Hypothesis; --help does not.
+    from paimon.testing.conformance.cases import features_of
+    from paimon.testing.conformance.describe_results import (
+        Run,
+        describe_progress,
+        format_html,
+        format_json,
+        format_text,
+    )
+    from paimon.testing.conformance.implementation import load_implementation
+    from paimon.testing.conformance.run_cases import WRITERS, Result, Runner, run_features
+
+    theirs = load_implementation(options.adapter)
+    features = features_of(theirs.capabilities)
+    chosen = {name: features[name] for name in _choose_features(options.feature, list(features))}
+    if options.list:
+        print("\n".join(chosen))
+        return 0
+    count = len(chosen) * (len(WRITERS) if "write" in theirs.capabilities.features else 1)
+    seen: list[Result] = []
+
+    def show(result: Result) -> None:
+        seen.append(result)
+        if not options.quiet and result.status != "not run":
+            print(describe_progress(seen, count), file=sys.stderr, flush=True)
+
+    name = options.adapter.partition(":")[2]
+    with tempfile.TemporaryDirectory(prefix="paimon-conformance-", dir=_find_fast_folder()) as folder:
+        paimon.connect(options.warehouse or folder).create_database("kit", exist_ok=True)
+        runner = Runner(name, theirs, options.warehouse or folder, itertools.count(1))
+        run_features(runner, chosen, (options.examples, options.seed, options.seconds), show)
+    versions = f"paimon {paimon.__version__}, Python {platform.python_version()}"
+    run = Run(name, str(getattr(theirs, "version", "")), versions, tuple(seen))
+    text = {"text": format_text, "json": format_json, "html": format_html}[options.format](run)
+    if options.output is None:
+        print(text)
+    else:
+        options.output.write_text(text + "\n", encoding="utf8")
+    return int(bool(run.of_status("wrong")) or all(result.status == "not run" for result in seen))
+
+
+def _find_fast_folder() -> str | None:
+    """Return a folder in memory, unless TMPDIR is set: each commit flushes its files, which takes time on a disk."""
+    memory = Path("/dev/shm")
+    return str(memory) if "TMPDIR" not in os.environ and memory.is_dir() else None
+
+
+def _choose_features(patterns: list[str], known: list[str]) -> list[str]:
+    """Return the features that match a pattern; the word before the colon chooses the whole group."""
+    for pattern in patterns:
+        if not any(_matches(name, pattern) for name in known):
+            groups = {name.partition(":")[0] for name in known}
+            hint = suggest_or(pattern, [*known, *groups], "list them with --list")
+            raise InvalidRequest(f"No declared feature matches {pattern!r}", subject=pattern, hint=hint)
+    return [name for name in known if not patterns or any(_matches(name, pattern) for pattern in patterns)]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) or name.partition(":")[0] == pattern
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="paimon-conformance",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--adapter", metavar="MODULE:CLASS", required=True, help="the class that you supply")
+    parser.add_argument(
+        "--feature", metavar="PATTERN", action="append", default=[], help="test only these; repeatable, * matches any"
+    )
+    parser.add_argument("--list", action="store_true", help="list the features and test nothing")
+    parser.add_argument("--examples", metavar="N", type=_count, default=20, help="examples of each cell (20)")
+    parser.add_argument("--seconds", metavar="N", type=float, default=120.0, help="time of the whole run (120)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="draws other examples (0)")
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="form of the report (text)")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write the report there instead of stdout")
+    parser.add_argument(
+        "--warehouse", metavar="DIR", help="keep the tables in this directory; by default they are deleted"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print no progress on stderr")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

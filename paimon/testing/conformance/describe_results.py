@@ -1,0 +1,195 @@
+"""Describe the results of a run as text, JSON and HTML: the table of features, then each wrong example.
+
+Invariant: an example names what is not a default only, and shows each row in one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.markup import shorten_text
+from paimon.domain.report import Grid, Lines, Report, format_report, format_report_card
+from paimon.domain.row.values import to_array
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.text_layout import TextColumn
+from paimon.domain.types.data_types import (
+    NESTED_TYPES,
+    BinaryType,
+    CharType,
+    DataField,
+    DataType,
+    VarBinaryType,
+    VarCharType,
+)
+from paimon.domain.types.type_text import format_type
+from paimon.testing.conformance.cases import AddColumn, Compact, Delete, Step, Write
+from paimon.testing.conformance.run_cases import WRITERS, Mismatch, Result
+from paimon.testing.strategies.tables import Row
+
+_LONGEST_REASON = 100
+_MOST_ROWS = 10
+
+
+@frozen
+class Run:
+    """All results of an implementation, with its name and version, and the versions of what ran it."""
+
+    name: str
+    version: str
+    versions: str
+    results: tuple[Result, ...]
+
+    def of_status(self, status: str) -> list[Result]:
+        """Return the results of one status."""
+        return [result for result in self.results if result.status == status]
+
+
+def format_text(run: Run) -> str:
+    """Format a run as text."""
+    return format_report(_report(run))
+
+
+def format_html(run: Run) -> str:
+    """Format a run as an HTML page."""
+    card = format_report_card(_report(run))
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Conformance</title>\n<body>{card}</body></html>'
+    )
+
+
+def format_json(run: Run) -> str:
+    """Format a run as JSON: the versions, and for each cell its status, counts, and the example."""
+    cells = [
+        {
+            "feature": r.feature,
+            "writer": r.writer,
+            "status": r.status,
+            "examples": r.examples,
+            "refused": r.refused,
+            "reason": r.reason,
+            "example": None if r.mismatch is None else _to_json(r.mismatch),
+        }
+        for r in run.results
+    ]
+    described = {"adapter": run.name, "version": run.version, "versions": run.versions, "results": cells}
+    return json.dumps(described, indent=1, ensure_ascii=False)
+
+
+def _to_json(mismatch: Mismatch) -> dict[str, Any]:
+    fields = mismatch.schema.fields
+    return {
+        "table": _describe_table(mismatch.schema),
+        "steps": [f"{actor} {_describe_step(step, fields)}" for actor, step in mismatch.steps],
+        "snapshot": mismatch.snapshot,
+        "expected": _describe_answer(mismatch.expected, fields),
+        "answers": {name: _describe_answer(answer, fields) for name, answer in mismatch.answers.items()},
+    }
+
+
+def _report(run: Run) -> Report:
+    counts = Counter(result.status for result in run.results)
+    features = list(dict.fromkeys(result.feature for result in run.results if result.status != "not run"))
+    others = dict.fromkeys(result.feature for result in run.results if result.feature not in features)
+    cells = {(r.feature, r.writer): r for r in run.results}
+    numbers = {id(result): number for number, result in enumerate(run.of_status("wrong"), 1)}
+    writers = [writer for writer in WRITERS if any(r.writer == writer for r in run.results)]
+    columns = [TextColumn("feature", False, tuple(features))]
+    for writer in writers:
+        texts = tuple(_describe_cell(cells[feature, writer], numbers) for feature in features)
+        columns.append(TextColumn(writer, False, texts))
+    facts = (
+        ("versions", run.versions),
+        ("cells", ", ".join(f"{counts[s]} {s}" for s in ("right", "wrong", "refused", "not run") if counts[s])),
+        ("examples", str(sum(result.examples for result in run.results))),
+    )
+    examples = [_describe_mismatch(numbers[id(result)], result) for result in run.of_status("wrong")]
+    refusals = list(dict.fromkeys(f"{r.feature}, {r.writer}: {r.reason}" for r in run.of_status("refused")))
+    parts: list[Grid | Lines | str] = [Lines(""), Grid(tuple(columns)), *map(Lines, examples)]
+    if others:
+        parts.append(Lines(f"\nNot run, because the time ended: {', '.join(others)}"))
+    if refusals:
+        parts.append(Lines("\nRefused:\n" + "\n".join(f"  {shorten_text(text, 160)}" for text in refusals)))
+    return Report(f"{run.name} {run.version}".strip(), "conformance", facts, tuple(parts))
+
+
+def _describe_cell(result: Result, numbers: dict[int, int]) -> str:
+    if result.status == "wrong":
+        return f"wrong [{numbers[id(result)]}]"
+    if result.status == "refused" and result.refused < result.examples:
+        return f"refused {result.refused} of {result.examples}"
+    return result.status
+
+
+def _describe_mismatch(number: int, result: Result) -> str:
+    mismatch = result.mismatch
+    assert mismatch is not None
+    fields = mismatch.schema.fields
+    where = "" if mismatch.snapshot is None else f" at snapshot {mismatch.snapshot}"
+    lines = [("table", _describe_table(mismatch.schema))]
+    lines += [(actor, _describe_step(step, fields)) for actor, step in mismatch.steps]
+    lines.append((f"expected{where}", _join_rows(_describe_answer(mismatch.expected, fields))))
+    for name, answer in mismatch.answers.items():
+        lines.append((f"{name} reads", _join_rows(_describe_answer(answer, fields))))
+    width = max(len(label) for label, _ in lines)
+    return "\n".join([f"\n[{number}] {result.feature}, {result.writer}", *(f"  {a:{width}}  {b}" for a, b in lines)])
+
+
+def _join_rows(answer: Sequence[str] | str) -> str:
+    if isinstance(answer, str):
+        return answer
+    more = f" and {len(answer) - _MOST_ROWS} more" if len(answer) > _MOST_ROWS else ""
+    return " ".join(answer[:_MOST_ROWS]) + more if answer else "no rows"
+
+
+def _describe_table(schema: TableSchema) -> str:
+    texts = [f"{f.name} {format_type(f.type)}" for f in schema.fields]
+    if schema.primary_keys:
+        texts.append(f"PRIMARY KEY ({', '.join(schema.primary_keys)})")
+    partitions = f" PARTITIONED BY ({', '.join(schema.partition_keys)})" if schema.partition_keys else ""
+    options = "".join(f" {key}={value}" for key, value in schema.options.items())
+    return f"({', '.join(texts)}){partitions}{options}"
+
+
+def _describe_step(step: Step, fields: Sequence[DataField]) -> str:
+    match step:
+        case Write(rows=rows):
+            return "writes " + _join_rows(_describe_answer(rows, fields))
+        case Compact():
+            return "compacts"
+        case Delete(value=value):
+            return f"deletes where k = {value}"
+        case AddColumn():
+            return f"adds column {fields[-1].name}"
+
+
+def _describe_answer(answer: Sequence[Row] | str, fields: Sequence[DataField]) -> list[str] | str:
+    """Describe rows as sorted texts; the text of an error stays as it is."""
+    if isinstance(answer, str):
+        return answer
+    texts = (_format_value(value, f.type) for row in answer for value, f in zip(row, fields, strict=False))
+    rows = [[next(texts) for _ in row] for row in answer]
+    return sorted(f"({', '.join(row)})" for row in rows)
+
+
+def _format_value(value: Any, data_type: DataType) -> str:
+    if value is None:
+        return "null"
+    if isinstance(data_type, (*NESTED_TYPES, CharType, VarCharType)):
+        return repr(value)
+    if isinstance(data_type, BinaryType | VarBinaryType):
+        return f"x'{value.hex()}'"
+    return str(to_array([value], data_type).cast(pa.string())[0].as_py())
+
+
+def describe_progress(results: Iterable[Result], count: int) -> str:
+    """Describe the last result of a run in one line."""
+    known = list(results)
+    last = known[-1]
+    reason = f": {last.reason[:_LONGEST_REASON]}" if last.status == "refused" else ""
+    return f"{len(known)}/{count} {last.feature}, {last.writer}: {last.status}, {last.examples} examples{reason}"

@@ -1,0 +1,318 @@
+"""Run the cases of each feature with an implementation and this library, and search the smallest wrong one.
+
+Invariant: a result depends on the seed and the number of examples alone, unless the time ends first.
+"""
+
+# A cell of the table is a feature and who writes:
+#
+#     feature             read ours   write   in turns
+#     engine:first-row    right       wrong   not run
+#
+#   read ours   this library writes; the implementation reads
+#   write       the implementation writes; this library and the implementation read
+#   in turns    both write one table, alternately; both read
+#
+# Hypothesis draws the cases of a cell, and makes a wrong one smaller. Cells share the time: each may use its part of
+# what is left, so that a fast cell leaves more to the others. When the time of a cell ends, further cases count as
+# right, and those that have run keep their outcome. Hypothesis then ends by itself.
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+
+import pyarrow as pa
+from attrs import define, evolve, field, frozen
+from hypothesis import HealthCheck, given, settings
+from hypothesis import seed as use_seed
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
+
+from paimon.domain.row.values import to_values
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField, MapType, MultisetType
+from paimon.testing.conformance.cases import AddColumn, Case, Compact, Delete, Shape, Step, Write, cases, sort_map
+from paimon.testing.conformance.expected_rows import ExpectedRows
+from paimon.testing.conformance.implementation import Implementation, Refused, TableUnderTest, describe_error
+from paimon.testing.conformance.own import PaimonForPython, open_table
+from paimon.testing.interleaving import catch_outcome
+from paimon.testing.strategies.tables import Row, to_arrow_table
+
+OWN_NAME = "paimon"
+WRITERS = ("read ours", "write", "in turns")
+_LEAST_SECONDS = 0.5
+_SHRINK_CASES = 50
+_SHRINK_SECONDS = 2.0
+
+
+@frozen
+class Mismatch:
+    """A case whose rows are wrong: the steps with who did each, what is expected, and what each reader returned."""
+
+    schema: TableSchema
+    steps: tuple[tuple[str, Step], ...]
+    snapshot: int | None
+    expected: tuple[Row, ...]
+    # rows, or the text of an error
+    answers: Mapping[str, tuple[Row, ...] | str]
+
+
+@frozen
+class Result:
+    """The outcome of one cell: ``right``, ``wrong``, ``refused`` or ``not run``."""
+
+    feature: str
+    writer: str
+    status: str
+    examples: int = 0
+    # examples that the implementation refused, and what it said of the last one
+    refused: int = 0
+    reason: str = ""
+    mismatch: Mismatch | None = None
+
+
+@frozen
+class _Failed(Exception):
+    """Ends a case with an error, which is the answer of the implementation that raised it."""
+
+    answers: Mapping[str, str]
+
+
+@define
+class _End:
+    """When a cell runs no further case: after some time, and after a wrong case, when it had its chance to shrink."""
+
+    seconds: float
+    cases: float = float("inf")
+
+    def has_come(self, count: int) -> bool:
+        """Return whether a cell that ran so many cases ends."""
+        return count >= self.cases or time.monotonic() > self.seconds
+
+    def allow_shrinking(self, count: int) -> None:
+        """Limit the cases from the first wrong one on, and extend the time for them."""
+        if self.cases == float("inf"):
+            self.cases = count + _SHRINK_CASES
+            self.seconds = max(self.seconds, time.monotonic() + _SHRINK_SECONDS)
+
+
+class _Wrong(Exception):
+    """A wrong case, which Hypothesis makes smaller."""
+
+
+@frozen(eq=False)
+class Runner:
+    """Runs cases on new tables of one warehouse."""
+
+    name: str
+    theirs: Implementation
+    warehouse: str
+    numbers: Iterator[int]
+    ours: PaimonForPython = field(factory=PaimonForPython)
+
+    def run_case(self, case: Case, writer: str) -> Mismatch | None:
+        """Run one case; None if every answer is right. It raises `Refused` as the implementation does."""
+        expected, done = ExpectedRows(case), list[tuple[str, Step]]()
+        table = self._describe(case)
+        states: list[tuple[int | None, tuple[Row, ...]]] = []
+        try:
+            self._create(table, writer)
+            for number, step in enumerate(case.steps):
+                actor = self._choose_actor(step, number, writer)
+                done.append((actor, step))
+                table = self._do(actor, table, case, step)
+                expected.apply(step)
+                if case.reads_each:
+                    states.append((_find_newest_snapshot(table), tuple(expected.rows())))
+            states.append((None, tuple(expected.rows())))
+            for snapshot, rows in states:
+                answers = self._read(table, case, snapshot)
+                if any(_to_multiset(answer) != _to_multiset(rows) for answer in answers.values()):
+                    return Mismatch(case.schema, tuple(done), snapshot, rows, answers)
+        except _Failed as failure:
+            return Mismatch(case.schema, tuple(done), None, tuple(expected.rows()), failure.answers)
+        return None
+
+    def _describe(self, case: Case) -> TableUnderTest:
+        schema, width = case.schema, case.columns_at_first
+        name, columns = f"t{next(self.numbers)}", arrow_schema(schema.fields[:width])
+        return TableUnderTest(
+            self.warehouse, "kit", name, columns, schema.primary_keys, schema.partition_keys, schema.options
+        )
+
+    def _create(self, table: TableUnderTest, writer: str) -> None:
+        creates = writer != "read ours" and "create" in self.theirs.capabilities.features
+        self._attempt(self.name if creates else OWN_NAME, "create", lambda actor: actor.create(table))
+
+    def _choose_actor(self, step: Step, number: int, writer: str) -> str:
+        is_ours = writer == "read ours" or (writer == "in turns" and number % 2 == 0)
+        if isinstance(step, AddColumn) or (isinstance(step, Compact) and step.by_kit):
+            is_ours = True
+        needed = {Compact: "compact", Delete: "delete"}.get(type(step), "write")
+        return OWN_NAME if is_ours or needed not in self.theirs.capabilities.features else self.name
+
+    def _do(self, actor: str, table: TableUnderTest, case: Case, step: Step) -> TableUnderTest:
+        """Do a step, and return the table as it is then."""
+        match step:
+            case Write(rows=rows):
+                data = to_arrow_table(case.schema.fields[: len(table.schema)], rows)
+                self._attempt(actor, "write", lambda who: who.write(table, data))
+            case Compact():
+                self._attempt(actor, "compact", lambda who: who.compact(table))
+            case Delete(value=value):
+                self._attempt(actor, "delete", lambda who: who.delete(table, "k", value))
+            case AddColumn():
+                open_table(table).add_column(case.schema.names[-1], case.schema.fields[-1].type)
+                return evolve(table, schema=arrow_schema(case.schema.fields))
+        return table
+
+    def _read(self, table: TableUnderTest, case: Case, snapshot: int | None) -> dict[str, tuple[Row, ...] | str]:
+        answers: dict[str, tuple[Row, ...] | str] = {}
+        for name in (OWN_NAME, self.name):
+            try:
+                answer = self._attempt(name, "read", lambda who: who.read(table, snapshot))
+                answers[name] = tuple(_to_rows(answer, case.schema.fields))
+            except _Failed as failure:
+                answers[name] = failure.answers[name]
+            except (KeyError, pa.ArrowException, AttributeError, TypeError) as error:
+                answers[name] = f"not rows of the table: {describe_error(error)}"
+        return answers
+
+    def _attempt(self, name: str, what: str, act: Callable[..., pa.Table]) -> pa.Table:
+        """Return what a call returns; an error of the call fails the case."""
+        implementation = self.ours if name == OWN_NAME else self.theirs
+        outcome = catch_outcome(lambda: act(implementation))
+        if isinstance(outcome, Refused | NotImplementedError) and name != OWN_NAME:
+            raise Refused(f"{what}: {str(outcome)[:200]}")
+        if isinstance(outcome, BaseException):
+            text = describe_error(outcome).replace(f"{self.warehouse}/kit.db/", "")
+            raise _Failed({name: f"{what}: {text}"})
+        return outcome
+
+
+def _find_newest_snapshot(table: TableUnderTest) -> int | None:
+    snapshot = open_table(table).snapshot()
+    return None if snapshot is None else snapshot.id
+
+
+def _to_rows(answer: pa.Table, fields: tuple[DataField, ...]) -> Iterator[Row]:
+    schema = arrow_schema(fields)
+    columns = [to_values(answer[f.name].cast(schema.field(f.name).type), f.type) for f in fields]
+    return zip(*(map(sort_map, values) if isinstance(f.type, MapType | MultisetType) else values
+                 for f, values in zip(fields, columns, strict=True)), strict=True)  # fmt: skip
+
+
+def _to_multiset(rows: tuple[Row, ...] | str) -> Counter[str] | str:
+    """Count rows by their text, in which NaN equals NaN, and -0.0 differs from 0.0."""
+    return rows if isinstance(rows, str) else Counter(map(repr, rows))
+
+
+def run_feature(
+    runner: Runner, feature: str, shapes: st.SearchStrategy[Shape], writer: str, limits: tuple[int, int, float]
+) -> Result:
+    """Run drawn cases of one cell.
+
+    Parameters
+    ----------
+    runner : Runner
+        The implementation.
+    feature : str
+        The name of the feature.
+    shapes : SearchStrategy
+        Draws the shapes of the feature's tables.
+    writer : str
+        One of `WRITERS`.
+    limits : tuple of int, int, float
+        The number of examples, the seed, and the seconds.
+
+    Returns
+    -------
+    Result
+        Wrong if an example is wrong, else refused if one is refused; at least one example is run.
+    """
+    examples, seed_number, seconds = limits
+    outcomes: dict[str, Mismatch | Refused | None] = {}
+    end = _End(time.monotonic() + seconds)
+
+    @use_seed(seed_number)
+    @settings(
+        max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False, print_blob=False,
+    )  # fmt: skip
+    @given(cases(shapes, runner.theirs.capabilities, 2 if writer == WRITERS[2] else 1))
+    def run(case: Case) -> None:
+        text = repr(case)
+        if text not in outcomes:
+            if outcomes and end.has_come(len(outcomes)):
+                return
+            outcomes[text] = _run_or_refuse(runner, case, writer)
+        if isinstance(outcomes[text], Mismatch):
+            end.allow_shrinking(len(outcomes))
+            _report_wrong_case()
+
+    with suppress(_Wrong, HypothesisException):
+        run()
+    return _summarize(feature, writer, outcomes)
+
+
+def _report_wrong_case() -> None:
+    raise _Wrong
+
+
+def _run_or_refuse(runner: Runner, case: Case, writer: str) -> Mismatch | Refused | None:
+    try:
+        return runner.run_case(case, writer)
+    except Refused as refusal:
+        return refusal
+
+
+def _summarize(feature: str, writer: str, outcomes: Mapping[str, Mismatch | Refused | None]) -> Result:
+    wrong = [(len(text), text, found) for text, found in outcomes.items() if isinstance(found, Mismatch)]
+    refusals = [str(found) for found in outcomes.values() if isinstance(found, Refused)]
+    status = "wrong" if wrong else "refused" if refusals else "right"
+    mismatch = min(wrong, key=lambda found: found[:2])[2] if wrong else None
+    return Result(feature, writer, status, len(outcomes), len(refusals), refusals[-1] if refusals else "", mismatch)
+
+
+def run_features(
+    runner: Runner,
+    features: Mapping[str, st.SearchStrategy[Shape]],
+    limits: tuple[int, int, float],
+    report: Callable[[Result], None],
+) -> list[Result]:
+    """Run the cells of some features within the limits.
+
+    Parameters
+    ----------
+    runner : Runner
+        The implementation.
+    features : mapping
+        The shapes of each feature's tables by its name.
+    limits : tuple of int, int, float
+        The examples of each cell, the seed, and the seconds of all cells.
+    report : callable
+        Receives each result when it is known.
+
+    Returns
+    -------
+    list of Result
+        One for each cell, by feature. A cell is ``not run`` if the time ended, or if its writer does not write.
+    """
+    examples, seed_number, seconds = limits
+    end = time.monotonic() + seconds
+    writers = WRITERS if "write" in runner.theirs.capabilities.features else WRITERS[:1]
+    cells = [(feature, writer) for feature in features for writer in writers]
+    results = []
+    for number, (feature, writer) in enumerate(cells):
+        left = end - time.monotonic()
+        if left > 0:
+            share = max(_LEAST_SECONDS, left / (len(cells) - number))
+            result = run_feature(runner, feature, features[feature], writer, (examples, seed_number, share))
+        else:
+            result = Result(feature, writer, "not run")
+        results.append(result)
+        report(result)
+    return results

@@ -1,0 +1,192 @@
+"""The kit that tests other implementations: against this library, wrong implementations, and adapters at fault."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from support.case_lists import mark_nightly
+
+from paimon.domain.extras import MissingExtra
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import BinaryType, VarBinaryType
+from paimon.testing.conformance import Capabilities, Refused, TableUnderTest, run_cases
+from paimon.testing.conformance.__main__ import main
+from paimon.testing.conformance.own import PaimonForPython
+from paimon.testing.strategies import schemas
+
+SOME = ("--feature", "engine:aggregation", "--feature", "combined")
+OWN = "paimon.testing.conformance.own:PaimonForPython"
+
+
+def run(*arguments: str, adapter: str = "", examples: int = 3) -> int:
+    chosen = adapter or f"{__name__}:IgnoresDeletes"
+    return main(["--adapter", chosen, "--examples", str(examples), "--seconds", "3600", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer cases in which a wrong one is made smaller."""
+    monkeypatch.setattr(run_cases, "_SHRINK_CASES", 12)
+
+
+class Reads(PaimonForPython):
+    capabilities = Capabilities(types=("INT",), key_types=("INT",), features=("row-kinds", "deletion-vectors"))
+
+
+class IgnoresDeletes(PaimonForPython):
+    capabilities = Capabilities(features=("write", "row-kinds"))
+
+    def write(self, table: TableUnderTest, rows: pa.Table) -> None:
+        if "op" in rows.column_names:
+            rows = rows.filter(pc.not_equal(rows["op"], "-D"))
+        super().write(table, rows)
+
+
+class Empty(Reads):
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        return table.schema.empty_table()
+
+
+class Raises(Reads):
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        raise RuntimeError("no such codec\nand many more lines")
+
+
+class Refuses(Reads):
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        raise Refused("merge engine 'first-row'")
+
+
+@pytest.mark.parametrize("features", mark_nightly([SOME, ()], always=[SOME]))
+def test_the_library_is_right(features: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    status = run("--quiet", *features, adapter=OWN, examples=2 if features else 100)
+    shown = capsys.readouterr().out
+    assert status == 0 and "wrong" not in shown and "refused" not in shown, shown
+
+
+def test_ignored_deletes_are_found_in_the_smallest_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--feature", "row-kinds", examples=12) == 1
+    shown, progress = capsys.readouterr()
+    table = shown[shown.index("feature ") :].splitlines()[2].split()
+    assert table == ["row-kinds", "right", "wrong", "[1]", "wrong", "[2]"]
+    lines = [" ".join(line.split()) for line in shown[shown.index("[1] row-kinds, write") :].splitlines()]
+    assert lines[1].startswith("table (k INT NOT NULL, op STRING, v INT, PRIMARY KEY (k)) rowkind.field=op bucket=")
+    assert any(line.startswith("IgnoresDeletes writes") and "'-D'" in line for line in lines[2:5]), shown
+    assert "3/3 row-kinds, in turns: wrong" in progress
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("Empty", "Empty reads no rows"), ("Raises", "Raises reads read: RuntimeError: no such codec")],
+)
+def test_wrong_answers_are_shown(name: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--quiet", "--feature", "buckets:unaware", adapter=f"{__name__}:{name}") == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert answer in shown and re.search(r"expected (\(.*\)) paimon reads \1", shown) and "more lines" not in shown
+
+
+def test_reports_have_three_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    adapter, file = f"{__name__}:Refuses", tmp_path / "page.html"
+    assert run("--quiet", "--feature", "engine:first-row", "--format", "json", adapter=adapter) == 0
+    (cell,) = json.loads(capsys.readouterr().out)["results"]
+    assert cell == {
+        "feature": "engine:first-row", "writer": "read ours", "status": "refused", "examples": 3, "refused": 3,
+        "reason": "read: merge engine 'first-row'", "example": None,
+    }  # fmt: skip
+    arguments = ("--feature", "buckets:unaware", "--format", "html", "--output", str(file))
+    assert run("--quiet", *arguments, adapter=f"{__name__}:Empty") == 1
+    page = file.read_text("utf8")
+    assert page.startswith("<!doctype html>") and "wrong [1]" in page and "Empty reads" in page
+
+
+def test_time_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--seconds", "0", adapter=f"{__name__}:Reads") == 1
+    assert "Not run, because the time ended: engine:deduplicate" in capsys.readouterr().out
+
+
+class Creates:
+    capabilities = Capabilities(features=("create", "write"))
+
+    def write(self, table: TableUnderTest, rows: pa.Table) -> None: ...
+
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table: ...
+
+
+class Undeclared:
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table: ...
+
+
+class Unknown(Undeclared):
+    capabilities = Capabilities(merge_engines=("deduplicat",))
+
+
+class Nothing(Undeclared):
+    capabilities = Capabilities(file_formats=())
+
+
+class NeedsKeys(Undeclared):
+    capabilities = Capabilities(merge_engines=())
+
+
+class Broken:
+    def __init__(self) -> None:
+        raise OSError("no server")
+
+
+AT_FAULT = {
+    "nowhere:Class": "does not exist: no module 'nowhere'. Set PYTHONPATH to its folder.",
+    "no colon": "is not of the form MODULE:CLASS",
+    "raising_adapter:Class": "cannot be imported: ImportError: libmissing.so",
+    "importing_adapter:Class": "cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+    f"{__name__}:Absent": f"does not exist: {__name__} has no Absent",
+    f"{__name__}:Broken": "cannot be created: OSError: no server",
+    f"{__name__}:Undeclared": "has no attribute 'capabilities' of type Capabilities",
+    f"{__name__}:Creates": "declares 'create', and has no method 'create'",
+    f"{__name__}:Unknown": "declares the unknown capability 'deduplicat' in 'merge_engines'. Did you mean",
+    f"{__name__}:Nothing": "declares nothing in 'file_formats'",
+    f"{__name__}:NeedsKeys": "declares buckets for primary keys without 'merge_engines' or 'key_types'",
+}
+
+
+@pytest.mark.parametrize("adapter", AT_FAULT)
+def test_an_adapter_at_fault_is_named_in_one_line(
+    adapter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "raising_adapter.py").write_text("raise ImportError('libmissing.so')\n")
+    (tmp_path / "importing_adapter.py").write_text("import nowhere\n")
+    assert run(adapter=adapter) == 2
+    shown, error = capsys.readouterr()
+    assert not shown and error.count("\n") == 1
+    assert error.startswith(f"error: Adapter {adapter!r} {AT_FAULT[adapter]}")
+
+
+def test_features_are_chosen_by_name_group_and_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list", "--feature", "engine", "--feature", "*:key-table", adapter=f"{__name__}:Reads") == 0
+    listed = capsys.readouterr().out.split()
+    assert listed[:2] == ["engine:deduplicate", "engine:partial-update"] and "deletion-vectors:key-table" in listed
+    assert run("--feature", "engin", adapter=f"{__name__}:Reads") == 2
+    assert capsys.readouterr().err == "error: No declared feature matches 'engin'. Did you mean 'engine'?\n"
+
+
+def test_hypothesis_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("paimon.testing.strategies")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(MissingExtra, match=r"'hypothesis', which is not installed.*extra 'testing'"):
+        importlib.import_module("paimon.testing.strategies")
+
+
+@given(schemas())
+def test_no_drawn_table_has_partitions_that_are_refused(schema: TableSchema) -> None:
+    is_binary = any(isinstance(f.type, BinaryType | VarBinaryType) for f in schema.partition_fields)
+    assert is_binary == (schema.options.get("partition.legacy-name") == "false")
