@@ -81,6 +81,24 @@ BATCH_WRITE_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
 """Options that only a batch write has; a stream derives those of its commits from its checkpoint."""
 _SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED, READ_MARK}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
+_JAVA_STREAM = "read.stream."
+"""What Java's connector writes before the names of the limits of streams."""
+_LEAVE_OUT = "leave it out"
+_JAVA_OPTIONS = {
+    "write.merge-schema": "use paimon.spark.write(frame, table, merge_schema=True), or MERGE WITH SCHEMA EVOLUTION",
+    "write.merge-schema.type-widening": "call paimon.spark.write(frame, table, merge_schema='widen')",
+    "write.merge-schema.explicit-cast": "call paimon.spark.write(frame, table, merge_schema='cast')",
+    "write.use-v2-write": _LEAVE_OUT,
+    "write.hive-style-dynamic-partition.enabled": "name the columns in INSERT, in any order",
+    "read.changelog": "give it to spark.readStream or spark.read, or query the system table audit_log",
+    "read.allow.fullscan": "give conditions on partition columns",
+    "requiredsparkconfscheck.enabled": _LEAVE_OUT,
+    "legacy-timestamp-mapping.enabled": "cast to TIMESTAMP in the query",
+    "source.split.target-size-with-column-pruning": "set source.split.target-size",
+    **{f"read.stream.{name.lower()}": f"give {name} to spark.readStream" for name in
+       (_MAX_FILES, _MAX_ROWS, _MAX_BYTES, _MIN_ROWS, _MAX_DELAY)},
+}  # fmt: skip
+"""What to do instead of the options that only Java's connector has, by name in lower case."""
 _USAGE_HINT = (
     "create the table with paimon.spark.connect(spark, warehouse).sql('CREATE TABLE …') or "
     "paimon.connect(warehouse).create_table(…), read it with .load(path), write it with "
@@ -194,7 +212,7 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
 
     `defaults` has the `storage` and `catalog` of the session's warehouse; it applies to tables of this warehouse.
     """
-    given = {k.lower(): v for k, v in options.items()}
+    given = {k.lower().removeprefix(_JAVA_STREAM): v for k, v in options.items()}
     path = given.get("path")
     if "provider" in given or not path:
         is_catalog_table = "provider" in given or not given
@@ -286,9 +304,22 @@ def check_shared_location(location: str) -> None:
         raise Unsupported(f"{location!r} on Spark, whose tasks are other processes", hint="use a directory or a store")
 
 
+def is_table_option(name: str) -> bool:
+    """Return whether a name is that of a table option."""
+    return canonical_key(name) in OPTIONS or name.startswith(_PREFIXES)
+
+
+def explain_java_option(name: str) -> None:
+    """Refuse an option that only Java's connector has, and name what does the same."""
+    hint = _JAVA_OPTIONS.get(name.lower())
+    if hint is not None:
+        raise InvalidRequest(f"Option {name!r} of Java's connector has no effect here.", subject=name, hint=hint)
+
+
 def _check_names(given: Mapping[str, str]) -> None:
     for name in given:
-        if name not in _SOURCE_OPTIONS and canonical_key(name) not in OPTIONS and not name.startswith(_PREFIXES):
+        if name not in _SOURCE_OPTIONS and not is_table_option(name):
+            explain_java_option(name)
             known = [*_DOCUMENTED_OPTIONS, *OPTIONS, *ALIASES]
             raise InvalidRequest(
                 f"Option {name!r} of the data source paimon is unknown.", subject=name, hint=did_you_mean(name, known)

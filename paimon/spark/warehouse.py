@@ -25,7 +25,7 @@ from paimon.spark.options import CATALOG, STORAGE, TABLE_OPTIONS, WAREHOUSE, for
 from paimon.system_table import SystemTable
 from paimon.table import Table
 
-_SETTING = "spark.paimon.warehouse"
+WAREHOUSE_SETTING = "spark.paimon.warehouse"
 """The setting of a session that contains its warehouse; without a value the session has none."""
 TIME_ZONE = "spark.sql.session.timeZone"
 _REFUSED_IN_PIPELINES = "SESSION_MUTATION_IN_DECLARATIVE_PIPELINE"
@@ -79,13 +79,13 @@ def get_warehouse(spark: SparkSession) -> Warehouse | None:
     """Return the warehouse of a session; None if it has none."""
     if spark in _PIPELINE_WAREHOUSES:
         return _PIPELINE_WAREHOUSES[spark]
-    text = spark.conf.get(_SETTING, None)
+    text = spark.conf.get(WAREHOUSE_SETTING, None)
     return None if not text else Warehouse(json.loads(text))
 
 
 def set_warehouse(spark: SparkSession, warehouse: Warehouse) -> None:
     """Store the warehouse of a session in its settings, or in this process while it loads a pipeline."""
-    if not change_setting(spark, _SETTING, json.dumps(dict(warehouse.options))):
+    if not change_setting(spark, WAREHOUSE_SETTING, json.dumps(dict(warehouse.options))):
         _PIPELINE_WAREHOUSES[spark] = warehouse
 
 

@@ -27,6 +27,8 @@ NOT_RUN = {
     ("declarative-pipelines", "run"): "needs a Spark session; tests/spark runs the example pipeline",
     ("declarative-pipelines", "example"): "needs a Spark session; tests/spark runs the example pipeline",
     ("index", "install"): "installs packages",
+    ("move-from-java-spark", "set-up"): "needs a Spark session; tests/spark covers the call",
+    ("move-from-java-spark", "create"): "needs a Spark session; tests/spark covers the calls",
     ("move-from-pypaimon", "benchmark"): "takes minutes; tests/benchmarks runs it with few rows",
     ("move-from-pypaimon", "program"): "runs a program of the reader; tests/compat/test_programs.py runs five",
     ("object-stores", "s3"): "needs a store; tests/adapters/files/test_store_files.py starts a server",

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import paimon
+from paimon.spark.options import parse_source_options
 
 pytestmark = pytest.mark.spark
 
@@ -202,3 +203,36 @@ def test_a_merge_with_schema_evolution(spark: SparkSession, lake: paimon.Catalog
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
     assert run(spark, "SELECT * FROM lake.db.t") == [(1, 11, "a"), (2, 20, "b")]
+
+
+def test_settings_of_the_session_are_options_of_tables(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_days(lake)
+    table.write([{"id": 5, "day": "b", "hour": 1}])
+    count, settings = (
+        "SELECT count(*) FROM lake.db.days",
+        {"scan.snapshot-id": "1", "lake.*.days.scan.snapshot-id": "2"},
+    )
+    try:
+        for number, (name, value) in enumerate(settings.items()):
+            spark.conf.set(f"spark.paimon.{name}", value)
+            assert run(spark, count) == [(4 + number,)]
+        assert run(spark, f"{count} VERSION AS OF 1") == [(4,)]
+        spark.sql("UPDATE lake.db.days SET id = 6 WHERE id = 5")  # a change reads the newest snapshot
+        assert read_ids(table) == [1, 2, 3, 4, 6]
+        for name in ("write.merge-schema", "read.stream.maxFilesPerTrigger", "scan.snapshot-idd"):
+            spark.conf.set(f"spark.paimon.{name}", "1")
+            with pytest.raises(IllegalArgumentException, match=rf"^InvalidRequest: .*{name}"):
+                spark.sql(count)
+            spark.conf.unset(f"spark.paimon.{name}")
+    finally:
+        for name in settings:
+            spark.conf.unset(f"spark.paimon.{name}")
+    with pytest.raises(IllegalArgumentException, match=r"^InvalidRequest: Option 'write.merge-schema' of Java's"):
+        spark.range(1).selectExpr("1 id", "'a' day", "1 hour").write.option("write.merge-schema", "true").insertInto(
+            "lake.db.days"
+        )
+
+
+def test_limits_of_streams_have_the_names_of_java_too() -> None:
+    for prefix in ("", "read.stream."):
+        assert parse_source_options({"path": "t", f"{prefix}maxFilesPerTrigger": "5"}).limits.files == 5

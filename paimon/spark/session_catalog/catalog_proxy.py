@@ -15,7 +15,9 @@ from paimon.spark.session_catalog.created_table import CreatedTableProxy
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy, make_name_error, to_dict
 from paimon.spark.session_catalog.procedures import ProcedureProxy
 from paimon.spark.session_catalog.schemas import Declaration, copy_declaration, read_changes, read_declaration
+from paimon.spark.session_catalog.session_options import find_session_options
 from paimon.spark.session_catalog.table_proxy import TableProxy, apply_options
+from paimon.table import Table
 from paimon.verbs.verb_table import list_procedure_names
 
 _DEFAULT_DATABASE = "default"
@@ -85,11 +87,21 @@ class CatalogProxy(JavaProxy):
     def loadTable(self, identifier: Any, *given: Any) -> Any:
         """Open a table, or a system table; `given` is a version, a time, or what the statement does with it."""
         table = self._open_table(identifier)
-        travel = self._find_travel(given)
-        opened = table.opened
-        if travel:
-            opened = apply_options(opened, travel)
-        return TableProxy(self.jvm, opened, table.title) if travel else table
+        options = self._find_travel(given)
+        if isinstance(table.opened, Table):
+            name = str(identifier.name()).partition("$")[0]
+            settings = find_session_options(self.jvm.spark, (self._name, str(identifier.namespace()[0]), name))
+            if options or self._is_written(given):  # a change needs the newest snapshot
+                settings = {key: value for key, value in settings.items() if not key.startswith("scan.")}
+            options = settings | options
+        return TableProxy(self.jvm, apply_options(table.opened, options), table.title) if options else table
+
+    def _is_written(self, given: tuple[Any, ...]) -> bool:
+        first = given[0] if given else None
+        if first is None or isinstance(first, str | int):
+            return False
+        privileges = first if self.jvm.is_a(first, "java.util.Set") else first.writePrivileges()
+        return not privileges.isEmpty()
 
     def _open_table(self, identifier: Any) -> TableProxy:
         with self._missing("NoSuchTableException", identifier):
