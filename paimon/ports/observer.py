@@ -26,6 +26,10 @@ METRICS: Mapping[str, str] = {
     "read.files.corrupt": "Damaged files that a scan left out, as `scan.ignore-corrupt-files` allows.",
     "read.files.lost": "Missing files that a scan left out, as `scan.ignore-lost-files` allows.",
     "storage.clock_differs": "Times at which the clock of the storage differed from the local one.",
+    "stream.batches": "Batches that streams on Spark committed.",
+    "stream.files": "Files that these batches added.",
+    "stream.report_failed": "Reports of a stream on Spark that failed.",
+    "stream.rows": "Rows that these batches wrote.",
     "write.compaction_skipped": "Compactions of a write that were left to a later one.",
 }
 """The metrics of `Observer.count`, with what they count. Scans also count bytes for `Maintain.health`."""
