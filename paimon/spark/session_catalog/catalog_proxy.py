@@ -12,7 +12,7 @@ from typing import Any
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.spark.session_catalog.created_table import CreatedTableProxy
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy, make_name_error, to_dict
+from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, find_proxy, make_name_error, to_dict
 from paimon.spark.session_catalog.procedures import ProcedureProxy
 from paimon.spark.session_catalog.schemas import Declaration, copy_declaration, read_changes, read_declaration
 from paimon.spark.session_catalog.session_options import find_session_options
@@ -24,7 +24,7 @@ _DEFAULT_DATABASE = "default"
 _MICROS_OF_MILLI = 1000
 
 
-class CatalogProxy(JavaProxy):
+class CatalogProxy(UnmeasuredProxy):
     """A catalog of a session."""
 
     class Java:
@@ -173,10 +173,6 @@ class CatalogProxy(JavaProxy):
         declared, name = self._declare(given), self._check_new(identifier)
         replace = name in self.catalog
         return CreatedTableProxy(self.jvm, self.catalog, name, self._name, declared, replace=replace)
-
-    def supportedCustomMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
 
     def alterTable(self, identifier: Any, changes: Any) -> Any:
         """Change columns, options or the comment, all in one new schema."""

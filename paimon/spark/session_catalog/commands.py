@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.errors import ReadConflict, Unsupported
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy, get_or_none
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
 from paimon.spark.session_catalog.streams import StreamWriteProxy
 from paimon.spark.session_catalog.table_proxy import TableProxy
@@ -46,7 +46,7 @@ class CommandPlanner(JavaProxy):
                 return self._plan_change(
                     command.table(),
                     "update",
-                    lambda found: found.update(_get_or_none(command.condition()), command.assignments()),
+                    lambda found: found.update(get_or_none(command.condition()), command.assignments()),
                 )
             case "MergeIntoTable":
                 return self._plan_change(command.targetTable(), "merge into", lambda found: found.merge(command))
@@ -165,10 +165,6 @@ class NothingProxy(JavaProxy):
 
 
 setattr(NothingProxy, "apply$mcV$sp", NothingProxy.apply)  # the method that Scala calls
-
-
-def _get_or_none(option: Any) -> Any:
-    return option.get() if option.isDefined() else None
 
 
 def find_table(plan: Any) -> TableProxy | None:

@@ -69,14 +69,6 @@ class CreatedTableProxy(RelationProxy):
     def abortStagedChanges(self) -> None:
         """Do nothing: nothing was created."""
 
-    def supportedCustomMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
-
 
 class CreationBuilderProxy(JavaProxy):
     """Builds the write of a created table."""

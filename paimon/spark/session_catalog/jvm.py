@@ -137,6 +137,11 @@ def to_python_type(kind: Any) -> Any:
     return _parse_datatype_json_string(kind.json())
 
 
+def get_or_none(option: Any) -> Any:
+    """Return the value of an option of Scala; None if it has none."""
+    return option.get() if option.isDefined() else None
+
+
 def to_dict(options: Any) -> dict[str, str]:
     """Convert a map of texts of Java."""
     return {str(entry.getKey()): str(entry.getValue()) for entry in options.entrySet()}
@@ -203,6 +208,18 @@ def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
             raise Py4JJavaError(str(error), origin) from error
 
     return call
+
+
+class UnmeasuredProxy(JavaProxy):
+    """Base of proxies that Spark asks for metrics, of which there are none."""
+
+    def supportedCustomMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
+
+    def reportDriverMetrics(self) -> Any:
+        """Return no metrics of our own."""
+        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
 
 
 def to_java_error(jvm: Jvm, error: PaimonError) -> Py4JJavaError:

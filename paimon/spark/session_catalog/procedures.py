@@ -8,7 +8,7 @@ from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
 from paimon.catalog import Catalog
 from paimon.domain.types.type_text import quote_text
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy
 from paimon.spark.sql.sql_catalog import connect
 from paimon.verbs.verb import Parameter, Type
 from paimon.verbs.verb_table import list_call_parameters
@@ -81,7 +81,7 @@ class ProcedureProxy(JavaProxy):
         return quote_text(text.removeprefix(f"{self._catalog_name}.") if parameter.name == "table" else text)
 
 
-class RowsProxy(JavaProxy):
+class RowsProxy(UnmeasuredProxy):
     """The rows of a result."""
 
     class Java:
@@ -104,14 +104,6 @@ class RowsProxy(JavaProxy):
     def description(self) -> str:
         """Return what plans show."""
         return "paimon result"
-
-    def supportedCustomMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
 
 
 def _spark_name(parameter: Parameter) -> str:

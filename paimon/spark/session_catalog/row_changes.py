@@ -52,7 +52,7 @@ from paimon.operations.row_level.selected_rows import WrittenChanges
 from paimon.results import find_own_reads
 from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
 from paimon.spark.row_level.merge import merge
-from paimon.spark.session_catalog.jvm import Jvm
+from paimon.spark.session_catalog.jvm import Jvm, get_or_none
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.write import prepare_rows
 from paimon.table import Table
@@ -178,7 +178,7 @@ class RowChanges:
             for action in _iterate(getattr(command, side)()):
                 kind = str(action.getClass().getSimpleName()).removesuffix("Action").lower()
                 values = {} if kind == "delete" else self._read_assignments(action.assignments())
-                clauses.append(MergeClause(side, kind, _get_or_none(action.condition()), values))
+                clauses.append(MergeClause(side, kind, get_or_none(action.condition()), values))
         return clauses
 
     def _merge_numbered(self, command: Any, clauses: Sequence[MergeClause]) -> None:
@@ -374,10 +374,6 @@ class MergeClause:
         replaced = {name: assigned.get(name, ColumnDefault()) for name in columns if name not in keys}
         builder = builder.when_matched_update(replaced, condition) if replaced else builder
         return builder.when_not_matched_insert(assigned, condition)
-
-
-def _get_or_none(option: Any) -> Any:
-    return option.get() if option.isDefined() else None
 
 
 def _iterate(sequence: Any) -> Iterable[Any]:

@@ -21,7 +21,7 @@ from paimon.scan import Scan, estimate_scan
 from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import READ_MARK
 from paimon.spark.read import is_pinned, look_up_keys, read_scan
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy
 from paimon.spark.session_catalog.predicates import to_conjunction
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
@@ -130,7 +130,7 @@ class ScanBuilderProxy(JavaProxy):
         return f"{self._name} ({at}{where}: {scan.plan().summary})"
 
 
-class ScanProxy(JavaProxy):
+class ScanProxy(UnmeasuredProxy):
     """A scan of Spark, whose rows are those of a data frame."""
 
     class Java:
@@ -188,14 +188,6 @@ class ScanProxy(JavaProxy):
     def reflectsFullyPushedDownFilters(self) -> bool:
         """Return whether the statistics are those after the predicates, which Spark evaluates again."""
         return False
-
-    def supportedCustomMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
 
 
 class StatisticsProxy(JavaProxy):

@@ -27,7 +27,7 @@ from paimon.spark.options import (
     parse_source_options,
 )
 from paimon.spark.row_level.delete_update import delete
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, to_dict
+from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, to_dict
 from paimon.spark.session_catalog.partitions import PartitionsProxy
 from paimon.spark.session_catalog.predicates import to_exact_conjunction
 from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy, Selected
@@ -41,7 +41,7 @@ _WRITE = ("BATCH_WRITE", "V1_BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERW
           "AUTOMATIC_SCHEMA_EVOLUTION")  # fmt: skip
 
 
-class RelationProxy(JavaProxy):
+class RelationProxy(UnmeasuredProxy):
     """What Spark asks of tables that exist and of those that a statement creates."""
 
     def __init__(self, jvm: Jvm, title: str, schema: StructType, partitions: tuple[str, ...]) -> None:
@@ -214,14 +214,6 @@ class TableProxy(PartitionsProxy, RelationProxy):
         del options
         overwrite_all(self.find_target())
         return True
-
-    def supportedCustomMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
 
     def _fields(self) -> Mapping[str, DataField]:
         return {f.name: f for f in self.find_target().table_schema.fields}

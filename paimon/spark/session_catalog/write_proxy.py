@@ -24,7 +24,7 @@ from paimon.spark.options import (
     TIME_TRAVEL_OPTIONS,
     parse_source_options,
 )
-from paimon.spark.session_catalog.jvm import CONNECTOR, INTERNAL, JavaProxy, Jvm
+from paimon.spark.session_catalog.jvm import CONNECTOR, INTERNAL, JavaProxy, Jvm, UnmeasuredProxy
 from paimon.spark.session_catalog.predicates import find_equal_value
 from paimon.spark.session_catalog.streams import CommitRows, StreamWriteProxy
 from paimon.spark.write import overwrite_partitions, write
@@ -132,7 +132,7 @@ class UpsertBuilderProxy(WriteBuilderProxy):
         implements = (*WriteBuilderProxy.Java.implements, f"{INTERNAL}.connector.SupportsStreamingUpdateAsAppend")
 
 
-class FrameWriteProxy(JavaProxy):
+class FrameWriteProxy(UnmeasuredProxy):
     """A write of Spark that hands over its rows as a data frame."""
 
     class Java:
@@ -161,14 +161,6 @@ class FrameWriteProxy(JavaProxy):
     def toStreaming(self) -> Any:
         """Return the write of one batch of a stream."""
         return self._stream
-
-    def supportedCustomMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomMetric")
-
-    def reportDriverMetrics(self) -> Any:
-        """Return no metrics of our own."""
-        return self.jvm.make_array(f"{CONNECTOR}.metric.CustomTaskMetric")
 
 
 class InsertProxy(JavaProxy):
