@@ -13,7 +13,7 @@ import pytest
 
 import paimon
 from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.cli.arguments import read_config
+from paimon.cli.settings import read_config
 from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest
 
