@@ -23,7 +23,7 @@ LOADERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "mar
 CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "read_pickle", "loads_pickle"}
 TASKS_OF_OUR_OWN = {"adapters/executors/spark.py"}
 """Unpickles what this very job's driver pickled."""
-YAML_READERS = {"cli/arguments.py"}
+YAML_READERS = {"cli/settings.py"}
 """Reads a YAML file that a person names on the command line."""
 
 
