@@ -62,7 +62,7 @@ DYNAMIC, STATIC = "dynamic", "static"
 ROW_KIND_COLUMN = "row-kind-column"
 _MAX_FILES, _MAX_ROWS, _MAX_BYTES = "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger"
 _MIN_ROWS, _MAX_DELAY = "minRowsPerTrigger", "maxTriggerDelayMs"
-READ_CHANGELOG = "read.changelog"
+READ_CHANGELOG, _AUDIT_LOG = "read.changelog", "$audit_log"
 _DEFAULT_DELAY_MILLIS = 15 * 60 * 1000
 WRITE_OPTIONS = (KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
 """Options that have no effect in reads."""
@@ -225,7 +225,7 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
     _check_names(given)
     given = _apply_defaults(given, path, defaults or {})
     if _parse_flag(given, READ_CHANGELOG):
-        path += "$audit_log"
+        path = path.rstrip("/").removesuffix(_AUDIT_LOG) + _AUDIT_LOG
     identifier = given.get(_COMMIT_IDENTIFIER)
     return SourceOptions(
         path=path,

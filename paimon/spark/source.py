@@ -21,6 +21,7 @@ from paimon.operations.read.split import ReadPlan, read_split
 from paimon.scan import Scan
 from paimon.spark.options import (
     BATCH_WRITE_OPTIONS,
+    READ_CHANGELOG,
     STREAM_READ_OPTIONS,
     STREAM_WRITE_OPTIONS,
     WRITE_OPTIONS,
@@ -98,7 +99,7 @@ class PaimonDataSource(DataSource):
         Refuses a table with a primary key and real buckets, because this writer cannot shuffle rows to their buckets.
         """
         options = self._options
-        options.check_use("a batch write", (*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
+        options.check_use("a batch write", (*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS, READ_CHANGELOG))
         table = options.open_target()
         if table.primary_keys and not writes_postponed_rows(table.definition):
             raise InvalidRequest(
@@ -117,7 +118,7 @@ class PaimonDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> PaimonStreamWriter:
         """Return a writer of the batches of a stream; it refuses tables whose rows a task cannot write alone."""
         options = self._options
-        options.check_use("writeStream", (*BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
+        options.check_use("writeStream", (*BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS, READ_CHANGELOG))
         writer = PaimonStreamWriter(options.open_target(), options, overwrite)
         writer.builder = check_columns(writer.builder, schema, options.kind_column)
         return writer

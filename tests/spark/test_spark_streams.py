@@ -708,7 +708,7 @@ def test_system_tables_of_changes_are_streams_with_row_kinds(catalog: paimon.Cat
     table.write({"id": [1, 2], "amount": [1, 2]})
     given = {"path": f"{table.location}${view}"}
     if view == "audit_log":
-        given = {"path": table.location, "read.changelog": "true", "table-read.sequence-number.enabled": "true"}
+        given = {"path": f"{table.location}/", "read.changelog": "true", "table-read.sequence-number.enabled": "true"}
     end, found = read_changes(given)
     table.write({"id": [1, 3], "amount": [9, 3]})
     table.delete("id = 2")
@@ -748,6 +748,13 @@ def test_a_stream_waits_for_rows_but_not_longer_than_its_delay(
     assert reader.reportLatestOffset() == {"snapshot": start["snapshot"] + 1}
     reader.prepareForTriggerAvailableNow()
     assert reader.latestOffset(start, limit) != start
+    source = PaimonDataSource({**source.options, "maxFilesPerTrigger": "1"})
+    limited, start, seen = source.streamReader(source.schema()), reader.initialOffset(), []
+    for _ in range(7):
+        end = limited.latestOffset(start, limit)
+        seen.append(sum(batch.num_rows for part in limited.partitions(start, end) for batch in limited.read(part)))
+        start = end
+    assert seen == [1, 2, 1, 1, 1, 0, 0], "only the last batch, which no limit ends, waits"
     for options, message in (
         ({"maxTriggerDelayMs": "1"}, "no effect alone"),
         ({"minRowsPerTrigger": "3", "maxRowsPerTrigger": "2"}, "larger than 'maxRowsPerTrigger'"),

@@ -130,6 +130,10 @@ class StreamRanges:
             reached = reached.after(snapshot)
         return found
 
+    def can_grow(self, end: StreamPosition) -> bool:
+        """Return whether later snapshots can add rows to a batch with this end; limits or new columns end others."""
+        return self._find_next(end) is None
+
     def has_rows(self, start: StreamPosition | None, end: StreamPosition | None, minimum: int) -> bool:
         """Return whether a range has at least so many stored rows, before merging."""
         if self._counted is None or self._counted[0] != (start, end):

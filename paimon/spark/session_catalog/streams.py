@@ -43,7 +43,7 @@ from paimon.table import Table
 
 CommitRows = Callable[[DataFrame, int], None]
 """Commits the rows of the batch with a number."""
-_REFUSED = (*ACCESS_OPTIONS, *BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS)
+_REFUSED = (*ACCESS_OPTIONS, *BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS, READ_CHANGELOG)
 """Options of the data source that the catalog already has, or that no stream into a table has."""
 _ADDED_COLUMNS = frozenset({ROW_KIND_COLUMN, READ_CHANGELOG})
 _LIMITS = frozenset(map(str.lower, STREAM_READ_OPTIONS)) - _ADDED_COLUMNS

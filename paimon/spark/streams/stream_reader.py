@@ -97,12 +97,12 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         return encode_position(position if not is_whole and self._waits(position, end) else end)
 
     def _waits(self, start: StreamPosition | None, end: StreamPosition | None) -> bool:
-        """Return whether to wait for more rows; the first batch, and streams that end, do not wait."""
+        """Return whether to wait for more rows; full batches, the first one, and streams that end do not wait."""
         minimum, now = self._options.min_rows, self._table.engine.clock.now_millis()
-        if minimum is None or self._has_end or start == end:
+        if minimum is None or self._has_end or end is None or start == end:
             return False
         is_due = now - self._last_batch_millis >= self._options.max_delay_millis
-        if not is_due and not self._stream.has_rows(start, end, minimum):
+        if not is_due and not self._stream.has_rows(start, end, minimum) and self._stream.can_grow(end):
             return True
         self._last_batch_millis = now
         return False
