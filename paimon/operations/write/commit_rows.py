@@ -153,13 +153,19 @@ def _renumber(context: TableContext, request: CommitRequest, late: LateRowsFound
 def join_messages(context: TableContext, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     """Return one message for each bucket of a primary-key table that several writers wrote.
 
-    A later message has the newer rows. Where its sequence numbers are not larger, its files are written again.
+    A later message has the newer rows. Where its sequence numbers are not larger, its files are written again. If that
+    fails, the files of all messages are deleted.
     """
     joined: dict[tuple[bytes, int, int], CommitMessage] = {}
-    for message in messages:
-        key = message.partition, message.bucket, message.total_buckets
-        before = joined.get(key)
-        joined[key] = message if before is None else _join_messages(context, before, message)
+
+    def undo() -> None:
+        context.files.delete(list_prepared_paths(context.table, [*joined.values(), *messages]))
+
+    with undo_on_failure(undo):
+        for message in messages:
+            key = message.partition, message.bucket, message.total_buckets
+            before = joined.get(key)
+            joined[key] = message if before is None else _join_messages(context, before, message)
     return list(joined.values())
 
 

@@ -265,3 +265,18 @@ def test_writers_of_one_commit_share_a_bucket_in_their_order(tmp_path: Path, lay
     assert read(table) == wanted
     table.compact(full=True)
     assert read(table) == wanted and table.maintain.check().is_whole
+
+
+def test_writers_of_one_commit_leave_no_files_if_they_cannot_be_joined(tmp_path: Path) -> None:
+    """The rows of the third writer, whose numbers are not larger, cannot be read again."""
+    table = make_table(tmp_path, {"bucket": 1, "write-only": True})
+    before = set(tmp_path.glob("**/data-*"))
+    messages = []
+    for _ in range(3):
+        with TableWrite(table.context, "me") as writer:
+            writer.write([{"id": 1, "v": 1}])
+            messages += writer.prepare_commit()
+    Path(messages[2].bucket_path, messages[2].data.new_files[0].file_name).unlink()
+    with pytest.raises(paimon.PaimonError):
+        join_messages(table.context, messages)
+    assert set(tmp_path.glob("**/data-*")) == before
