@@ -86,7 +86,7 @@ statements = (
 shop.sql("CREATE TABLE db.copied (id BIGINT, amount BIGINT)")
 found["statements"] = [shop.sql(text).first()[0] for text in statements[: None if len(sys.argv) > 3 else 1]]
 gc.collect()
-shop.sql("SELECT 1 AS one")
+found["text"] = shop.sql("SELECT '{x}' AS one").first()[0]
 found["views"] = sum(table.name.startswith("paimon_result_") for table in spark.catalog.listTables())
 found["unknown"] = refusal(shop.sql, "SELECT nosuch FROM db.keyed")
 found["copied"] = sorted(map(tuple, shop.sql("SELECT id, amount FROM db.copied").collect()))
@@ -192,6 +192,7 @@ def test_connect_reads_writes_and_changes_rows(server: str, catalog: paimon.Cata
     for conflict in found["own"]:
         assert "changed rows after snapshot" in conflict
     assert found["sql"] == [[[3, "{`x`} ${y}"]], "2026-01-01", True]
+    assert found["text"] == "{x}"
     assert found["views"] <= 4  # `rows`, `day`, one of `own`, and the last one
     assert found["statements"] == [3, 3, 2, 1, 1, 0][: 6 if len(names) > 1 else 1]
     assert found["copied"] == [[102, 40], [103, 30]] if len(names) > 1 else [[101, 10], [102, 20], [103, 30]]

@@ -88,7 +88,7 @@ def _analyze_on_server(spark: SparkSession, sql: str, frames: Mapping[str, DataF
     So the result is a temporary view of the session, which keeps what was analyzed. The view is dropped by a later
     query, once no frame reads it.
     """
-    text = sql.replace("{", "{{").replace("}", "}}")
+    text = sql.replace("{", "{{").replace("}", "}}") if frames else sql  # Spark formats only with names
     for name in frames:
         text = text.replace(f"`{name}`", f"{{{name}}}")
     with use_settings(spark):
