@@ -113,9 +113,7 @@ def create_sums(catalog: paimon.Catalog, name: str = "db.sums") -> paimon.Table:
 
 
 @pytest.mark.slow("starts a query several times")
-@pytest.mark.parametrize(
-    "run", mark_nightly([run_source, run_function, run_batches], always=[run_source, run_function])
-)
+@pytest.mark.parametrize("run", mark_nightly([run_source, run_function, run_batches], always=[run_source]))
 def test_issue_9666_a_replayed_batch_is_committed_once(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start
 ) -> None:
