@@ -24,6 +24,8 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Protocol
 
+from paimon.domain.errors import Cancelled
+
 
 class StopToken(Protocol):
     """What stops the calls of a block."""
@@ -152,10 +154,12 @@ def copy_task_context() -> Context:
 
 
 def _is_cleaning_up() -> bool:
-    """Return whether this thread handles a stop, an interrupt, or the end of a generator."""
+    """Return whether this thread handles a stop, an interrupt, or the end of a generator; a block that ended is not."""
     error = sys.exception()
     while error is not None:
-        if not isinstance(error, Exception):
+        if isinstance(error, Cancelled) and isinstance(error.__context__, Stopped):
+            error = error.__context__
+        elif not isinstance(error, Exception):
             return True
         error = error.__context__
     return False

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import count
 
 import pytest
 
@@ -16,6 +17,7 @@ from paimon.adapters.cancellation import stoppable_files
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.embed import make_catalog, make_engine
 from paimon.ports.cancellation import Stopped, check_stop, shielded
+from paimon.ports.files import PutOutcome
 from paimon.table import Table
 from paimon.testing.contracts import FileIOContract
 from paimon.testing.faulty_files import FaultyFiles
@@ -95,22 +97,25 @@ class Lake:
 
 
 @pytest.mark.parametrize(
-    ("layout", "verb"),
+    ("layout", "verb", "step"),
     [
-        pytest.param(layout, verb, marks=[] if (layout, verb) in BY_DAY else pytest.mark.nightly)
-        for layout in LAYOUTS
-        for verb in VERBS
-        if (layout, verb) not in REFUSED
+        *((layout, verb, 9) for layout, verb in sorted(BY_DAY)),
+        *(
+            pytest.param(layout, verb, 1, marks=pytest.mark.nightly)
+            for layout in LAYOUTS
+            for verb in VERBS
+            if (layout, verb) not in REFUSED
+        ),
     ],
 )
-def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str) -> None:
+def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str, step: int) -> None:
     lake = Lake(layout)
     table = lake.open()
     before = lake.rows(table)
     VERBS[verb](lake.open())
     calls, after = lake.calls, lake.rows(table)
     stopped = 0
-    for number in range(1, calls + 1):
+    for number in range(1, calls + 1, step):
         table = lake.open()
         lake.stop_at = number
         try:
@@ -126,6 +131,74 @@ def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str)
             assert lake.rows(table) == after, number
         assert not table.maintain.check().faults, number
     assert stopped
+
+
+def _at_first_snapshot(lake: Lake, monkeypatch: pytest.MonkeyPatch, instead: Callable[[str, bytes], object]) -> None:
+    """Cancel the token when a snapshot is put, and call a function instead; None lets the put go on."""
+    put = lake.memory.put_if_absent
+
+    def put_or_stop(path: str, data: bytes) -> object:
+        found = None
+        if "/snapshot/snapshot-" in path:
+            lake.token.cancel()
+            found = instead(path, data)
+        return put(path, data) if found is None else found
+
+    monkeypatch.setattr(lake.memory, "put_if_absent", put_or_stop)
+
+
+def test_a_stop_hides_no_unknown_outcome_whose_files_must_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake("append")
+    table, late = lake.open(), {}
+
+    def lose_the_reply(path: str, data: bytes) -> PutOutcome:
+        late[path] = data
+        return PutOutcome.UNKNOWN
+
+    _at_first_snapshot(lake, monkeypatch, lose_the_reply)
+    with pytest.raises(paimon.CommitUncertain), lake.token:
+        table.write([{"id": 9, "a": 9}])
+    lake.memory.contents.update(late)  # the put arrives after the call
+    assert len(lake.rows(lake.reopen())) == 5
+
+
+def test_a_stop_between_two_attempts_leaves_no_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake("append")
+    table, other, files, calls = lake.open(), lake.reopen(), set[str](), count()
+
+    def be_first(path: str, data: bytes) -> None:
+        if next(calls):
+            return
+        before = set(lake.memory.contents)
+        other.write([{"id": 8, "a": 8}])
+        files.update(lake.memory.contents.keys() - before)
+
+    _at_first_snapshot(lake, monkeypatch, be_first)
+    with pytest.raises(paimon.Cancelled), lake.token:
+        table.write([{"id": 9, "a": 9}])
+    assert lake.memory.contents.keys() == lake.start.keys() | files
+
+
+def test_a_stop_in_a_callback_fails_no_published_write() -> None:
+    lake = Lake("append")
+    table = lake.open()
+
+    def read_after_the_stop(event: object) -> None:
+        lake.token.cancel()
+        assert table.scan().count() == 5
+
+    with lake.token:
+        assert table.with_callbacks({"read": read_after_the_stop}).write([{"id": 9, "a": 9}]).snapshot_ids == (3,)
+
+
+def test_a_deadline_holds_while_the_error_of_an_earlier_one_is_handled() -> None:
+    table = Lake("append").open()
+    try:
+        with paimon.deadline(0):
+            table.scan().to_arrow()
+    except paimon.DeadlineExceeded:
+        with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0):
+            table.scan().to_arrow()
 
 
 @pytest.mark.parametrize("seconds", [0, 1e9])

@@ -32,6 +32,7 @@ import sqlalchemy as sa
 from attrs import field, frozen
 from sqlalchemy.exc import IntegrityError
 
+from paimon.adapters.cancellation import sleep
 from paimon.adapters.catalogs.database import LOCKS, Database
 from paimon.domain.errors import StorageError
 from paimon.domain.undo import undo_on_failure
@@ -136,7 +137,7 @@ class CatalogLock:
                     f"lock {name!r} was not released within {self.timeout_millis / 1000:g} s",
                     hint=hint,
                 )
-            time.sleep(wait)
+            sleep(wait)
             wait = min(2 * wait, self.longest_wait_millis / 1000)
         return owner
 

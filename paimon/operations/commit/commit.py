@@ -78,7 +78,7 @@ from paimon.operations.metadata.schemas import check_same_table, list_schemas_of
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
-from paimon.ports.cancellation import shielded
+from paimon.ports.cancellation import Stopped, shielded
 from paimon.ports.engine import Engine
 from paimon.ports.observer import report_event
 from paimon.ports.snapshots import PublishOutcome
@@ -275,8 +275,11 @@ def publish_change(
             if published is not None:
                 with shielded():
                     confirm_same_table(context, published.snapshot)
-                _report_published(context, published, published.snapshot.time_millis - started)
+                    _report_published(context, published, published.snapshot.time_millis - started)
                 return published
+        except Stopped:
+            this.files.discard_all()
+            raise
         except PaimonError as error:
             reason = explain_failure(context, error)
             if isinstance(reason, (TableDropped, TableReplaced)) and reason.snapshot_id is None:
@@ -298,7 +301,8 @@ def publish_change(
         report_event(
             context.engine.observer, "retry", context.table.location, retry=retries + 1, wait_millis=round(wait)
         )
-        clock.sleep_millis(wait)
+        with undo_on_failure(this.files.discard_all):
+            clock.sleep_millis(wait)
         retries += 1
 
 
@@ -451,10 +455,12 @@ def call_callbacks_again(context: TableContext, request: CommitRequest) -> tuple
     return tuple(failure for event in events for failure in call_callbacks(context.engine, event))
 
 
+@shielded()
 def call_callbacks(engine: Engine, event: CommitEvent) -> tuple[str, ...]:
     """Call all callbacks of the engine for one event.
 
-    A callback that raises does not fail the commit: it causes a warning, whose text is returned.
+    A callback that raises does not fail the commit: it causes a warning, whose text is returned. No stop ends the
+    calls, because the commit is published.
     """
     failures: list[str] = []
     for name, callback in engine.callbacks.items():

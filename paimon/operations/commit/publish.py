@@ -56,6 +56,7 @@ from paimon.operations.metadata.snapshots import (
     write_hint,
 )
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import shielded
 from paimon.ports.snapshots import PublishOutcome
 
 _TRIES = 5
@@ -286,6 +287,7 @@ def confirm_same_table(context: TableContext, snapshot: Snapshot) -> None:
     )
 
 
+@shielded()  # a stop must not replace the error of a commit that may be published
 def explain_failure(context: TableContext, error: PaimonError) -> PaimonError:
     """Return why an attempt failed: the error that says that the table is gone, or the error itself."""
     missing = None if isinstance(error, (TableDropped, TableReplaced)) else find_missing_table(context)

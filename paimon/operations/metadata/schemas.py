@@ -33,6 +33,7 @@ from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.schema.table_definition import TableOrigin
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import shielded
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
@@ -173,6 +174,7 @@ def check_same_table(context: TableContext) -> None:
             raise TableDropped(location)
 
 
+@shielded()
 def find_missing_table(context: TableContext) -> TableDropped | TableReplaced | None:
     """Return the error that says that the table is gone; None if it is there, or if this cannot be read."""
     try:

@@ -48,6 +48,7 @@ from paimon.operations.table_context import TableContext
 from paimon.operations.write.inline import without_changelog_producer
 from paimon.operations.write.restore import BucketStateReader, BucketStates
 from paimon.operations.write.route import Address
+from paimon.ports.cancellation import shielded
 
 HiddenFiles = Mapping[Address, Collection[str]]
 """By bucket, the names of the level-0 files whose rows must become visible."""
@@ -219,6 +220,7 @@ class RowVisibilityPlanner:
             self._context.engine.observer.count("commit.orphans", 1)
 
 
+@shielded()
 def discard_compactions(
     context: TableContext, messages: Iterable[CommitMessage], commit_user: str, written: int
 ) -> None:
