@@ -81,6 +81,8 @@ def _describe_stable_modules() -> dict[str, list[str]]:
             elif parts is not None and get_args(value):
                 kinds = ", ".join(code(kind.__name__) for kind in get_args(value))
                 parts += [f"## {module}.{name}", f"One of {kinds}."]
+            elif parts is not None and isinstance(value, tuple):
+                parts += [f"## {module}.{name}", f"The names {', '.join(map(code, value))}."]
             elif parts is not None:
                 parts.append(_describe_function(f"{module}.{name}", value))
     return topics

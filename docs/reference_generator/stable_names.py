@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 TESTING = (
+    "conformance",
     "contracts",
     "strategies",
     "faulty_files",

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
 
-from paimon.testing.conformance import FEATURES, Capabilities, Refused, TableUnderTest
-from paimon.testing.conformance.implementation import KEY_TYPES
+from paimon.testing.conformance import FEATURES, KEY_TYPES, Capabilities, Refused, TableUnderTest
 
 REFUSALS = ("not support", "unsupported", "not yet", "not implemented")
 
