@@ -158,7 +158,7 @@ PROCESS_EFFECTS = re.compile(
     re.MULTILINE,
 )
 # The programs of the package change their own process: the command line, and the simulation.
-PROGRAMS = ("cli/", "testing/simulation/")
+PROGRAMS = ("cli/", "testing/simulation/", "testing/conformance/__main__.py")
 CHANGING = {"adapters/process_effects.py", "testing/contracts/effects.py"}
 """The module of the effects, and the contract that gives it a collector in each state."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from support.case_lists import mark_nightly
 
 from paimon.domain.extras import MissingExtra
@@ -20,6 +24,7 @@ from paimon.domain.types.data_types import BinaryType, VarBinaryType
 from paimon.testing.conformance import Capabilities, Refused, TableUnderTest, run_cases
 from paimon.testing.conformance.__main__ import main
 from paimon.testing.conformance.own import PaimonForPython
+from paimon.testing.conformance.run_cases import Runner, run_feature
 from paimon.testing.strategies import schemas
 
 SOME = ("--feature", "engine:aggregation", "--feature", "combined")
@@ -34,11 +39,11 @@ def run(*arguments: str, adapter: str = "", examples: int = 3) -> int:
 @pytest.fixture(autouse=True)
 def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer cases in which a wrong one is made smaller."""
-    monkeypatch.setattr(run_cases, "_SHRINK_CASES", 12)
+    monkeypatch.setattr(run_cases, "_SHRINK_CASES", 8)
 
 
 class Reads(PaimonForPython):
-    capabilities = Capabilities(types=("INT",), key_types=("INT",), features=("row-kinds", "deletion-vectors"))
+    capabilities = Capabilities(types=("INT",), key_types=("INT",), features=("deletion-vectors",))
 
 
 class IgnoresDeletes(PaimonForPython):
@@ -65,6 +70,31 @@ class Refuses(Reads):
         raise Refused("merge engine 'first-row'")
 
 
+class Undecodable(Reads):
+    capabilities = Capabilities(types=("VARCHAR",), bucket_modes=("unaware",), features=())
+
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        rows = super().read(table, snapshot)
+        raw = pa.array([b"\xff"] * rows.num_rows, pa.binary())
+        return pa.table({"v": pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())})
+
+
+class SeesOneTable(Reads):
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        assert [path.name for path in Path(table.location).parent.glob("t*")] == [table.name]
+        return super().read(table, snapshot)
+
+
+class Stopped(Reads):
+    warehouse = ""
+
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        Stopped.warehouse = table.warehouse
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+        os.kill(os.getpid(), signal.SIGTERM)
+        return super().read(table, snapshot)
+
+
 @pytest.mark.parametrize("features", mark_nightly([SOME, ()], always=[SOME]))
 def test_the_library_is_right(features: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     status = run("--quiet", *features, adapter=OWN, examples=2 if features else 100)
@@ -73,7 +103,7 @@ def test_the_library_is_right(features: tuple[str, ...], capsys: pytest.CaptureF
 
 
 def test_ignored_deletes_are_found_in_the_smallest_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--feature", "row-kinds", examples=12) == 1
+    assert run("--feature", "row-kinds", examples=6) == 1
     shown, progress = capsys.readouterr()
     table = shown[shown.index("feature ") :].splitlines()[2].split()
     assert table == ["row-kinds", "right", "wrong", "[1]", "wrong", "[2]"]
@@ -85,7 +115,11 @@ def test_ignored_deletes_are_found_in_the_smallest_table(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     ("name", "answer"),
-    [("Empty", "Empty reads no rows"), ("Raises", "Raises reads read: RuntimeError: no such codec")],
+    [
+        ("Empty", "Empty reads no rows"),
+        ("Raises", "Raises read: RuntimeError: no such codec"),
+        ("Undecodable", "Undecodable not rows of the table: UnicodeDecodeError"),
+    ],
 )
 def test_wrong_answers_are_shown(name: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--quiet", "--feature", "buckets:unaware", adapter=f"{__name__}:{name}") == 1
@@ -112,6 +146,36 @@ def test_time_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Not run, because the time ended: engine:deduplicate" in capsys.readouterr().out
 
 
+def test_tables_are_deleted_after_each_case_and_by_a_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    unaware = ("--quiet", "--feature", "buckets:unaware")
+    assert run(*unaware, adapter=f"{__name__}:SeesOneTable") == 0
+    before = signal.getsignal(signal.SIGTERM)
+    assert run(*unaware, adapter=f"{__name__}:Stopped") == 130
+    assert Stopped.warehouse and not Path(Stopped.warehouse).exists() and signal.getsignal(signal.SIGTERM) is before
+    assert capsys.readouterr().err == "error: The run was stopped.\n"
+
+
+def test_a_warehouse_keeps_the_tables_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for count in (2, 4):
+        arguments = ("--quiet", "--feature", "buckets:unaware", "--warehouse", "kept")
+        assert run(*arguments, adapter=f"{__name__}:Reads", examples=2) == 0
+        assert len(list((tmp_path / "kept" / "kit.db").glob("t*"))) == count
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--output", str(tmp_path / "absent" / "page"), adapter=f"{__name__}:Stopped") == 2
+    shown, error = capsys.readouterr()
+    assert not shown and error.endswith("absent/page' cannot be written: No such file or directory\n")
+
+
+def test_a_cell_without_an_example_is_not_right(tmp_path: Path) -> None:
+    runner = Runner("Reads", Reads(), str(tmp_path), itertools.count())
+    assert run_feature(runner, "none", st.nothing(), "read ours", (1, 0, 1.0)).status == "not run"
+
+
 class Creates:
     capabilities = Capabilities(features=("create", "write"))
 
@@ -130,6 +194,14 @@ class Unknown(Undeclared):
 
 class Nothing(Undeclared):
     capabilities = Capabilities(file_formats=())
+
+
+class NeedsTypes(Undeclared):
+    capabilities = Capabilities(types=("BIGINT",), features=("row-kinds",))
+
+
+class OnlyBigints(Undeclared):
+    capabilities = Capabilities(types=("BIGINT",), key_types=("BIGINT",), features=("deletion-vectors",))
 
 
 class NeedsKeys(Undeclared):
@@ -152,6 +224,7 @@ AT_FAULT = {
     f"{__name__}:Creates": "declares 'create', and has no method 'create'",
     f"{__name__}:Unknown": "declares the unknown capability 'deduplicat' in 'merge_engines'. Did you mean",
     f"{__name__}:Nothing": "declares nothing in 'file_formats'",
+    f"{__name__}:NeedsTypes": "declares 'row-kinds' without the type 'VARCHAR'",
     f"{__name__}:NeedsKeys": "declares buckets for primary keys without 'merge_engines' or 'key_types'",
 }
 
@@ -174,6 +247,10 @@ def test_features_are_chosen_by_name_group_and_pattern(capsys: pytest.CaptureFix
     assert run("--list", "--feature", "engine", "--feature", "*:key-table", adapter=f"{__name__}:Reads") == 0
     listed = capsys.readouterr().out.split()
     assert listed[:2] == ["engine:deduplicate", "engine:partial-update"] and "deletion-vectors:key-table" in listed
+    assert run("--list", adapter=f"{__name__}:OnlyBigints") == 0
+    listed = capsys.readouterr().out.split()
+    assert "compacted:append-table" in listed and not [name for name in listed if name.startswith("delete:")]
+    assert "deletion-vectors:key-table" in listed and "deletion-vectors:append-table" not in listed
     assert run("--feature", "engin", adapter=f"{__name__}:Reads") == 2
     assert capsys.readouterr().err == "error: No declared feature matches 'engin'. Did you mean 'engine'?\n"
 

@@ -6,8 +6,12 @@ import argparse
 import itertools
 import os
 import platform
+import signal
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -51,7 +55,8 @@ examples:
   test merge engines and one more feature, with more examples each
     paimon-conformance --adapter my_module:MyAdapter --feature engine --feature type:DECIMAL --examples 200
 
-exit status: 0 if no cell is wrong, 1 if one is wrong or none was run, 2 if the call or the adapter is at fault."""
+exit status: 0 if no cell is wrong, 1 if one is wrong or none was run, 2 if the call or the adapter is at fault,
+130 if the run was stopped."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,13 +64,30 @@ def main(arguments: list[str] | None = None) -> int:
     options = _build_parser().parse_args(arguments)
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return _run(options)
+        with _stop_by_signals():
+            return _run(options)
+    except KeyboardInterrupt:
+        print("error: The run was stopped.", file=sys.stderr)
+        return 130
     except (InvalidRequest, MissingExtra) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except PaimonError as error:
         print(f"error: this library failed: {error}", file=sys.stderr)
         return 2
+
+
+@contextmanager
+def _stop_by_signals() -> Iterator[None]:
+    """End by SIGTERM as by Ctrl-C: Hypothesis takes a SystemExit for a wrong case, and the tables must be deleted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -79,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
         format_text,
     )
     from paimon.testing.conformance.implementation import load_implementation
-    from paimon.testing.conformance.run_cases import WRITERS, Result, Runner, run_features
+    from paimon.testing.conformance.run_cases import OWN_NAME, WRITERS, Result, Runner, run_features
 
     theirs = load_implementation(options.adapter)
     features = features_of(theirs.capabilities)
@@ -96,9 +118,16 @@ def _run(options: argparse.Namespace) -> int:
             print(describe_progress(seen, count), file=sys.stderr, flush=True)
 
     name = options.adapter.partition(":")[2]
+    name = f"{name} (adapter)" if name == OWN_NAME else name
+    if options.output is not None:
+        _check_output(options.output)
     with tempfile.TemporaryDirectory(prefix="paimon-conformance-", dir=_find_fast_folder()) as folder:
-        paimon.connect(options.warehouse or folder).create_database("kit", exist_ok=True)
-        runner = Runner(name, theirs, options.warehouse or folder, itertools.count(1))
+        warehouse = _to_absolute(options.warehouse or folder)
+        catalog = paimon.connect(warehouse)
+        catalog.create_database("kit", exist_ok=True)
+        numbers = [int(table[1:]) for table in catalog.tables("kit") if table[1:].isdecimal()]
+        numbering = itertools.count(max(numbers, default=0) + 1)
+        runner = Runner(name, theirs, warehouse, numbering, keeps_tables=options.warehouse is not None)
         run_features(runner, chosen, (options.examples, options.seed, options.seconds), show)
     versions = f"paimon {paimon.__version__}, Python {platform.python_version()}"
     run = Run(name, str(getattr(theirs, "version", "")), versions, tuple(seen))
@@ -108,6 +137,19 @@ def _run(options: argparse.Namespace) -> int:
     else:
         options.output.write_text(text + "\n", encoding="utf8")
     return int(bool(run.of_status("wrong")) or all(result.status == "not run" for result in seen))
+
+
+def _check_output(path: Path) -> None:
+    """Create the file of the report before the run, whose results it must not lose."""
+    try:
+        path.touch()
+    except OSError as error:
+        raise InvalidRequest(f"Report {str(path)!r} cannot be written: {error.strerror}", subject=str(path)) from error
+
+
+def _to_absolute(warehouse: str) -> str:
+    """Return a directory as an adapter finds it that works in another one; a URI stays as it is."""
+    return warehouse if "://" in warehouse else str(Path(warehouse).absolute())
 
 
 def _find_fast_folder() -> str | None:

@@ -133,18 +133,20 @@ def _deletion_vector_shapes(can: Capabilities, base: Shape, key_base: Shape) -> 
         if key_base.key_type and "deduplicate" in can.merge_engines:
             yield "deletion-vectors:key-table", evolve(key_base, options=vectors)
             yield "compacted:deletion-vectors", evolve(key_base, options=vectors | write_only, compacted=True)
-        if "unaware" in can.bucket_modes:
+        if "unaware" in can.bucket_modes and "INT" in can.types:
             yield "deletion-vectors:append-table", evolve(base, key_type="INT", options=vectors, step=Delete)
 
 
 def _change_shapes(can: Capabilities, base: Shape, key_base: Shape) -> Iterator[tuple[str, Shape]]:
-    if "unaware" in can.bucket_modes:
+    if "unaware" in can.bucket_modes and "INT" in can.types:
         yield "delete:append-table", evolve(base, key_type="INT", step=Delete)
+    if "unaware" in can.bucket_modes:
         yield "compacted:append-table", evolve(base, step=Compact)
     if key_base.key_type:
         yield "compacted:key-table", evolve(key_base, step=Compact)
     if "deduplicate" in can.merge_engines and key_base.key_type:
-        yield "delete:key-table", evolve(key_base, key_type="INT", step=Delete)
+        if "INT" in can.key_types:
+            yield "delete:key-table", evolve(key_base, key_type="INT", step=Delete)
         if "row-kinds" in can.features:
             yield "row-kinds", evolve(key_base, more=("op",), options={"rowkind.field": "op"})
         if "sequence-field" in can.features:

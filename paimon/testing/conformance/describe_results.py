@@ -135,7 +135,8 @@ def _describe_mismatch(number: int, result: Result) -> str:
     lines += [(actor, _describe_step(step, fields)) for actor, step in mismatch.steps]
     lines.append((f"expected{where}", _join_rows(_describe_answer(mismatch.expected, fields))))
     for name, answer in mismatch.answers.items():
-        lines.append((f"{name} reads", _join_rows(_describe_answer(answer, fields))))
+        label = name if isinstance(answer, str) else f"{name} reads"
+        lines.append((label, _join_rows(_describe_answer(answer, fields))))
     width = max(len(label) for label, _ in lines)
     return "\n".join([f"\n[{number}] {result.feature}, {result.writer}", *(f"  {a:{width}}  {b}" for a, b in lines)])
 

@@ -25,6 +25,7 @@ FEATURES = (
 )  # fmt: skip
 """Other capabilities. The last three need the method of the same name; without ``write`` only reads are tested."""
 _METHODS = ("create", "compact", "delete")
+_NEEDED_TYPES = {"row-kinds": "VARCHAR", "sequence-field": "INT", "added-columns": "INT", "delete": "INT"}
 
 
 class Refused(Exception):
@@ -188,6 +189,9 @@ def _check_implementation(name: str, adapter: Any) -> None:
             raise _adapter_error(name, f"declares nothing in {needed_names!r}")
     if set(declared.bucket_modes) != {"unaware"} and not (declared.merge_engines and declared.key_types):
         raise _adapter_error(name, "declares buckets for primary keys without 'merge_engines' or 'key_types'")
+    for feature, type_name in _NEEDED_TYPES.items():
+        if feature in declared.features and type_name not in declared.types:
+            raise _adapter_error(name, f"declares {feature!r} without the type {type_name!r}")
     needed = ["read", *(f for f in ("write", *_METHODS) if f in declared.features)]
     for method in needed:
         if not callable(getattr(adapter, method, None)):

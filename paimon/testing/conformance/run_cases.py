@@ -22,10 +22,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from shutil import rmtree
 
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as use_seed
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
@@ -112,19 +113,30 @@ class Runner:
     warehouse: str
     numbers: Iterator[int]
     ours: PaimonForPython = field(factory=PaimonForPython)
+    keeps_tables: bool = False
 
     def run_case(self, case: Case, writer: str) -> Mismatch | None:
-        """Run one case; None if every answer is right. It raises `Refused` as the implementation does."""
-        expected, done = ExpectedRows(case), list[tuple[str, Step]]()
+        """Run one case; None if every answer is right. It raises `Refused` as the implementation does.
+
+        The table is deleted, unless the runner keeps tables: thousands of cases would fill a folder in memory.
+        """
         table = self._describe(case)
+        try:
+            return self._run_steps(case, writer, table)
+        finally:
+            if not self.keeps_tables:
+                rmtree(table.location, ignore_errors=True)
+
+    def _run_steps(self, case: Case, writer: str, table: TableUnderTest) -> Mismatch | None:
+        expected, done = ExpectedRows(case), list[tuple[str, Step]]()
         states: list[tuple[int | None, tuple[Row, ...]]] = []
         try:
             self._create(table, writer)
             for number, step in enumerate(case.steps):
                 actor = self._choose_actor(step, number, writer)
                 done.append((actor, step))
-                table = self._do(actor, table, case, step)
                 expected.apply(step)
+                table = self._do(actor, table, case, step)
                 if case.reads_each:
                     states.append((_find_newest_snapshot(table), tuple(expected.rows())))
             states.append((None, tuple(expected.rows())))
@@ -177,7 +189,7 @@ class Runner:
                 answers[name] = tuple(_to_rows(answer, case.schema.fields))
             except _Failed as failure:
                 answers[name] = failure.answers[name]
-            except (KeyError, pa.ArrowException, AttributeError, TypeError) as error:
+            except (LookupError, ValueError, ArithmeticError, pa.ArrowException, AttributeError, TypeError) as error:
                 answers[name] = f"not rows of the table: {describe_error(error)}"
         return answers
 
@@ -231,7 +243,7 @@ def run_feature(
     Returns
     -------
     Result
-        Wrong if an example is wrong, else refused if one is refused; at least one example is run.
+        Wrong if an example is wrong, else refused if one is refused; not run if no example can be drawn.
     """
     examples, seed_number, seconds = limits
     outcomes: dict[str, Mismatch | Refused | None] = {}
@@ -240,7 +252,8 @@ def run_feature(
     @use_seed(seed_number)
     @settings(
         max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False, print_blob=False,
+        # the phase that explains failures traces every line of the case, and runs it again
+        report_multiple_bugs=False, print_blob=False, phases=(Phase.generate, Phase.shrink),
     )  # fmt: skip
     @given(cases(shapes, runner.theirs.capabilities, 2 if writer == WRITERS[2] else 1))
     def run(case: Case) -> None:
@@ -272,7 +285,7 @@ def _run_or_refuse(runner: Runner, case: Case, writer: str) -> Mismatch | Refuse
 def _summarize(feature: str, writer: str, outcomes: Mapping[str, Mismatch | Refused | None]) -> Result:
     wrong = [(len(text), text, found) for text, found in outcomes.items() if isinstance(found, Mismatch)]
     refusals = [str(found) for found in outcomes.values() if isinstance(found, Refused)]
-    status = "wrong" if wrong else "refused" if refusals else "right"
+    status = "wrong" if wrong else "refused" if refusals else "right" if outcomes else "not run"
     mismatch = min(wrong, key=lambda found: found[:2])[2] if wrong else None
     return Result(feature, writer, status, len(outcomes), len(refusals), refusals[-1] if refusals else "", mismatch)
 
