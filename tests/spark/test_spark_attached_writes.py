@@ -87,7 +87,8 @@ def test_partitions_are_listed_and_dropped(spark: SparkSession, lake: paimon.Cat
     assert ("record_count", "1", "") in map(tuple, described)
     spark.sql("ALTER TABLE lake.db.days DROP PARTITION (day = 'a', hour = 2)")
     assert read_ids(table) == [1, 3, 4]
-    spark.sql("TRUNCATE TABLE lake.db.days PARTITION (day = 'a')")
+    for day in ("a", "none"):
+        spark.sql(f"TRUNCATE TABLE lake.db.days PARTITION (day = '{day}')")
     spark.sql("ANALYZE TABLE lake.db.days COMPUTE STATISTICS FOR COLUMNS id")
     assert read_ids(table) == [3, 4]
     assert table.system_table("statistics").to_arrow().num_rows == 1
@@ -107,6 +108,19 @@ def test_defaults_and_primary_keys_are_declared(spark: SparkSession, lake: paimo
     copied = lake.table("db.copy").table_schema
     assert (copied.primary_keys, copied.options) == (("id",), {"bucket": "2"})
     assert [field.default_value for field in copied.fields] == [None, None, "2026-01-01", "-1.50", "7"]
+
+
+@pytest.mark.parametrize("keys", [(), pytest.param(("Id",), marks=pytest.mark.nightly)])
+def test_rows_without_new_values_stay(spark: SparkSession, lake: paimon.Catalog, keys: tuple[str, ...]) -> None:
+    options = {"bucket": "1"} if keys else {}
+    table = lake.create_table("db.t", "Id INT NOT NULL, V INT", primary_keys=keys, options=options)
+    table.write([{"Id": 1, "V": 1}])
+    spark.sql("UPDATE lake.db.t SET v = v WHERE id = 1")
+    merge = "MERGE INTO lake.db.t t USING (SELECT 1 id, 5 v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v ="
+    spark.sql(f"{merge} t.v")
+    assert table.scan().to_arrow().to_pylist() == [{"Id": 1, "V": 1}]
+    spark.sql(f"{merge} s.v")
+    assert table.scan().to_arrow().to_pylist() == [{"Id": 1, "V": 5}]
 
 
 MERGE = (

@@ -71,7 +71,8 @@ class PartitionsProxy(JavaProxy):
 
     def dropPartitions(self, given: Any) -> bool:
         """Drop partitions in one commit, and return whether one had rows."""
-        return bool(self.find_target().drop_partitions(*(self._read_spec(row) for row in given)))
+        specs = [self._read_spec(row) for row in given]  # none, if TRUNCATE names values that no partition has
+        return bool(specs and self.find_target().drop_partitions(*specs))
 
     def dropPartition(self, given: Any) -> bool:
         """Drop a partition."""

@@ -87,7 +87,8 @@ class RowChanges:
         """Assign values to columns of the rows for which a condition is true; None selects all rows."""
         values = self._read_assignments(assignments)
         check_updatable(self.opened.definition, values)
-        self._change(condition, values)
+        if values:  # rows without new values would be deleted
+            self._change(condition, values)
 
     def _change(self, condition: Any, values: Mapping[str, Any]) -> None:
         if not self.opened.primary_keys:
@@ -197,7 +198,9 @@ class RowChanges:
             joined = self._find_actions(command, clauses, target, {change.rows.number_name: F.col(number)})
             chosen = self._choose_numbered(clauses, names, number)
             rows = self._check_reads(joined.select(*chosen), change.rows.snapshot).persist()
-            found = rows.where(f"{number} IS NOT NULL").select(*rows.columns[: 2 + len(names)])
+            # without new values, only rows to delete change
+            found = rows.where(f"{number} IS NOT NULL" if names else f"{number} IS NOT NULL AND {_DELETED}")
+            found = found.select(*rows.columns[: 2 + len(names)])
             inserted = rows.where(f"{number} IS NULL").select(*rows.columns[2 + len(names) :])
             messages: list[CommitMessage] = []
             try:
@@ -302,13 +305,14 @@ class RowChanges:
     def _read_assignments(self, assignments: Any) -> dict[str, Any]:
         """Return the values by their columns, without those that assign a column to itself."""
         values: dict[str, Any] = {}
+        names = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
         for assignment in _iterate(assignments):
             key, value = assignment.key(), assignment.value()
             if key.getClass().getSimpleName() != "AttributeReference":
                 hint = "assign the whole column, as named_struct(…)"
                 raise Unsupported(f"assigning {key.sql()}, a field of a column, on Spark", hint=hint)
             if not key.semanticEquals(value):
-                values[str(key.name())] = value
+                values[names[key.exprId().id()]] = value  # the name in the table, whatever its case in the text
         return values
 
     def _find_attribute(self, name: str) -> Any:
