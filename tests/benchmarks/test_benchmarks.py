@@ -15,6 +15,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.mark.slow("runs a group of benchmarks")
+@pytest.mark.nightly
 def test_a_long_history_is_measured_and_drawn(tmp_path: Path) -> None:
     figures, plot = tmp_path / "figures.json", tmp_path / "growth.svg"
     command = [sys.executable, str(BENCHMARKS / "run.py"), "history", "fsck", "--only=limit,ours"]
@@ -42,6 +43,7 @@ def test_the_memory_of_a_writer_is_measured() -> None:
     assert all(line[column] > 0 for line in figures for column in (1, 2, 5))
 
 
+@pytest.mark.nightly
 def test_the_memory_of_each_verb_is_measured(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / "memory_budget.py"), "--budget=16", "--times=0.05"]
     verbs = ["write", "compact with lookup", "sql group"]

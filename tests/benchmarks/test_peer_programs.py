@@ -12,6 +12,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.mark.slow("starts an interpreter for each program, twice")
+@pytest.mark.nightly
 def test_programs_print_the_same_under_the_alias_and_here() -> None:
     command = [sys.executable, str(BENCHMARKS / "peer_programs.py"), "--rows=2000", "--repeat=1"]
     done = subprocess.run([*command, "--only=paimon.compat,paimon"], capture_output=True, text=True, check=False)

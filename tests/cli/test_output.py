@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather
+from support.case_lists import mark_nightly
 from support.terminal_commands import COMMAND, HOME, all_on_terminal, into_file, on_terminal
 
 import paimon
@@ -315,7 +316,7 @@ def large_table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return table.location
 
 
-@pytest.mark.parametrize("output", ["table", "json", "csv"])
+@pytest.mark.parametrize("output", mark_nightly(["table", "json", "csv"], always=["json"]))
 def test_many_rows_take_little_time_and_memory(large_table: str, output: str) -> None:
     code = (
         "import resource, sys; from paimon.cli.main import main; main(sys.argv[1:]);"

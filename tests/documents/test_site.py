@@ -52,6 +52,7 @@ def build_with_page(folder: Path, text: str) -> subprocess.CompletedProcess[str]
     return build(folder, folder / "site")
 
 
+@pytest.mark.nightly
 def test_a_new_page_needs_no_entry(tmp_path: Path) -> None:
     text = "[a file of the repository](../../pyproject.toml) [an option](../reference/options.md#types-of-values)"
     built = build_with_page(tmp_path, text)

@@ -197,6 +197,7 @@ def test_a_parquet_page_of_kilobytes_that_expands_to_820_mib(tmp_path: Path, lie
 
 
 @pytest.mark.slow("writes and reads a row of 140 million values")
+@pytest.mark.nightly
 def test_a_parquet_list_of_600_bytes_that_expands_to_two_gibibytes(tmp_path: Path) -> None:
     root = table_of(tmp_path, "t", "parquet", "ARRAY<TINYINT>")
     path = find_file(root, "bucket-0/*")

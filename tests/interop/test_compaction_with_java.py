@@ -23,7 +23,7 @@ CASES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.slow("both sides write and compact in turns")
-@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::2]))
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::4]))
 def test_both_write_and_compact_one_table_alternately(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     options = {"bucket": "2", "write-only": "true", **CASES[case]}
     table, directory = create_shared_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)

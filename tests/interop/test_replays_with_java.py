@@ -134,7 +134,7 @@ DELETED = [case for case in DELETABLE if not compacts(case)]
 ADDED_TO = [case for case in APPENDED if not case.startswith("fp_")]
 
 
-@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=REPLAYED[::6]))
+@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=REPLAYED[::12]))
 def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """Compare the latest rows, the rows after a commit, and the rows after Java's deletes, appends and compactions."""
     replay = Replay(HOME / case, tmp_path / "t", compacts(case)).run()

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly
 from support.terminal_commands import HOME, block_packages
 
 import paimon
@@ -61,7 +62,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("name", mark_nightly(sorted(CASES), always=sorted(CASES)[::3]))
 def test_a_missing_package_is_reported_with_the_extra_that_brings_it(tmp_path: Path, name: str) -> None:
     packages, code, extra = CASES[name]
     feature = "paimon.spark" if "paimon.spark" in name else name

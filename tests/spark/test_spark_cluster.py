@@ -24,6 +24,7 @@ from paimon.spark.session import prepare_environment
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.nightly,
     pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is an address of this machine on Linux only"),
 ]
 SECRET = "s3cr3t-planted-9"

@@ -228,6 +228,7 @@ def test_each_name_of_the_list_of_what_works_is_tested() -> None:
 
 
 @pytest.mark.slow("starts programs of a pipeline")
+@pytest.mark.nightly
 def test_a_pipeline_writes_each_row_once(server: str, tmp_path: Path) -> None:
     run_client(server, EXAMPLE / "create_tables.py", tmp_path)
     catalog = paimon.connect(tmp_path / "lake")

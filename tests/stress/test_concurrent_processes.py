@@ -74,7 +74,16 @@ def test_readers_see_acknowledged_rows_in_tables_that_hide_level_0(places: dict[
 
 
 @pytest.mark.slow("writers, a reader and a repairing process")
-@pytest.mark.parametrize(("place", "keyed"), mark_products(["disk", "store"], [True, False]))
+@pytest.mark.parametrize(
+    ("place", "keyed"),
+    [
+        ("store", True),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in [("disk", True), ("disk", False), ("store", False)]
+        ),
+    ],
+)
 def test_a_table_is_repaired_while_it_is_written_and_read(places: dict[str, RunRound], place: str, keyed: bool) -> None:
     outcome = places[place](StressTest(2, 10, keyed, readers=1, is_repaired=True))
     assert outcome.acknowledged == 20 and outcome.scans and outcome.compactions

@@ -103,8 +103,8 @@ def tag_and_branch(table: paimon.Table, name: str, step: int) -> None:
             table.branches.delete(f"b{name}")
 
 
-@pytest.mark.slow("six processes run for eight seconds")
-@pytest.mark.parametrize("seconds", [8, pytest.param(1800, marks=pytest.mark.long)])
+@pytest.mark.slow("six processes run for four seconds")
+@pytest.mark.parametrize("seconds", [4, pytest.param(1800, marks=pytest.mark.long)])
 def test_killed_processes_lose_no_rows(tmp_path: Path, progress: Path, seconds: int) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")

@@ -104,6 +104,7 @@ def test_the_cache_measures_its_values_and_frees_them_when_cleared(tmp_path: Pat
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux' proc")
+@pytest.mark.nightly
 def test_a_cleared_cache_returns_its_memory(tmp_path: Path) -> None:
     """400 commits cache 1,500 values. Free memory between used memory stays: about a third of the growth."""
     counted, grown, left = measure_cache(tmp_path, "resident", 400, rounds=1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_nightly
 from support.golden_tables import golden_directory
 
 import paimon
@@ -27,7 +28,10 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("case", sorted(p.parent.name for p in HOME.glob("*/table")))
+JAVA_TABLES = sorted(p.parent.name for p in HOME.glob("*/table"))
+
+
+@pytest.mark.parametrize("case", mark_nightly(JAVA_TABLES, always=JAVA_TABLES[::3]))
 def test_tables_of_java_have_no_faults(case: str) -> None:
     report = paimon.open_table(HOME / case / "table").maintain.check(deep=True)
     serious = [fault for fault in report.faults if not fault.kind.is_harmless]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from attrs import Factory, evolve, frozen
+from support.case_lists import mark_products
 from support.expiry_table import ExpiryTable
 
 from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
@@ -70,10 +71,10 @@ class Interrupted:
         self.names = [e.file.file_name for e in w.live(latest)]
 
 
-@pytest.mark.parametrize("options", [{}, DECOUPLED], ids=["together", "decoupled"])
-@pytest.mark.parametrize(("target", "commits"), [(1, 0), (1, COUNT), (COUNT - 2, 1)])
-def test_commits_after_a_rollback_are_not_expired_instead(target: int, commits: int, options: dict[str, str]) -> None:
+@pytest.mark.parametrize(("change", "options"), mark_products([(1, 0), (1, COUNT), (COUNT - 2, 1)], [{}, DECOUPLED]))
+def test_commits_after_a_rollback_are_not_expired_instead(change: tuple[int, int], options: dict[str, str]) -> None:
     """At any point of the stall: the state after the rollback, and the commits on it, stay the latest."""
+    target, commits = change
     place, seen = 0, 0
     while True:
         w = create_history(options)
