@@ -43,7 +43,10 @@ def read_settings(config: str | None, profile: str | None) -> list[Setting]:
         raise InvalidRequest(f"Profile {profile!r} needs a file.", subject=profile, hint=hint)
     found = [] if config is None else read_config(config, profile)
     if config is None:
-        pairs = (pair.partition("=") for pair in os.environ.get("PAIMON_CATALOG", "").split())
+        pairs = [pair.partition("=") for pair in os.environ.get("PAIMON_CATALOG", "").split()]
+        if not all(sign for _, sign, _ in pairs):  # the text is not shown: it may be a piece of a password
+            hint = "write KEY=VALUE, without blanks, for each option"
+            raise InvalidRequest("A part of PAIMON_CATALOG has no '='", subject="PAIMON_CATALOG", hint=hint)
         found = [Setting(name, value, "PAIMON_CATALOG") for name, _, value in pairs]
     warehouse = os.environ.get("PAIMON_WAREHOUSE")
     if warehouse is not None and all(setting.name != WAREHOUSE for setting in found):
@@ -101,7 +104,7 @@ def _read_profile(path: str, text: str, profile: str | None) -> list[Setting]:
     for key, value in options.items():
         if not isinstance(value, str | int | float):
             name = f"{_PROFILES}.{chosen}.{key}".rstrip(".")
-            hint = "write a text, a number, true or false"
+            hint = "write a text, a number, true or false; a name with a dot needs quotes"
             raise InvalidRequest(f"File {path!r}: key {name!r} is not a value", subject=name, hint=hint)
     return _to_settings(options, f"{path}, profile {chosen}")
 

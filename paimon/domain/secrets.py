@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 _SECRET = re.compile(
-    r"secret|passw|passphrase|token|credential|signature|private|account.?key|access.?key|api.?key|sas|connection.?string"
+    r"secret|passw|pwd|passphrase|token|credential|signature|private|account.?key|access.?key|api.?key|sas|connection.?string"
     r"|service.?account|^key$|authorization|cookie",
     re.IGNORECASE,
 )

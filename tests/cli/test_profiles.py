@@ -67,6 +67,13 @@ def test_the_environment_is_an_origin(monkeypatch, capsys) -> None:
     assert "hunter22" not in str(found)
 
 
+def test_an_option_of_the_environment_needs_a_value(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("PAIMON_CATALOG", "jdbc.password=two hunter22")
+    error = run(capsys, "config", code=1)
+    assert error.startswith("paimon: A part of PAIMON_CATALOG has no '='")
+    assert "hunter22" not in error
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -77,6 +84,10 @@ def test_the_environment_is_an_origin(monkeypatch, capsys) -> None:
         ("default-profile = 1", "File 'paimon.toml': profile 1 does not exist"),
         ("default-profile = 'a'\nprofiles = 1", "File 'paimon.toml': profile 'a' does not exist"),
         ("default-profile = 'a'\nprofiles.a = 1", "File 'paimon.toml': key 'profiles.a' is not a value"),
+        (
+            "default-profile = 'a'\n[profiles.a]\njdbc.password = 'x'",
+            "File 'paimon.toml': key 'profiles.a.jdbc' is not",
+        ),
         ("default-profile = 'a'\n[profiles.a]\nx = []", "File 'paimon.toml': key 'profiles.a.x' is not a value"),
     ],
 )

@@ -46,6 +46,7 @@ def test_texts_are_cleaned(secret: str, inner: str, around: str) -> None:
 
 
 def test_urls() -> None:
+    assert redact_secrets("mysql://host/db?user=me&pwd=secret", {}) == "mysql://host/db?user=me&pwd=***"
     assert has_password("s3://me:secret@bucket/path")
     assert not has_password("abfss://container@account.dfs.core.windows.net/lake")
     assert redact_secrets("cannot open sftp://me:secret@host/x", {}) == "cannot open sftp://***@host/x"

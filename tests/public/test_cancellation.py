@@ -201,6 +201,21 @@ def test_a_deadline_holds_while_the_error_of_an_earlier_one_is_handled() -> None
             table.scan().to_arrow()
 
 
+def test_a_rename_that_began_to_copy_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake("append")
+    catalog = make_catalog(make_engine(lake.files, executor=lake.executor), "/lake")
+    create = lake.memory.create
+
+    def stop_and_create(path: str) -> object:
+        lake.token.cancel()
+        return create(path)
+
+    monkeypatch.setattr(lake.memory, "create", stop_and_create)
+    with lake.token:
+        catalog.rename_table("shop.t", "shop.moved")
+    assert lake.token.is_stopped() and catalog.list_tables("shop") == ["moved"]
+
+
 @pytest.mark.parametrize("seconds", [0, 1e9])
 def test_a_deadline_is_an_error_of_the_library_at_the_end_of_the_block(seconds: float) -> None:
     table = Lake("append").open()

@@ -22,6 +22,7 @@ from paimon.adapters.catalogs.directories import (
 )
 from paimon.domain.errors import AlreadyExists, NotFound, Unsupported
 from paimon.domain.paths import join_path
+from paimon.ports.cancellation import shielded
 from paimon.ports.files import FileIO
 
 
@@ -98,8 +99,9 @@ class FileSystemCatalogStore:
             raise AlreadyExists("table", f"{new_database}.{new_table}", hint=explain_occupied_name(self.files, target))
         if self.files.status(self.database_location(new_database)) is None:
             raise NotFound("database", new_database)
-        move_directory(self.files, source, target)
-        delete_moved_directory(self.files, source)
+        with shielded():  # a stop must not leave two tables
+            move_directory(self.files, source, target)
+            delete_moved_directory(self.files, source)
 
     def database_location(self, database: str) -> str:
         """Return the directory of a database, whether it exists or not."""
