@@ -102,6 +102,7 @@ def test_the_library_is_right(features: tuple[str, ...], capsys: pytest.CaptureF
     assert status == 0 and "wrong" not in shown and "refused" not in shown, shown
 
 
+@pytest.mark.slow("searches for the smallest example twice")
 def test_ignored_deletes_are_found_in_the_smallest_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--feature", "row-kinds", examples=6) == 1
     shown, progress = capsys.readouterr()
@@ -114,17 +115,17 @@ def test_ignored_deletes_are_found_in_the_smallest_table(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("name", "text"),
     [
         ("Empty", "Empty reads no rows"),
         ("Raises", "Raises read: RuntimeError: no such codec"),
         ("Undecodable", "Undecodable not rows of the table: UnicodeDecodeError"),
     ],
 )
-def test_wrong_answers_are_shown(name: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_reads_are_shown(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--quiet", "--feature", "buckets:unaware", adapter=f"{__name__}:{name}") == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert answer in shown and re.search(r"expected (\(.*\)) paimon reads \1", shown) and "more lines" not in shown
+    assert text in shown and re.search(r"expected (\(.*\)) paimon reads \1", shown) and "more lines" not in shown
 
 
 def test_reports_have_three_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

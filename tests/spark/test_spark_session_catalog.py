@@ -245,6 +245,7 @@ def test_options_of_a_query(spark: SparkSession, lake: paimon.Catalog) -> None:
         frame.write.option("snapshot", 1).insertInto("lake.db.orders")
 
 
+@pytest.mark.slow("starts a query several times")
 def test_streams_are_committed_once(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
     table = make_orders(lake, **{"changelog-producer": "input"})
     copy = lake.create_table(

@@ -29,7 +29,7 @@ For each feature that the adapter declares, it fills tables in three ways:
   write       the implementation writes, and both read
   in turns    both write one table alternately, and both read
 
-Each answer is compared with the rows that a row-wise merge of all written rows gives.
+What each one reads is compared with the rows that a row-wise merge of all written rows gives.
 The table of features says right, wrong [n], or refused. For each wrong cell, the smallest
 example follows: the table, the steps, the expected rows, and what each reader returned."""
 _EPILOG = """\

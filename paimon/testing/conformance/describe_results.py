@@ -87,8 +87,8 @@ def _to_json(mismatch: Mismatch) -> dict[str, Any]:
         "table": _describe_table(mismatch.schema),
         "steps": [f"{actor} {_describe_step(step, fields)}" for actor, step in mismatch.steps],
         "snapshot": mismatch.snapshot,
-        "expected": _describe_answer(mismatch.expected, fields),
-        "answers": {name: _describe_answer(answer, fields) for name, answer in mismatch.answers.items()},
+        "expected": _describe_rows(mismatch.expected, fields),
+        "reads": {name: _describe_rows(rows, fields) for name, rows in mismatch.reads.items()},
     }
 
 
@@ -133,19 +133,19 @@ def _describe_mismatch(number: int, result: Result) -> str:
     where = "" if mismatch.snapshot is None else f" at snapshot {mismatch.snapshot}"
     lines = [("table", _describe_table(mismatch.schema))]
     lines += [(actor, _describe_step(step, fields)) for actor, step in mismatch.steps]
-    lines.append((f"expected{where}", _join_rows(_describe_answer(mismatch.expected, fields))))
-    for name, answer in mismatch.answers.items():
-        label = name if isinstance(answer, str) else f"{name} reads"
-        lines.append((label, _join_rows(_describe_answer(answer, fields))))
+    lines.append((f"expected{where}", _join_rows(_describe_rows(mismatch.expected, fields))))
+    for name, rows in mismatch.reads.items():
+        label = name if isinstance(rows, str) else f"{name} reads"
+        lines.append((label, _join_rows(_describe_rows(rows, fields))))
     width = max(len(label) for label, _ in lines)
     return "\n".join([f"\n[{number}] {result.feature}, {result.writer}", *(f"  {a:{width}}  {b}" for a, b in lines)])
 
 
-def _join_rows(answer: Sequence[str] | str) -> str:
-    if isinstance(answer, str):
-        return answer
-    more = f" and {len(answer) - _MOST_ROWS} more" if len(answer) > _MOST_ROWS else ""
-    return " ".join(answer[:_MOST_ROWS]) + more if answer else "no rows"
+def _join_rows(rows: Sequence[str] | str) -> str:
+    if isinstance(rows, str):
+        return rows
+    more = f" and {len(rows) - _MOST_ROWS} more" if len(rows) > _MOST_ROWS else ""
+    return " ".join(rows[:_MOST_ROWS]) + more if rows else "no rows"
 
 
 def _describe_table(schema: TableSchema) -> str:
@@ -160,7 +160,7 @@ def _describe_table(schema: TableSchema) -> str:
 def _describe_step(step: Step, fields: Sequence[DataField]) -> str:
     match step:
         case Write(rows=rows):
-            return "writes " + _join_rows(_describe_answer(rows, fields))
+            return "writes " + _join_rows(_describe_rows(rows, fields))
         case Compact():
             return "compacts"
         case Delete(value=value):
@@ -169,13 +169,13 @@ def _describe_step(step: Step, fields: Sequence[DataField]) -> str:
             return f"adds column {fields[-1].name}"
 
 
-def _describe_answer(answer: Sequence[Row] | str, fields: Sequence[DataField]) -> list[str] | str:
+def _describe_rows(rows: Sequence[Row] | str, fields: Sequence[DataField]) -> list[str] | str:
     """Describe rows as sorted texts; the text of an error stays as it is."""
-    if isinstance(answer, str):
-        return answer
-    texts = (_format_value(value, f.type) for row in answer for value, f in zip(row, fields, strict=False))
-    rows = [[next(texts) for _ in row] for row in answer]
-    return sorted(f"({', '.join(row)})" for row in rows)
+    if isinstance(rows, str):
+        return rows
+    texts = (_format_value(value, f.type) for row in rows for value, f in zip(row, fields, strict=False))
+    shown = [[next(texts) for _ in row] for row in rows]
+    return sorted(f"({', '.join(row)})" for row in shown)
 
 
 def _format_value(value: Any, data_type: DataType) -> str:

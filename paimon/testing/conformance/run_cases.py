@@ -58,7 +58,7 @@ class Mismatch:
     snapshot: int | None
     expected: tuple[Row, ...]
     # rows, or the text of an error
-    answers: Mapping[str, tuple[Row, ...] | str]
+    reads: Mapping[str, tuple[Row, ...] | str]
 
 
 @frozen
@@ -77,9 +77,9 @@ class Result:
 
 @frozen
 class _Failed(Exception):
-    """Ends a case with an error, which is the answer of the implementation that raised it."""
+    """Ends a case with an error, with the text that the implementation raised."""
 
-    answers: Mapping[str, str]
+    reads: Mapping[str, str]
 
 
 @define
@@ -116,7 +116,7 @@ class Runner:
     keeps_tables: bool = False
 
     def run_case(self, case: Case, writer: str) -> Mismatch | None:
-        """Run one case; None if every answer is right. It raises `Refused` as the implementation does.
+        """Run one case; None if all reads are right. It raises `Refused` as the implementation does.
 
         The table is deleted, unless the runner keeps tables: thousands of cases would fill a folder in memory.
         """
@@ -141,11 +141,11 @@ class Runner:
                     states.append((_find_newest_snapshot(table), tuple(expected.rows())))
             states.append((None, tuple(expected.rows())))
             for snapshot, rows in states:
-                answers = self._read(table, case, snapshot)
-                if any(_to_multiset(answer) != _to_multiset(rows) for answer in answers.values()):
-                    return Mismatch(case.schema, tuple(done), snapshot, rows, answers)
+                reads = self._read(table, case, snapshot)
+                if any(_to_multiset(read) != _to_multiset(rows) for read in reads.values()):
+                    return Mismatch(case.schema, tuple(done), snapshot, rows, reads)
         except _Failed as failure:
-            return Mismatch(case.schema, tuple(done), None, tuple(expected.rows()), failure.answers)
+            return Mismatch(case.schema, tuple(done), None, tuple(expected.rows()), failure.reads)
         return None
 
     def _describe(self, case: Case) -> TableUnderTest:
@@ -182,16 +182,16 @@ class Runner:
         return table
 
     def _read(self, table: TableUnderTest, case: Case, snapshot: int | None) -> dict[str, tuple[Row, ...] | str]:
-        answers: dict[str, tuple[Row, ...] | str] = {}
+        reads: dict[str, tuple[Row, ...] | str] = {}
         for name in (OWN_NAME, self.name):
             try:
-                answer = self._attempt(name, "read", lambda who: who.read(table, snapshot))
-                answers[name] = tuple(_to_rows(answer, case.schema.fields))
+                found = self._attempt(name, "read", lambda who: who.read(table, snapshot))
+                reads[name] = tuple(_to_rows(found, case.schema.fields))
             except _Failed as failure:
-                answers[name] = failure.answers[name]
+                reads[name] = failure.reads[name]
             except (LookupError, ValueError, ArithmeticError, pa.ArrowException, AttributeError, TypeError) as error:
-                answers[name] = f"not rows of the table: {describe_error(error)}"
-        return answers
+                reads[name] = f"not rows of the table: {describe_error(error)}"
+        return reads
 
     def _attempt(self, name: str, what: str, act: Callable[..., pa.Table]) -> pa.Table:
         """Return what a call returns; an error of the call fails the case."""
@@ -210,9 +210,9 @@ def _find_newest_snapshot(table: TableUnderTest) -> int | None:
     return None if snapshot is None else snapshot.id
 
 
-def _to_rows(answer: pa.Table, fields: tuple[DataField, ...]) -> Iterator[Row]:
+def _to_rows(table: pa.Table, fields: tuple[DataField, ...]) -> Iterator[Row]:
     schema = arrow_schema(fields)
-    columns = [to_values(answer[f.name].cast(schema.field(f.name).type), f.type) for f in fields]
+    columns = [to_values(table[f.name].cast(schema.field(f.name).type), f.type) for f in fields]
     return zip(*(map(sort_map, values) if isinstance(f.type, MapType | MultisetType) else values
                  for f, values in zip(fields, columns, strict=True)), strict=True)  # fmt: skip
 
