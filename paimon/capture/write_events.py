@@ -22,7 +22,7 @@ two commits never loses an event. With a commit user and an identifier, each tab
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
@@ -45,7 +45,7 @@ from paimon.capture.event_formats import COLUMNS_FORMAT, DEAD_LETTER_SCHEMA, SKI
 from paimon.capture.rows_columnar import KIND_COLUMN
 from paimon.capture.survey_events import SourceColumns, merge_surveys, survey_events
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.report import CardDisplay, Grid, Report, report_fields
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns
@@ -54,6 +54,7 @@ from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_layout import TextColumn
 from paimon.domain.types.data_types import DataType
+from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
 from paimon.operations.write.input_rows import can_be_read_again, to_arrow_tables
@@ -360,6 +361,14 @@ class _WriteEvents:
 
     def __call__(self, events: Iterator[pa.Table]) -> CdcResult | None:
         """Write the events and commit them; None, without a commit, if another process changed a schema."""
+        prepared: dict[int, list[CommitMessage]] = {}
+        with undo_on_failure(lambda: self._abort(prepared)):
+            return self._write_and_commit(events, prepared)
+
+    def _write_and_commit(
+        self, events: Iterator[pa.Table], prepared: dict[int, list[CommitMessage]]
+    ) -> CdcResult | None:
+        """Do the call; `prepared` has the messages of each table until its commit begins."""
         counts, routes = EventCounts(), self.targets.routes
         checks = self.targets.make_column_checks()
         with ExitStack() as stack:
@@ -372,11 +381,13 @@ class _WriteEvents:
                     checks[number] = checks[number].add_rows(converted.rows[number], part.column_names)
             for check in checks:
                 check.check_given()
-            messages = {number: writer.prepare_commit() for number, writer in writers.items()}
-        if not self._publish_columns(messages):
+            for number, writer in writers.items():
+                prepared[number] = writer.prepare_commit()
+        if not self._publish_columns(prepared):
             return None
-        letters = self._commit(self.dead_letters, messages.get(SKIPPED)) if self.dead_letters is not None else None
-        results = {t.name: self._commit(t, messages.get(n)) for n, t in enumerate(self.targets.tables)}
+        skipped = prepared.pop(SKIPPED, None)
+        letters = self._commit(self.dead_letters, skipped) if self.dead_letters is not None else None
+        results = {t.name: self._commit(t, prepared.pop(n, None)) for n, t in enumerate(self.targets.tables)}
         return CdcResult(results, counts.events, counts.rejected, counts.ignored, letters)
 
     def _write(self, converted: ConvertedEvents, writers: dict[int, TableWrite], stack: ExitStack) -> None:
@@ -398,12 +409,17 @@ class _WriteEvents:
         for number in sorted(self.targets.planned & messages.keys()):
             if publish_planned_schema(self._make_builder(self.targets.tables[number]), messages[number]):
                 continue
-            for other in messages.keys() - {number}:
-                written = self.dead_letters if other == SKIPPED else self.targets.tables[other]
-                assert written is not None
-                self._make_builder(written).new_commit().abort(messages[other])
+            self._abort({other: messages[other] for other in messages.keys() - {number}})
             return False
         return True
+
+    def _abort(self, messages: Mapping[int, list[CommitMessage]]) -> None:
+        """Delete the files of messages that are never committed; where the storage fails, they stay."""
+        for number, prepared in messages.items():
+            table = self.dead_letters if number == SKIPPED else self.targets.tables[number]
+            assert table is not None
+            with suppress(PaimonError):
+                self._make_builder(table).new_commit().abort(prepared)
 
     def _make_builder(self, table: Table) -> BatchWriteBuilder:
         return table.new_batch_write_builder(self.commit_user)

@@ -91,6 +91,21 @@ def test_events_that_cannot_be_read_are_set_aside_with_their_reason(catalog: pai
     assert [row["offset"] for row in found] == list(range(101, 108)) and found[0]["position"] == 1
 
 
+def test_a_stop_between_two_tables_leaves_no_files_of_the_later_ones(catalog: paimon.Catalog) -> None:
+    token, names = paimon.CancelToken(), ("a", "b", "c")
+    tables = {
+        f"shop.{name}": catalog.create_table(f"shop.{name}", "id BIGINT").with_callbacks(
+            {"stop": lambda event: token.cancel()}
+        )
+        for name in names
+    }
+    events = [debezium("c", None, {"id": 1}, table=name) for name in names]
+    with pytest.raises(paimon.Cancelled), token:
+        paimon.cdc(events, tables, "debezium-json")
+    assert sorted(table.count() for table in tables.values()) == [0, 0, 1]
+    assert sum(1 for table in tables.values() for _ in Path(table.location).glob("bucket-*/*")) == 1
+
+
 def test_several_tables_of_one_stream(catalog: paimon.Catalog) -> None:
     orders, items = (
         catalog.create_table(f"shop.{name}", DDL, primary_keys=["id"], options={"bucket": 1})
