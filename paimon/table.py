@@ -41,7 +41,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.report import Report
 from paimon.domain.schema import changes as to
 from paimon.domain.schema.change_columns import Column, to_column_path, to_position
-from paimon.domain.schema.change_options import check_dynamic_changes
+from paimon.domain.schema.change_options import check_dynamic_branch, check_dynamic_changes
 from paimon.domain.schema.rules.merge import check_dynamic_columns
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
@@ -168,6 +168,7 @@ class Table(NotebookDisplay):
         check_table_type(combined, self.name)
         check_dynamic_columns(self.context.schema, text)
         check_dynamic_changes(self.context.schema, combined)
+        check_dynamic_branch(text, self.definition.branch)
         return self._with_context(self.context.with_table(evolve(self.context.table, options=combined)))
 
     def with_engine(self, engine: Engine) -> Self:

@@ -205,12 +205,13 @@ class StoredTable(Table):
         if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
             raise ValueError("Cannot change bucket number")
         check_known_options(options)
-        copied, name = self.inner.with_options(options, allow_unknown_options=True), self.identifier
+        inner, name = self.inner, self.identifier
         if "branch" in options:
             branch = BranchManager.normalize_branch(options["branch"])
-            copied = evolve(copied, context=copied.context.at_branch(branch))
+            inner = evolve(inner, context=inner.context.at_branch(branch))
             name = Identifier.create(name.get_database_name(), name.get_table_name(), branch)
-        return type(self)(copied, name)
+            options = {**options, "branch": branch}
+        return type(self)(inner.with_options(options, allow_unknown_options=True), name)
 
     def open_writing(self) -> paimon.Table:
         """Return the table as pypaimon writes it: a commit is one snapshot, and nothing is compacted.

@@ -447,6 +447,9 @@ def test_dynamic_options_hold_for_one_handle(orders: paimon.Table) -> None:
     assert by_id(orders.scan().to_arrow()) == ROWS
     with pytest.raises(InvalidRequest, match="Did you mean"):
         orders.with_options({"file.formt": "avro"})
+    assert orders.with_options({"branch": "main"}).definition.branch == "main"
+    with pytest.raises(InvalidRequest, match="'branch' cannot change for one handle"):
+        orders.with_options({"branch": "dev"})
 
 
 def test_dynamic_options_can_be_removed_and_unknown_ones_allowed(orders: paimon.Table) -> None:

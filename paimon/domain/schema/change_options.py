@@ -109,6 +109,13 @@ def check_dynamic_changes(schema: TableSchema, options: TableOptions) -> None:
             )
 
 
+def check_dynamic_branch(given: Mapping[str, str], branch: str) -> None:
+    """Refuse a dynamic option that names another branch than that of the handle."""
+    if given.get("branch", branch) != branch:
+        hint = f"open the table under its name and $branch_{given['branch']}"
+        raise InvalidRequest("Option 'branch' cannot change for one handle.", subject="branch", hint=hint)
+
+
 def _orders_files(name: str, options: TableOptions) -> bool:
     """Return whether an option says how the files of a primary-key table are sorted."""
     return name == "clustering.columns" and options.pk_clustering_override
