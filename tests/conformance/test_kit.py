@@ -205,6 +205,10 @@ class OnlyBigints(Undeclared):
     capabilities = Capabilities(types=("BIGINT",), key_types=("BIGINT",), features=("deletion-vectors",))
 
 
+class OnlyPostponed(Undeclared):
+    capabilities = Capabilities(bucket_modes=("postponed",), features=())
+
+
 class NeedsKeys(Undeclared):
     capabilities = Capabilities(merge_engines=())
 
@@ -252,6 +256,8 @@ def test_features_are_chosen_by_name_group_and_pattern(capsys: pytest.CaptureFix
     listed = capsys.readouterr().out.split()
     assert "compacted:append-table" in listed and not [name for name in listed if name.startswith("delete:")]
     assert "deletion-vectors:key-table" in listed and "deletion-vectors:append-table" not in listed
+    assert run("--list", adapter=f"{__name__}:OnlyPostponed") == 0
+    assert "delete:key-table" not in capsys.readouterr().out.split()
     assert run("--feature", "engin", adapter=f"{__name__}:Reads") == 2
     assert capsys.readouterr().err == "error: No declared feature matches 'engin'. Did you mean 'engine'?\n"
 
