@@ -20,6 +20,10 @@ def read_default(jvm: Jvm, column: str, sql: str, kind: Any) -> str | None:
             raise Unsupported(f"DEFAULT {sql} of column {column!r}", hint=hint)
         children = node.children()
         nodes += [children.apply(number) for number in range(children.size())]
-    row = jvm.spark.sql(f"SELECT CAST(CAST({sql} AS {kind.sql()}) AS STRING)").first()
-    text: str | None = None if row is None else row[0]
-    return text
+    text = f"CAST(CAST({sql} AS {kind.sql()}) AS STRING)"
+    row = jvm.spark.sql(f"SELECT {text}, is_valid_utf8({text})").first()
+    assert row is not None
+    if row[1] is False:
+        raise Unsupported(f"DEFAULT {sql} of column {column!r}", hint="give bytes that are no text in the INSERT")
+    stored: str | None = row[0]
+    return stored

@@ -111,12 +111,15 @@ class WriteBuilderProxy(JavaProxy):
     def _find_partition(self, predicates: Any) -> dict[str, object]:
         """Return the partition values that the predicates select by equality; refuse other predicates."""
         values: dict[str, object] = {}
+        is_exact = self.jvm.spark.conf.get("spark.sql.caseSensitive") == "true"
+        keys = {name if is_exact else name.lower(): name for name in self._table.partition_keys}
         for predicate in predicates:
             found = find_equal_value(predicate)
-            if found is None or found[0] not in self._table.partition_keys:
+            given = "" if found is None else found[0] if is_exact else found[0].lower()
+            if found is None or given not in keys:
                 hint = "compare partition columns for equality, or run DELETE and then INSERT"
                 raise Unsupported(f"overwriting {self._title} where {predicate.toString()}", hint=hint)
-            name, value = found
+            name, value = keys[given], found[1]
             if values.setdefault(name, value) != value:
                 wrong = f"The condition gives partition column {name!r} of {self._title} two values."
                 raise InvalidRequest(wrong, subject=name, hint="give each partition column one value")
