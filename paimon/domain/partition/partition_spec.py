@@ -12,8 +12,9 @@ from typing import Any
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.row.literals import parse_literal
+from paimon.domain.row.values import to_array
 from paimon.domain.text_checks import check_text
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import DataField, DataType, FloatType
 
 
 def parse_partition_spec(
@@ -34,10 +35,16 @@ def parse_partition_spec(
                 hint=did_you_mean(name, names) or "the table has no partitions; {} selects all of it",
             )
     return {
-        f.name: None if spec[f.name] == default_name else parse_literal(spec[f.name], f.type)
+        f.name: None if spec[f.name] == default_name else _parse_value(spec[f.name], f.type)
         for f in fields
         if f.name in spec
     }
+
+
+def _parse_value(given: object, data_type: DataType) -> Any:
+    """Parse a value; a FLOAT is the nearest one that can be stored."""
+    value = parse_literal(given, data_type)
+    return value if not isinstance(data_type, FloatType) else to_array([value], data_type)[0].as_py()
 
 
 def _mapping(spec: object) -> Mapping[Any, object]:

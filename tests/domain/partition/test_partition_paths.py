@@ -113,3 +113,9 @@ def test_specs_are_cast_and_ordered():
         parse_partition_spec({"m": 1}, fields, "__NONE__")
     with pytest.raises(InvalidRequest, match="'x' is not a valid INT"):
         parse_partition_spec({"n": "x"}, fields, "__NONE__")
+
+
+@pytest.mark.parametrize("value", [0.1, "0.1"])
+def test_a_float_is_the_value_that_rows_store(value):
+    spec = parse_partition_spec({"g": value}, [DataField(0, "g", dt.FloatType())], "__NONE__")
+    assert spec == {"g": float(np.float32(0.1))}
