@@ -215,8 +215,8 @@ def test_maintenance_and_the_data_source_work_through_connect(
     assert len(found["compact"]) == len(found["rescale"]) == 1
     assert "no version of this package that fits this process: ModuleNotFoundError" in found["newer"]
     jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-    tags = str([jobs.apply(number).jobTags() for number in range(jobs.size())])
-    assert all(f"paimon:{verb}:db.keyed" in tags for verb in ("compact", "rescale", "check"))
+    tags = " ".join(jobs.apply(number).jobTags().toString() for number in range(jobs.size()))
+    assert [verb for verb in ("compact", "rescale", "check") if f"paimon:{verb}:db.keyed" not in tags] == [], tags
 
 
 def test_each_name_of_the_list_of_what_works_is_tested() -> None:

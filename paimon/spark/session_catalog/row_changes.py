@@ -171,7 +171,8 @@ class RowChanges:
         for number, clause in enumerate(clauses):
             condition = f"{_SOURCE}.{_ACTION} = {number}"
             builder = clause.add_to(builder, condition, self.opened.primary_keys, self.table.spark_schema.names)
-        builder.execute()
+        if builder.request.clauses:  # else each clause assigns columns to themselves
+            builder.execute()
 
     def _read_clauses(self, command: Any) -> list[MergeClause]:
         clauses = []
