@@ -300,6 +300,7 @@ def test_tables_are_dropped_renamed_and_listed(lake: str, capsys: pytest.Capture
     assert run(capsys, "drop", f"{lake}/default.db/q", "--if-exists") == "there is no table default.q\n"
 
 
+@pytest.mark.nightly
 def test_ctrl_c_stops_a_query(lake: str) -> None:
     text = "SELECT 1 AS a; SELECT count(*) FROM range(1000000000000) AS a, range(1000) AS b"
     command = [sys.executable, "-u", "-m", "paimon", "sql", lake, "-e", text]

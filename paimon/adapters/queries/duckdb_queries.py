@@ -323,7 +323,7 @@ class DuckDBQueries:
                 session.register(name, source.schema, source.open)
             with _interrupts():
                 relation = session.connection.sql(sql)
-            fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
+                fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
             return pa.schema([field.with_name(name) for field, name in zip(fields, relation.columns, strict=True)])
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
