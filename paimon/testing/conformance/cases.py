@@ -87,6 +87,11 @@ class Shape:
     compacted: bool = False
     reads_each: bool = False
 
+    @property
+    def type_format(self) -> str:
+        """The file format that limits the types: files of postponed buckets are Avro until they are compacted."""
+        return "avro" if self.bucket_mode == "postponed" else self.file_format
+
 
 def features_of(can: Capabilities) -> dict[str, st.SearchStrategy[Shape]]:
     """Return the features that an implementation declares by name, each with the shapes of its tables."""
@@ -222,12 +227,12 @@ def _draw_schema(draw: st.DrawFn, shape: Shape, can: Capabilities) -> TableSchem
     columns: list[tuple[str, DataType]] = []
     is_keyed = shape.key_type is not None and shape.bucket_mode != "unaware"
     if shape.partition_type:
-        columns.append(("p", draw(types_named(shape.partition_type, shape.file_format)).with_nullable(False)))
+        columns.append(("p", draw(types_named(shape.partition_type, shape.type_format)).with_nullable(False)))
     if shape.key_type:
-        columns.append(("k", draw(types_named(shape.key_type, shape.file_format)).with_nullable(not is_keyed)))
+        columns.append(("k", draw(types_named(shape.key_type, shape.type_format)).with_nullable(not is_keyed)))
     more = {"s": IntType(), "op": VarCharType()}
     columns += [(name, more[name]) for name in shape.more]
-    columns.append(("v", draw(types_named(shape.value_type, shape.file_format, can.types))))
+    columns.append(("v", draw(types_named(shape.value_type, shape.type_format, can.types))))
     if shape.step is AddColumn:
         columns.append(("n", IntType()))
     partition_keys = ("p",) if shape.partition_type else ()

@@ -97,9 +97,8 @@ def _node(data_type: DataType, path: str) -> Any:
         case dt.MultisetType(element=element) if has_string_key(data_type):
             return _map(data_type, element, dt.IntType(), path)
     if type(data_type) not in _PLAIN:
-        raise Unsupported(
-            f"{format_type(data_type)} in Avro files", hint="choose file.format=parquet, or a type that Avro can hold"
-        )
+        hint = "choose file.format=parquet, or another type; postponed buckets (bucket=-2) always have Avro files"
+        raise Unsupported(f"{format_type(data_type)} in Avro files", hint=hint)
     return _PLAIN[type(data_type)]
 
 
