@@ -213,6 +213,17 @@ _SETTINGS = {
 }
 
 
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Raise Python's exception for Ctrl-C, which DuckDB reports as an error without a type."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from error
+
+
 @frozen(eq=False)
 class DuckDBQueries:
     """Queries in DuckDB."""
@@ -275,6 +286,7 @@ class DuckDBQueries:
                 self._fields[kind] = found
         return found
 
+    @_interrupts()
     def _open_session(self, is_serial: bool = False) -> _Session:
         if is_serial not in self._databases:
             self._databases[is_serial] = self._open_database(is_serial)
@@ -316,26 +328,26 @@ class DuckDBQueries:
             self._described[key] = found
         return found
 
+    @_interrupts()
     def _describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
         session = self._open_session()
         try:
             for name, source in sources.items():
                 session.register(name, source.schema, source.open)
-            with _interrupts():
-                relation = session.connection.sql(sql)
-                fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
+            relation = session.connection.sql(sql)
+            fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
             return pa.schema([field.with_name(name) for field, name in zip(fields, relation.columns, strict=True)])
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:
             session.close()
 
+    @_interrupts()
     def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
         """Return DuckDB's plan; see `QueryEngine`."""
         session = self._open_session()
         try:
-            with _interrupts():
-                rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
+            rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:
@@ -466,17 +478,6 @@ class _Stream:
         except PaimonError as error:
             self.errors.append(error)
             raise
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """Raise Python's exception for Ctrl-C, which DuckDB reports as an error without a type."""
-    try:
-        yield
-    except RuntimeError as error:
-        if str(error) != _INTERRUPTED:
-            raise
-        raise KeyboardInterrupt from error
 
 
 _BEGIN = re.compile(r"(?P<select>SELECT\s)|WITH\s+(?P<recursive>RECURSIVE\s+)?", re.IGNORECASE)

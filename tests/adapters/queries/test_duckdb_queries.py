@@ -38,6 +38,18 @@ def test_times_are_in_utc() -> None:
     assert str(found.schema.field("t").type) == "timestamp[us, tz=UTC]"
 
 
+@pytest.mark.parametrize("step", ["_open_database", "_find_arrow_field"])
+def test_ctrl_c_while_a_query_is_described(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB raises a RuntimeError where it notices the signal, which can be in each of its calls."""
+
+    def notice(*_: object) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(DuckDBQueries, step, notice)
+    with pytest.raises(KeyboardInterrupt):
+        DuckDBQueries(MEMORY, 1).describe("SELECT 1 AS a", {})
+
+
 def test_a_large_sort_spills_and_leaves_no_file() -> None:
     before = set(os.listdir(tempfile.gettempdir()))
     engine = DuckDBQueries(64 * 1024 * 1024, 1)
