@@ -23,6 +23,7 @@ from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.extras import missing_extra
 from paimon.domain.options.parse import LARGEST_LONG
+from paimon.domain.predicate.comparisons_text import parse_comparisons
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_quotes
 from paimon.domain.predicate.foreign import condition_of_foreign, format_pruning
@@ -543,6 +544,9 @@ def condition_of(where: Any) -> Predicate:
     foreign = condition_of_foreign(where)
     if foreign is not None:
         return foreign
-    from paimon.domain.predicate.scalar_sql import parse_condition  # the parser is only loaded for text
+    simple = parse_comparisons(where)
+    if simple is not None:
+        return simple
+    from paimon.domain.predicate.scalar_sql import parse_condition  # loads the SQL parser
 
     return parse_condition(where)

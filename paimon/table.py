@@ -14,29 +14,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.builders.direct_writes import (
-    WriteResult,
-    commit_messages,
-    delete_where,
-    overwrite_and_commit,
-    update_where,
-    write_and_commit,
-)
 from paimon.builders.read_builder import ReadBuilder
-from paimon.builders.stream_read_builder import StreamReadBuilder
-from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
-from paimon.changes import Changes, Follow
 from paimon.display.listings import SnapshotList
 from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.display.other_names import TABLE_NAMES, explain_attribute
 from paimon.domain.commit.request import CommitResult
-from paimon.domain.errors import CommitOverwritten, CommitUncertain, NotFound, did_you_mean
+from paimon.domain.errors import CommitOverwritten, CommitUncertain
 from paimon.domain.identifier import Identifier
-from paimon.domain.maintenance.sort_order import bind_sort_order
 from paimon.domain.options.setting import option_text
-from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
-from paimon.domain.paths import TablePaths, check_segment
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.report import Report
 from paimon.domain.schema import changes as to
@@ -50,18 +36,10 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataType
-from paimon.maintain import Maintain, compact_where, rescale_where
-from paimon.operations.analyze import Analyzed, analyze
 from paimon.operations.commit.commit import commit_user_of
-from paimon.operations.compact.compact import CompactResult
-from paimon.operations.evolve import change_schema
-from paimon.operations.expire.expire_partitions import drop_partitions
-from paimon.operations.expire.references import list_branch_names
-from paimon.operations.metadata.schemas import latest_schema, open_newest_schema, suggest_location
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshots
-from paimon.operations.rescale.rescale import RescaleResult
+from paimon.operations.open_context import open_context
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.resolve_commit import CommitOutcome, find_outcome, resolve_commit
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.engine import Engine, with_callbacks
 from paimon.references import Age, Branches, Consumers, Tags
@@ -74,7 +52,16 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow.dataset as ds
 
+    from paimon.builders.direct_writes import WriteResult
     from paimon.builders.merge_builder import MergeBuilder
+    from paimon.builders.stream_read_builder import StreamReadBuilder
+    from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
+    from paimon.changes import Changes, Follow
+    from paimon.maintain import Maintain
+    from paimon.operations.analyze import Analyzed
+    from paimon.operations.compact.compact import CompactResult
+    from paimon.operations.rescale.rescale import RescaleResult
+    from paimon.operations.write.resolve_commit import CommitOutcome
 
 
 @frozen(eq=False, repr=False)
@@ -324,6 +311,8 @@ class Table(NotebookDisplay):
         Changes
             It reads when rows are requested.
         """
+        from paimon.changes import Changes
+
         return Changes(self.context, after=after, through=through, columns=columns, where=where)
 
     def follow(
@@ -370,6 +359,8 @@ class Table(NotebookDisplay):
         InvalidRequest
             A start that is not possible.
         """
+        from paimon.changes import Follow
+
         return Follow(
             self.context,
             from_snapshot=from_snapshot,
@@ -387,6 +378,8 @@ class Table(NotebookDisplay):
 
     def new_stream_read_builder(self) -> StreamReadBuilder:
         """Return the program API for streams: plan new snapshots in this process, read their changes in others."""
+        from paimon.builders.stream_read_builder import StreamReadBuilder
+
         return StreamReadBuilder(self.context)
 
     def system_table(self, name: str) -> SystemTable:
@@ -445,6 +438,8 @@ class Table(NotebookDisplay):
         CommitNotVisible
             The rows are committed, but reads do not show them yet: call `compact`, do not write them again.
         """
+        from paimon.builders.direct_writes import commit_messages, write_and_commit  # loaded with the first write
+
         user = commit_user_of(self.context, commit_user, identifier)
         commit = partial(commit_messages, properties=properties, identifier=identifier, watermark=watermark)
         return write_and_commit(self.context, data, kind_column, user, merge_schema, commit, missing_columns)
@@ -475,6 +470,8 @@ class Table(NotebookDisplay):
         WriteResult
             The snapshots of the commit, and the rows and files that it added.
         """
+        from paimon.builders.direct_writes import overwrite_and_commit
+
         user = commit_user_of(self.context, commit_user)
         return overwrite_and_commit(self.context, data, partition, user, properties, missing_columns)
 
@@ -484,6 +481,8 @@ class Table(NotebookDisplay):
         Append tables mark the rows in deletion vectors (`deletion-vectors.enabled`) or write their files again;
         primary-key tables get a delete for each row. A CommitConflict means that the same files changed; try again.
         """
+        from paimon.builders.direct_writes import delete_where
+
         return delete_where(self.context, where, properties)
 
     def update(
@@ -511,6 +510,8 @@ class Table(NotebookDisplay):
         InvalidRequest, CommitConflict
             Nothing was updated: a value does not fit its column; the same files changed since.
         """
+        from paimon.builders.direct_writes import update_where
+
         return update_where(self.context, set, where, properties)
 
     def merge(
@@ -567,11 +568,10 @@ class Table(NotebookDisplay):
     def drop_partitions(self, *partitions: Mapping[str, object], missing_ok: bool = True) -> tuple[int, ...]:
         """Drop partitions such as ``{"day": "2026-01-01"}`` (some columns suffice) in one commit; return its ids.
 
-        Raises
-        ------
-        NotFound
-            A mapping matches no partition, and `missing_ok` is False.
+        A mapping that matches no partition is a NotFound if `missing_ok` is False.
         """
+        from paimon.operations.expire.expire_partitions import drop_partitions
+
         return drop_partitions(self.context, self.context.engine.ids.uuid(), partitions, missing_ok=missing_ok)
 
     def resolve(self, error: CommitUncertain | CommitOverwritten) -> CommitResult:
@@ -586,6 +586,8 @@ class Table(NotebookDisplay):
         CommitConflict, InvalidRequest
             It is not committed, and later commits contradict it.
         """
+        from paimon.operations.write.resolve_commit import resolve_commit
+
         return resolve_commit(self.context, error)
 
     def outcome(
@@ -610,14 +612,20 @@ class Table(NotebookDisplay):
         CommitOutcome
             Whether it is committed, with its snapshots.
         """
+        from paimon.operations.write.resolve_commit import find_outcome
+
         return find_outcome(self.context, commit_user, identifier, snapshot, identity)
 
     def new_batch_write_builder(self, commit_user: str | None = None) -> BatchWriteBuilder:
         """Return the program API for batch writing: write in other processes, commit in this one."""
+        from paimon.builders.write_builder import BatchWriteBuilder
+
         return BatchWriteBuilder(self.context, commit_user_of(self.context, commit_user))
 
     def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
         """Return the program API for streaming writes: many commits of one user with ascending identifiers."""
+        from paimon.builders.write_builder import StreamWriteBuilder
+
         return StreamWriteBuilder(self.context, commit_user_of(self.context, commit_user))
 
     def alter(
@@ -653,6 +661,8 @@ class Table(NotebookDisplay):
         PaimonWarning
             Keys become unique within a partition only.
         """
+        from paimon.operations.evolve import change_schema
+
         return self._with_context(change_schema(self.context, changes, allow_unknown_options, allow_lossy))
 
     def add_column(
@@ -799,6 +809,9 @@ class Table(NotebookDisplay):
         CommitConflict
             Another compaction, or an overwrite, replaced the same files; compact again.
         """
+        from paimon.domain.maintenance.sort_order import bind_sort_order
+        from paimon.maintain import compact_where
+
         order = bind_sort_order(self.context.table, order_strategy, order_by)
         return compact_where(self.context, full, where, dry_run, order)
 
@@ -829,6 +842,8 @@ class Table(NotebookDisplay):
         CommitConflict
             Other writers changed the same partitions again and again; nothing was changed.
         """
+        from paimon.maintain import rescale_where
+
         return rescale_where(self.context, buckets, where, dry_run)
 
     def analyze(self, columns: Sequence[str] | None = None) -> Analyzed:
@@ -867,6 +882,8 @@ class Table(NotebookDisplay):
         >>> orders.analyze().statistics.columns["city"].distinct_count
         1
         """
+        from paimon.operations.analyze import analyze
+
         return analyze(self.context, columns, commit_user_of(self.context, None))
 
     def call(self, procedure: str, /, *arguments: object, **named: object) -> pa.Table:
@@ -925,6 +942,8 @@ class Table(NotebookDisplay):
     @property
     def maintain(self) -> Maintain:
         """Methods for expiry, orphan files, checks and rollback."""
+        from paimon.maintain import Maintain
+
         return Maintain(self.context)
 
     if not TYPE_CHECKING:  # a type checker must not accept these names
@@ -968,33 +987,8 @@ def open_at(
     options: Mapping[str, str],
     allowed_roots: tuple[str, ...] = (),
 ) -> Table | SystemTable:
-    """Open the table, or its system table, at a location, at the newest schema of its branch.
-
-    `identifier` may name a branch and a system table. `options` are dynamic, for this handle only. `allowed_roots` are
-    directories outside the table that may contain its files.
-    """
-    check_options(options, formats=engine.file_formats)
-    branch = check_segment(options.get("branch", identifier.branch), "branch name")
-    paths = TablePaths(location, branch)
-    opened = open_newest_schema(engine, paths)
-    if opened is None:
-        if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
-            known = did_you_mean(branch, list_branch_names(engine, TablePaths(location)))
-            raise NotFound("branch", branch, hint=known or f"table {location!r} has only the branch 'main'")
-        raise NotFound("table", location, hint=suggest_location(engine, location))
-    schema, origin = opened
-    combined = TableOptions.of(schema.options).with_values(options)
-    check_table_type(combined, identifier.full_name)
-    check_dynamic_columns(schema, options)
-    check_dynamic_changes(schema, combined)
-    definition = TableDefinition(
-        table_name=identifier.full_name,
-        paths=paths,
-        schema=schema,
-        options=combined,
-        allowed_roots=tuple(dict.fromkeys((*engine.allowed_roots, *allowed_roots))),
-        origin=origin,
-    )
+    """Open the table, or its system table, at a location; see `open_context`."""
+    context = open_context(engine, location, identifier, options, allowed_roots)
     if identifier.system_table is not None:
-        return open_system_table(TableContext(engine, definition), identifier.system_table)
-    return Table(TableContext(engine, definition))
+        return open_system_table(context, identifier.system_table)
+    return Table(context)

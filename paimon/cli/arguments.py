@@ -162,18 +162,6 @@ def open_data_table(arguments: argparse.Namespace) -> Table:
     return table
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add `--config` and `--profile`, which stand before the command."""
-    parser.add_argument(
-        "-c",
-        "--config",
-        metavar="FILE",
-        help="file with the warehouse and the options of the catalog: YAML, such as pypaimon's paimon.yaml, or the "
-        "profiles of a paimon.toml (default: $PAIMON_CONFIG)",
-    )
-    parser.add_argument("--profile", metavar="NAME", help="profile of a paimon.toml (default: $PAIMON_PROFILE)")
-
-
 def complete_arguments(arguments: argparse.Namespace) -> None:
     """Set the warehouse and the catalog options of a parsed command from its configuration file or the environment.
 

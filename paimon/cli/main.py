@@ -12,12 +12,11 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TextIO
+from importlib import import_module
+from typing import Any, NoReturn, TextIO
 
 from paimon import __version__
-from paimon.cli import alter, changes, groups, history, maintenance, rows, sql, tables
-from paimon.cli.arguments import add_config, complete_arguments
-from paimon.cli.sql import is_statement
+from paimon.cli.commands import COMMANDS
 from paimon.domain.errors import PaimonError, PaimonWarning, suggest_or
 
 _EPILOG = """
@@ -43,6 +42,7 @@ PAIMON_WAREHOUSE, or --config FILE before the command).
 """
 
 
+_OPTIONS_WITH_VALUE = ("-c", "--config", "--profile")
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$", re.DOTALL)
 _UNRECOGNIZED = "unrecognized arguments: "
 _OTHER_COMMANDS: Mapping[str, str] = {
@@ -83,6 +83,8 @@ def _explain_argument(words: str) -> str:
     """Return the hint for arguments that no command takes."""
     if words.startswith("-"):
         return "'paimon COMMAND --help' lists the options of a command"
+    from paimon.cli.sql import is_statement
+
     if is_statement(words):
         return 'write statements after -e: paimon sql WAREHOUSE -e "SELECT …"'
     return "a table is one argument: its path, or database.table with --warehouse WAREHOUSE"
@@ -93,11 +95,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     `arguments` are the words after the name of the program.
     """
-    parser = build_parser()
-    parsed = parser.parse_args(arguments)
-    if not hasattr(parsed, "run"):
+    words = sys.argv[1:] if arguments is None else arguments
+    command = find_command(words)
+    parser = list_commands() if command is None else build_parser(*([command] if command in COMMANDS else COMMANDS))
+    parsed = parser.parse_args(words)
+    if command is None:
         parser.print_help()
         return 2
+    from paimon.cli.arguments import complete_arguments
+
     try:
         complete_arguments(parsed)
         _run_command(parsed)
@@ -136,8 +142,34 @@ def _print_warning(
     print(f"paimon: warning: {message}", file=sys.stderr)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def find_command(words: Sequence[str]) -> str | None:
+    """Return the first word that is neither an option nor the value of one."""
+    before = ""
+    for word in words:
+        if not word.startswith("-") and before not in _OPTIONS_WITH_VALUE:
+            return word
+        before = word
+    return None
+
+
+def list_commands() -> argparse.ArgumentParser:
+    """Return a parser that knows the commands by name only, for the help of the program."""
+    parser, commands = _start_parser()
+    for name, (_, help_text) in COMMANDS.items():
+        commands.add_parser(name, help=help_text)
+    return parser
+
+
+def build_parser(*names: str) -> argparse.ArgumentParser:
+    """Return the parser of these commands, and of others in their modules; by default of all."""
+    parser, commands = _start_parser()
+    for module in dict.fromkeys(COMMANDS[name][0] for name in names or COMMANDS):
+        import_module(f"paimon.cli.{module}").add_commands(commands)
+    return parser
+
+
+def _start_parser() -> tuple[argparse.ArgumentParser, Any]:
+    """Return the parser of what stands before the command, and the place of the commands."""
     parser: argparse.ArgumentParser = _Parser(
         prog="paimon",
         description="Create, write, read, change and maintain tables of the Apache Paimon format.",
@@ -145,9 +177,12 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
-    add_config(parser)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (tables, alter, sql, rows, changes, history, maintenance):
-        module.add_commands(commands)
-    groups.add_commands(commands)
-    return parser
+    parser.add_argument(
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="file with the warehouse and the options of the catalog: YAML, such as pypaimon's paimon.yaml, or the "
+        "profiles of a paimon.toml (default: $PAIMON_CONFIG)",
+    )
+    parser.add_argument("--profile", metavar="NAME", help="profile of a paimon.toml (default: $PAIMON_PROFILE)")
+    return parser, parser.add_subparsers(title="commands", metavar="COMMAND")

@@ -22,6 +22,7 @@ from paimon.display.text_table import measure_layout, to_text_columns
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.domain.text_layout import ELLIPSIS, TextColumn
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.sql.run.result import SqlResult
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
 TERMINAL_ROWS = 40
 """How many rows of a query a terminal shows."""
 _MOST_DRAWN_ROWS = 500
+_ARROW_TYPES: Mapping[type, pa.DataType] = {int: pa.int64(), str: pa.string(), bool: pa.bool_(), float: pa.float64()}
 
 
 def describe_lost_compaction(result: WriteResult) -> dict[str, str]:
@@ -142,6 +144,11 @@ def _to_record_columns(records: Sequence[Mapping[str, object]]) -> list[TextColu
 
 
 def _to_array(values: Sequence[object]) -> pa.Array:
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.nulls(len(values))
+    if len(kinds) == 1 and (kind := _ARROW_TYPES.get(kinds.pop())) is not None:
+        return make_array(values, kind)
     try:
         return pa.array(values)
     except pa.ArrowException:  # values of several types

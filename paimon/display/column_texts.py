@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns.time_text import format_times
 from paimon.domain.text_layout import NULL_SIGN
+from paimon.domain.types.arrow_arrays import make_array, make_scalar
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 _RARE_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
@@ -31,7 +33,7 @@ def to_json_lines(batch: pa.RecordBatch) -> pa.StringArray:
 
 def to_json_texts(array: pa.Array) -> pa.StringArray:
     """Render each value as JSON; a null becomes ``null``."""
-    return pc.fill_null(_to_json_texts(array), "null")
+    return pc.fill_null(_to_json_texts(array), text_scalar("null"))
 
 
 def to_plain_texts(array: pa.Array) -> pa.StringArray:
@@ -48,7 +50,13 @@ def to_plain_texts(array: pa.Array) -> pa.StringArray:
         texts = _to_base64_texts(array)
     else:
         texts = _to_texts(array)
-    return pc.fill_null(_replace_controls(texts), NULL_SIGN)
+    return pc.fill_null(_replace_controls(texts), text_scalar(NULL_SIGN))
+
+
+@lru_cache(maxsize=1_000)
+def text_scalar(text: str) -> pa.StringScalar:
+    """Return a text as an argument of Arrow's functions, which would load pandas for a text of Python."""
+    return make_scalar(text, pa.string())
 
 
 def _to_json_texts(array: pa.Array) -> pa.StringArray:
@@ -88,9 +96,9 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def _join_texts(*parts: object) -> pa.StringArray:
+def _join_texts(*parts: str | pa.StringArray) -> pa.StringArray:
     """Concatenate the texts of each row; the result is null where one of them is null."""
-    return pc.binary_join_element_wise(*parts, "")
+    return pc.binary_join_element_wise(*(text_scalar(p) if isinstance(p, str) else p for p in parts), text_scalar(""))
 
 
 def _quote_texts(texts: pa.StringArray) -> pa.StringArray:
@@ -99,8 +107,8 @@ def _quote_texts(texts: pa.StringArray) -> pa.StringArray:
 
 def _to_json_objects(names: list[str], columns: list[pa.StringArray], rows: int, end: str) -> pa.StringArray:
     if not names:
-        return pa.array(["{}" + end] * rows, pa.string())
-    parts: list[object] = []
+        return make_array(["{}" + end] * rows, pa.string())
+    parts: list[str | pa.StringArray] = []
     for name, column in zip(names, columns, strict=True):
         parts += [("{" if not parts else ", ") + json.dumps(name, ensure_ascii=False) + ": ", column]
     return _join_texts(*parts, "}" + end)
@@ -113,11 +121,11 @@ def _slice_lists(offsets: pa.Int32Array, values: pa.Array) -> pa.ListArray:
 
 
 def _to_bracketed_lists(lists: pa.ListArray) -> pa.StringArray:
-    return _join_texts("[", pc.binary_join(lists, ", "), "]")
+    return _join_texts("[", pc.binary_join(lists, text_scalar(", ")), "]")
 
 
 def _keep_nulls(array: pa.Array, texts: pa.StringArray) -> pa.StringArray:
-    return texts if not array.null_count else pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.string()))
+    return texts if not array.null_count else pc.if_else(array.is_valid(), texts, pa.nulls(1, pa.string())[0])
 
 
 def _escape_texts(texts: pa.StringArray) -> pa.StringArray:
@@ -159,7 +167,7 @@ def _to_decimal_texts(array: pa.Array) -> pa.StringArray:
     unscaled = pa.Array.from_buffers(whole, len(array), array.buffers(), offset=array.offset)
     texts = unscaled.cast(pa.string())
     digits = pc.utf8_lpad(pc.replace_substring(texts, "-", ""), scale + 1, "0")
-    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
+    sign = pc.if_else(pc.starts_with(texts, "-"), text_scalar("-"), text_scalar(""))
     return _join_texts(sign, pc.utf8_slice_codeunits(digits, 0, -scale), ".", pc.utf8_slice_codeunits(digits, -scale))
 
 

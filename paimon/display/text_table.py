@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.display.column_texts import to_plain_texts
+from paimon.display.column_texts import text_scalar, to_plain_texts
 from paimon.domain.text_layout import GAP, TextColumn, display_width, to_text_lines
+from paimon.domain.types.arrow_arrays import make_array, make_scalar
 
 _WIDEST_CELL = 60
 """A column of a stream is not padded to more than this; a drawn table has its own limits."""
+_ZERO = make_scalar(0, pa.int32())
 _SURROGATES = (0xD800, 0xE000)
 _MEASURED_ROWS = 1_000
 """How many rows of a stream the widths of its columns are measured on."""
@@ -24,7 +26,7 @@ _MEASURED_ROWS = 1_000
 
 def to_text_columns(rows: pa.Table) -> list[TextColumn]:
     """Render all rows as text; meant for a few rows only."""
-    names = to_plain_texts(pa.array(rows.column_names, pa.string())).to_pylist()
+    names = to_plain_texts(make_array(rows.column_names, pa.string())).to_pylist()
     columns = []
     for name, column in zip(names, rows.columns, strict=True):
         array = column.combine_chunks()
@@ -84,16 +86,18 @@ class LineLayout:
     def to_lines(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Render each row as a line that ends with a newline, without a loop over rows."""
         if not self.widths:
-            return pa.array(["\n"] * batch.num_rows, pa.string())
+            return make_array(["\n"] * batch.num_rows, pa.string())
         cells = []
         for field, column, width in zip(self.schema, batch.columns, self.widths, strict=True):
             texts = to_plain_texts(column)
-            blanks = pc.binary_repeat(" ", pc.max_element_wise(pc.subtract(width, measure_widths(texts)), 0))
+            missing = pc.subtract(make_scalar(width, pa.int32()), measure_widths(texts))
+            blanks = pc.binary_repeat(text_scalar(" "), pc.max_element_wise(missing, _ZERO))
             padded = (blanks, texts) if is_number(field.type) else (texts, blanks)
-            cells.append(pc.binary_join_element_wise(*padded, ""))
+            cells.append(pc.binary_join_element_wise(*padded, text_scalar("")))
         if not is_number(self.schema.types[-1]):
             cells[-1] = texts  # the last column needs no padding
-        return pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, GAP), "\n", "")
+        lines = pc.binary_join_element_wise(*cells, text_scalar(GAP))
+        return pc.binary_join_element_wise(lines, text_scalar("\n"), text_scalar(""))
 
 
 def measure_layout(batch: pa.RecordBatch) -> LineLayout:

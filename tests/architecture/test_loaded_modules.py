@@ -31,6 +31,7 @@ OPEN_PATH = "import paimon; table = paimon.open_table({warehouse!r} + '/d.db/' +
 READ = "assert table.scan().to_arrow().num_rows == 2"
 READ_STREAM = "assert sum(batch.num_rows for batch in table.scan().to_batches()) == 2"
 FILTER = "assert table.scan(where=paimon.col('id') == 1).to_arrow().num_rows == 1"
+FILTER_TEXT = "assert table.scan(where='id = 1').to_arrow().num_rows == 1"
 
 COPY = "assert catalog.table({target!r}).write(table.scan().to_arrow()).rows == 2"
 
@@ -97,21 +98,33 @@ def test_connecting_loads_neither_readers_nor_tables(warehouse: str) -> None:
     assert not {name for name in found if name.startswith(LATE)}
 
 
-def test_the_command_line_loads_the_parser_and_the_engine_of_queries_on_demand(warehouse: str) -> None:
-    found = find_loaded_modules("from paimon.cli.main import main; main(['ls', {warehouse!r}])", warehouse=warehouse)
-    assert not found & {"sqlglot", "duckdb", "prompt_toolkit"}
+COMMANDS = {"ls": "['ls', {warehouse!r}]", "show": "['show', {warehouse!r} + '/d.db/keyed']",
+            "cat": "['cat', {warehouse!r} + '/d.db/keyed', '--where', 'id = 1']"}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_the_command_line_loads_no_heavy_library(warehouse: str, command: str) -> None:
+    found = find_loaded_modules(f"from paimon.cli.main import main; main({command})", warehouse=warehouse)
+    assert not found & (HEAVY - {"pyarrow.orc", "pyarrow.pandas_compat"})  # readers of input files
+
+
+def test_the_list_of_commands_loads_no_library(warehouse: str) -> None:
+    found = find_loaded_modules("from paimon.cli.main import list_commands; list_commands().print_help()")
+    assert not found & (HEAVY | READERS | {"pyarrow", "numpy"})
 
 
 STAGES = {
     "open": (CONNECT, OPEN), "open-path": (OPEN_PATH,), "read": (CONNECT, OPEN, READ),
     "read-stream": (CONNECT, OPEN, READ_STREAM), "filter": (CONNECT, OPEN, FILTER),
+    "text": (CONNECT, OPEN, FILTER_TEXT),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("stage", "name"), mark_products(STAGES, ["d.keyed", "d.appended"]))
 def test_reading_loads_no_heavy_library(warehouse: str, stage: str, name: str) -> None:
-    statements = STAGES[stage]
-    assert not find_loaded_modules(*statements, warehouse=warehouse, name=name) & HEAVY
+    found = find_loaded_modules(*STAGES[stage], warehouse=warehouse, name=name)
+    assert not found & HEAVY
+    assert "paimon.operations.write.writer" not in found
 
 
 @pytest.mark.parametrize("name", ["d.appended", "d.keyed"])

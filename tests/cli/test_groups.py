@@ -9,7 +9,7 @@ import pytest
 
 import paimon
 from paimon.cli.groups import ALIASES, SECOND_NAMES
-from paimon.cli.main import build_parser, main
+from paimon.cli.main import build_parser, find_command, list_commands, main
 
 
 @pytest.fixture
@@ -152,3 +152,14 @@ def test_a_file_that_declares_no_table_is_refused(
     (tmp_path / "schema.json").write_text(text)
     command = ("table", "create", f"{lake}/shop.db/t", "--schema", str(tmp_path / "schema.json"))
     assert "is no schema of a table" in run(capsys, *command, code=1)
+
+
+def test_the_list_of_commands_is_that_of_their_modules() -> None:
+    groups = [next(a for a in p._actions if a.choices) for p in (list_commands(), build_parser())]
+    listed, built = ([(action.dest, action.help) for action in group._get_subactions()] for group in groups)
+    assert listed == built
+
+
+@pytest.mark.parametrize("words", [["--config", "ls", "show"], ["--profile=p", "show"], ["-c", "x", "show", "ls"]])
+def test_the_command_is_found_after_the_options(words: list[str]) -> None:
+    assert find_command(words) == "show"

@@ -100,7 +100,10 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
             message = f"{what.capitalize()} text has {len(tokens):,} words and symbols"
             raise InvalidRequest(message, hint=f"the limit is {_MOST_TOKENS:,}; use IN for lists")
         _check_commas(text, tokens)
-        trees = dialect.parser().parse(tokens, text)
+        try:
+            trees = dialect.parser().parse_into(exp.Condition, tokens, text)
+        except ParseError:  # as a statement, such as a query, it is refused by its name
+            trees = dialect.parser().parse(tokens, text)
         if len(trees) != 1 or trees[0] is None:
             raise InvalidRequest(f"{text!r} is not a single {what}", subject=text, hint=hint)
         return read(trees[0])

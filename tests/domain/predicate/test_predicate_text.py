@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import re
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import TokenType
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.build import col
+from paimon.domain.predicate.comparisons_text import parse_comparisons
 from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import (
     Compare,
@@ -241,3 +245,47 @@ def test_a_comma_without_an_expression_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="is not valid SQL: line"):
         parse_condition(text)
     assert parse_condition("s = ',,' AND t IN (1, 2)") == parse_condition("s = ',,' AND t IN (1,2)")
+
+
+WORDS = sorted(
+    {word.lower() for text in DuckDB.Tokenizer.KEYWORDS for word in re.findall(r"[A-Za-z_]\w*", text)}
+    | {name.lower() for name in (*DuckDB.Parser.FUNCTIONS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS)}
+    | {token.name.lower() for token in TokenType}
+)  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*WORDS, "Id", "_a1"]),
+            st.sampled_from(["=", " <> ", "!= ", "<", " <=", ">", ">= "]),
+            st.sampled_from(["1", "-2", "999999999999999999", "'a'", "''", "'b\\ \"--x'", "1.5", "'it''s'", "NULL"]),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([" AND ", "\nand  ", "AND ", " OR "]),
+    st.sampled_from(["", " ", ";", " --x"]),
+)
+@settings(max_examples=300)
+def test_comparisons_are_read_as_by_the_sql_parser(parts: list[tuple[str, str, str]], between: str, end: str) -> None:
+    text = between.join(map("".join, parts)) + end
+    found = parse_comparisons(text)
+    assert found is None or found == parse_condition(text)
+
+
+def test_no_keyword_is_taken_for_a_column() -> None:
+    for word in WORDS:
+        text = f"{word} = 1 AND a < 'x'"
+        found = parse_comparisons(text)
+        assert found is None or found == parse_condition(text), word
+
+
+@pytest.mark.parametrize("text", ["id = 7", "a >= -3 AND b <> 'x y' and C!='2026-01-01'"])
+def test_common_conditions_need_no_sql_parser(text: str) -> None:
+    assert parse_comparisons(text) == parse_condition(text)
+
+
+@pytest.mark.parametrize("name", ["comment", "show", "load", "set", "cache"])
+def test_a_condition_may_begin_with_the_word_of_a_statement(name: str) -> None:
+    assert parse_condition(f"{name} = 1 OR b IS NULL") == (col(name) == 1) | col("b").is_null()
