@@ -17,14 +17,15 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.merge.aggregate.aggregate_functions import check_type
+from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS, check_type
 from paimon.domain.merge.aggregate.reduce_columnar import aggregate_column, build_merged_table
-from paimon.domain.merge.aggregate.rule import ADD, RETRACT, SET
+from paimon.domain.merge.aggregate.rule import ADD, RETRACT, SET, Aggregate
 from paimon.domain.merge.aggregate.steps_columnar import Actions, Steps
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import Mask, get_row_kinds, mask_retracts
 from paimon.domain.merge.partial_update_columnar import partial_update
+from paimon.domain.types.data_types import INTEGER_TYPES
 
 _DELETE = 3
 
@@ -114,6 +115,23 @@ def is_row_keeping(engine_name: str) -> bool:
     """Return whether each merged row is a stored row; False for an unknown engine."""
     engine = MERGE_ENGINES.get(engine_name)
     return engine is not None and engine.keeps_rows
+
+
+def merges_in_parts(table: pa.Table, spec: MergeSpec) -> bool:
+    """Return whether consecutive rows can be merged first, and the results later, with the same result.
+
+    `table` has the consecutive rows. Merged retracts and sums of floats or decimals may differ from those of all rows.
+    """
+    if not get_merge_engine(spec).aggregates:
+        return not spec.may_meet_nans
+    if spec.sequence_fields or spec.sequence_groups or mask_retracts(table).any():
+        return False
+    return all(_is_associative(aggregate) for aggregate in spec.aggregates)
+
+
+def _is_associative(aggregate: Aggregate) -> bool:
+    is_integer_sum = aggregate.function == "sum" and isinstance(aggregate.column.type, INTEGER_TYPES)
+    return is_integer_sum or AGGREGATE_FUNCTIONS[aggregate.function].associative
 
 
 def get_merge_engine(spec: MergeSpec) -> MergeEngine:

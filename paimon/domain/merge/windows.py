@@ -80,14 +80,15 @@ class RunBuffer:
         self.finished = True
         return 0
 
-    def take_through(self, bound: Comparable | None) -> list[Piece]:
-        """Remove and return the rows with keys up to and including `bound`; all rows where it is None."""
+    def take_through(self, bound: Comparable | None, repeats: bool) -> list[Piece]:
+        """Remove and return the rows with keys up to `bound`, which `repeats` excludes; all rows where it is None."""
+        count_rows = count_below if repeats else count_through
         taken: list[Piece] = []
         if bound is None:
             taken, self.pieces = self.pieces, taken
         while self.pieces and bound is not None:
             batch, age = self.pieces[0]
-            count = count_through(batch, bound, self._keys)
+            count = count_rows(batch, bound, self._keys)
             if count:
                 taken.append(Piece(batch.slice(0, count), age))
             if count < batch.num_rows:
@@ -127,26 +128,29 @@ def _count(batch: pa.RecordBatch, belongs: Callable[[int], bool]) -> int:
 
 
 def cut_into_windows(
-    runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int
+    runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int, repeats: bool = False
 ) -> Iterator[list[Piece]]:
     """Cut sorted runs into windows of at most about `budget_bytes`; yield the pieces of each window, oldest first.
 
-    If everything fits, there is one window. The generator keeps no reference to a yielded window.
+    If everything fits, there is one window. The generator keeps no reference to a yielded window. With `repeats`, a
+    run may hold a key several times; the records of one key are in one window, however many they are.
     """
     open_runs = [RunBuffer(source, keys) for source in runs]
     while open_runs:
         _fill(open_runs, budget_bytes)
-        unfinished = [run for run in open_runs if not run.finished]
-        bound = min((run.last for run in unfinished), default=None)
-        found = _take_window(open_runs, bound)
+        found = _take_window(open_runs, repeats)
+        while not found and (unfinished := [run for run in open_runs if not run.finished]):
+            min(unfinished, key=_last_key).fill()
+            found = _take_window(open_runs, repeats)
         while found:
             yield found.pop()  # the consumer has the only reference, so it can release rows early
         open_runs = [run for run in open_runs if run.pieces or not run.finished]
 
 
-def _take_window(runs: Sequence[RunBuffer], bound: Comparable | None) -> list[list[Piece]]:
-    """Return a list with the window up to `bound`, or an empty list."""
-    window = [piece for run in runs for piece in run.take_through(bound)]
+def _take_window(runs: Sequence[RunBuffer], repeats: bool) -> list[list[Piece]]:
+    """Return a list with the next window, or an empty list."""
+    bound = min((run.last for run in runs if not run.finished), default=None)
+    window = [piece for run in runs for piece in run.take_through(bound, repeats)]
     return [sorted(window, key=_age)] if window else []
 
 

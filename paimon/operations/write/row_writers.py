@@ -14,7 +14,8 @@ Source: `AppendOnlyWriter`, `MergeTreeWriter`, `SortBufferWriteBuffer`.
 #
 # Primary-key tables: the code becomes the first key column, so that one merge handles all buckets one after another. A
 # full buffer is sorted by key and spilled as a run; above the limit of spilled bytes, and at the end, all runs are
-# merged in windows and written as files of level 0.
+# merged in windows and written as files of level 0. If a merge in parts returns the same rows, each run is merged
+# before it is spilled, so that a key with most of the rows takes no memory. Other runs repeat keys.
 #
 # A sequence number counts within its bucket. Rows are sorted by arrival instead, which needs no sort, because they
 # arrive in this order:
@@ -34,6 +35,7 @@ import pyarrow as pa
 
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.merge.merge_columnar import merge
+from paimon.domain.merge.merge_engines import merges_in_parts
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key
 from paimon.domain.merge.windows import Piece, cut_into_windows
@@ -223,6 +225,7 @@ class MergeTreeWriter:
         self._input_changelog = input_changelog
         self._spilled: list[str] = []
         self._spilled_bytes = 0
+        self._repeats = False
         self._current: BucketState | None = None
 
     def add(self, rows: pa.Table, codes: Codes) -> None:
@@ -243,9 +246,8 @@ class MergeTreeWriter:
             self._spill()
             runs = [self._load_run(handle) for handle in self._spilled]
             # A map keeps no reference to its input, unlike a loop variable.
-            for merged in map(
-                self._merge_rows, map(_combine_window, cut_into_windows(runs, self._spec.key_fields, self._part_bytes))
-            ):
+            windows = cut_into_windows(runs, self._spec.key_fields, self._part_bytes, self._repeats)
+            for merged in map(self._merge_rows, map(_combine_window, windows)):
                 self._write(merged)
             self._drop_spilled()
         if self._current is not None:
@@ -271,10 +273,14 @@ class MergeTreeWriter:
             return False
         table, codes = _add_order_columns(*drained), drained[1]
         del drained  # each column is freed after its copy below
-        schema, order = table.schema, group_rows_by_key(table, self._spec).order
-        columns = table.columns
-        del table
-        ordered = pa.Table.from_arrays(take_rows(columns, order), schema=schema)
+        if not self._input_changelog and merges_in_parts(table, self._spec):
+            ordered = merge(table, self._spec)
+        else:
+            schema, order = table.schema, group_rows_by_key(table, self._spec).order
+            columns = table.columns
+            del table
+            ordered = pa.Table.from_arrays(take_rows(columns, order), schema=schema)
+            self._repeats = True
         ordered = _set_sequence_numbers(ordered, _assign_sequence_numbers(codes, self._buckets))
         self._spilled.append(self._engine.temp.spill(ordered))
         self._spilled_bytes += ordered.nbytes
@@ -286,7 +292,7 @@ class MergeTreeWriter:
     def _drop_spilled(self) -> None:
         for handle in self._spilled:
             self._engine.temp.drop(handle)
-        self._spilled, self._spilled_bytes = [], 0
+        self._spilled, self._spilled_bytes, self._repeats = [], 0, False
 
     def _write_buffered(self) -> None:
         drained = self._buffer.drain()

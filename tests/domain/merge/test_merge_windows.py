@@ -25,10 +25,10 @@ A_KEY = st.tuples(st.sampled_from(["", "a", "b", "c"]), st.integers(-3, 3))
 
 
 @st.composite
-def run_tables(draw: st.DrawFn) -> list[pa.Table]:
-    """Sorted runs, the oldest first. Keys are unique in each run."""
+def run_tables(draw: st.DrawFn, repeats: bool = False) -> list[pa.Table]:
+    """Sorted runs, the oldest first. Keys are unique in each run, unless it `repeats` them."""
     tables = []
-    for age, keys in enumerate(draw(st.lists(st.lists(A_KEY, unique=True, max_size=15), max_size=5))):
+    for age, keys in enumerate(draw(st.lists(st.lists(A_KEY, unique=not repeats, max_size=15), max_size=5))):
         rows = sorted(keys)
         kinds = draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
         tables.append(
@@ -52,15 +52,16 @@ def test_keys_are_counted_below_a_bound_and_through_it() -> None:
 
 
 @settings(max_examples=100)
-@given(run_tables(), st.integers(1, 6), st.sampled_from([0, 50, 300, 1 << 20]), st.sampled_from([1, -1]))
+@given(st.data(), st.booleans(), st.integers(1, 6), st.sampled_from([0, 50, 300, 1 << 20]), st.sampled_from([1, -1]))
 def test_merging_in_windows_equals_merging_at_once(
-    tables: list[pa.Table], batch_rows: int, budget: int, order: int
+    data: st.DataObject, repeats: bool, batch_rows: int, budget: int, order: int
 ) -> None:
+    tables = data.draw(run_tables(repeats))
     runs = [
         map(Piece, table.to_batches(max_chunksize=batch_rows), itertools.repeat(age))
         for age, table in enumerate(tables)
     ]
-    cut = list(cut_into_windows(runs[::order], KEYS, budget))  # the runs of a section are in any order
+    cut = list(cut_into_windows(runs[::order], KEYS, budget, repeats))  # the runs of a section are in any order
     assert all(window and [p.age for p in window] == sorted(p.age for p in window) for window in cut)
     parts = [merge(pa.Table.from_batches([p.batch for p in window]), SPEC) for window in cut]
     whole = merge(pa.concat_tables(tables), SPEC) if tables else pa.table({})

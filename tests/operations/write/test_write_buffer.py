@@ -93,27 +93,49 @@ def test_a_cleared_buffer_is_empty() -> None:
     assert (buffer.drain(), buffer.held_bytes, buffer.is_full) == (None, 0, False)
 
 
-@pytest.mark.parametrize("engine", MERGE_ENGINES)
+SUMS = {"fields.v.aggregate-function": "sum"}
+ENGINES: list[tuple[str, dict[str, str], bool]] = [
+    *((engine, {}, False) for engine in MERGE_ENGINES),
+    ("deduplicate", {"sequence.field": "v"}, True),
+    ("aggregation", SUMS, False),
+    ("aggregation", SUMS, True),
+    ("aggregation", SUMS | {"sequence.field": "t"}, False),
+    ("aggregation", {"fields.t.aggregate-function": "listagg"}, False),
+    ("deduplicate", {"changelog-producer": "input"}, True),
+]
+"""Merge engine, further options, and whether rows have kinds. Not all of them can be merged in parts."""
+
+
+@pytest.mark.parametrize("share", [pytest.param(0, marks=pytest.mark.nightly), 0.5], ids=["even", "a key of half"])
+@pytest.mark.parametrize(("engine", "more", "has_kinds"), ENGINES)
 def test_files_are_the_same_however_small_the_parts_that_were_spilled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, more: dict[str, str], has_kinds: bool, share: float
 ) -> None:
     monkeypatch.setattr(row_writers, "_MIN_PART_BYTES", 1)
+    monkeypatch.setattr(row_writers, "_BATCH_ROWS", 16)
     draw = np.random.default_rng(7)
+    keys = draw.integers(0, 300, 900)
     rows = pa.table({
-        "k": draw.integers(0, 700, 2_000),
-        "v": pa.array(draw.integers(0, 9, 2_000), mask=draw.random(2_000) < 0.3),
-        "t": [f"text {n}" for n in range(2_000)],
+        "k": np.where(draw.random(900) < share, 150, keys),
+        "v": pa.array(draw.integers(0, 9, 900), mask=draw.random(900) < 0.3),
+        "t": [f"text {n}" for n in range(900)],
+        "kind": draw.choice(["+I", "+U", "-U", "-D"], 900),
     })  # fmt: skip
+    rows = rows if has_kinds else rows.drop_columns(["kind"])
     catalog = paimon.connect(tmp_path)
     catalog.create_database("d")
     written = []
     for name, buffer in (("whole", "256 mb"), ("parts", "8 kb")):
-        options = {"bucket": "3", "merge-engine": engine, "write-buffer-size": buffer, "write-only": "true"}
+        options = {"bucket": "3", "merge-engine": engine, "write-buffer-size": buffer, "write-only": "true", **more}
         columns = "k BIGINT NOT NULL, v BIGINT, t STRING"
-        catalog.create_table(f"d.{name}", columns, primary_keys=["k"], options=options).write(rows)
-        files = sorted((tmp_path / "d.db" / name).glob("bucket-*/*.parquet"), key=lambda file: file.parent)
-        written.append([pq.read_table(file) for file in files])
-    assert len(written[0]) == 3
+        table = catalog.create_table(f"d.{name}", columns, primary_keys=["k"], options=options)
+        table.write(rows, kind_column="kind" if has_kinds else None)
+        buckets = sorted((tmp_path / "d.db" / name).glob("bucket-*"))
+        written.append([pq.read_table(file) for bucket in buckets for file in bucket.glob("data-*")])
+        if "changelog-producer" in more:  # a file for each part
+            changes = [pa.concat_tables(map(pq.read_table, bucket.glob("changelog-*"))) for bucket in buckets]
+            written[-1] += [c.sort_by([("_KEY_k", "ascending"), ("_SEQUENCE_NUMBER", "ascending")]) for c in changes]
+    assert len(written[0]) == (6 if "changelog-producer" in more else 3)
     assert written[0] == written[1]
 
 
