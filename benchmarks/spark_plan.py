@@ -1,10 +1,15 @@
 """Report the plan of a table of 20,000 files on Spark: its time, its memory, and the sizes of its tasks.
 
     python benchmarks/spark_plan.py [--commits 200]
+    python benchmarks/spark_plan.py --queries 40
 
 The table is that of `make_files.py`: append-only, one row for each file. Each line is a session of its own, in which a
 frame is created, and Spark plans its partitions. Memory is the peak of resident memory of the driver's process of
 Python, of the JVM, and of the process in which Spark runs the planner of the data source.
+
+With `--queries`, the program compares the cost of a small query of an attached catalog with that of
+`paimon.spark.read`. The append table has 500,000 rows, and the ways take turns. Messages are those that Python sends to
+Java, without those that release objects.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import make_files
@@ -30,6 +36,9 @@ LINES: list[tuple[str, dict[str, str]]] = [
 ]
 """Who reads files without a merge, and the options of the table."""
 MIB = 2**10
+ROWS = 500_000
+WARM_UP = 15
+"""Rounds before those that count: Java compiles its code in the first ones."""
 
 
 def find_processes() -> dict[int, str]:
@@ -110,6 +119,52 @@ def plan_table(spark: Any, location: str, options: dict[str, str]) -> dict[str, 
     }
 
 
+def compare_names(folder: str, rounds: int) -> None:
+    """Run a small query by a name of an attached catalog and by `paimon.spark.read`, and print a line for each way."""
+    import numpy as np
+    import pyarrow as pa
+    from py4j.java_gateway import GatewayClient
+    from spark_worker import count_cpu_seconds
+
+    import paimon
+    import paimon.spark
+
+    lake = paimon.connect(folder)
+    lake.create_database("db")
+    table = lake.create_table("db.t", "id BIGINT, part INT, name STRING, amount DOUBLE")
+    ids = np.arange(ROWS)
+    names = pa.array(ids % 1000).cast(pa.string())
+    table.write(pa.table({"id": ids, "part": (ids % 100).astype("i4"), "name": names, "amount": ids / 7}))
+    spark = open_session("spark")
+    paimon.spark.attach(spark, lake, "lake")
+    where, columns = "id < 50000 AND part = 7", ["id", "amount"]
+    ways = {
+        "spark.table": lambda: spark.table("lake.db.t").where(where).select(*columns).collect(),
+        "spark.sql": lambda: spark.sql(f"SELECT id, amount FROM lake.db.t WHERE {where}").collect(),
+        "paimon.spark.read": lambda: paimon.spark.read(spark, table, columns=columns, where=where).collect(),
+        "spark.table, count": lambda: spark.table("lake.db.t").count(),
+        "paimon.spark.read, count": lambda: paimon.spark.read(spark, table).count(),
+    }
+    sent = []
+    send = GatewayClient.send_command
+    GatewayClient.send_command = lambda client, text, *more, **named: (
+        sent.append(text[0]) or send(client, text, *more, **named)
+    )
+    found: dict[str, list[tuple[float, float, int]]] = {way: [] for way in ways}
+    for _ in range(WARM_UP + rounds):
+        for way, run in ways.items():
+            sent.clear()
+            start, cpu = time.perf_counter(), count_cpu_seconds()
+            run()
+            seconds, spent = time.perf_counter() - start, count_cpu_seconds() - cpu
+            found[way].append((seconds, spent, len(sent) - sent.count("m")))
+    print("| Query | least, s | median, s | CPU s | messages |\n|---|---|---|---|---|")
+    for way, runs in found.items():
+        seconds, spent, messages = zip(*runs[WARM_UP:], strict=True)
+        print(f"| {way} | {min(seconds):.3f} | {median(seconds):.3f} | {fmean(spent):.3f} | {median(messages):.0f} |")
+    spark.stop()
+
+
 def run_line(location: Path, reader: str, options: dict[str, str]) -> dict[str, Any]:
     """Measure one line in a process of its own."""
     command = [sys.executable, __file__, "--location", str(location), "--reader", reader, "--options"]
@@ -125,6 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commits", type=int, default=make_files.COMMITS, help="commits of 100 files")
     parser.add_argument("--lines", type=int, default=len(LINES), help="measure the first lines only")
+    parser.add_argument("--queries", type=int, help="rounds of small queries, instead of the plans of many files")
     parser.add_argument("--location", help=argparse.SUPPRESS)
     parser.add_argument("--reader", help=argparse.SUPPRESS)
     parser.add_argument("--options", help=argparse.SUPPRESS)
@@ -135,6 +191,9 @@ def main() -> None:
         spark.stop()
         return
     with tempfile.TemporaryDirectory(prefix="plan-", dir=os.environ.get("BENCHMARK_DATA")) as folder:
+        if given.queries:
+            compare_names(folder, given.queries)
+            return
         make_files.main(folder, given.commits)
         print(
             "| Read by | options | frame, s (CPU s) | plan, s (CPU s) | tasks | largest task, bytes | all tasks, bytes "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.java_gateway import GatewayClient
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
@@ -55,7 +56,52 @@ def test_queries_join_views_and_prune_files_and_columns(spark: SparkSession, lak
     assert "in 1 split" in plan or "1 file," in plan or "2 files" in plan
     assert "ReadSchema: struct<id:bigint,day:string>" in plan
     assert sorted(frame.toPandas()["id"]) == [1, 3, 5]
-    assert spark.table("lake.db.orders").count() == 6  # no predicate of an earlier plan
+    counted = spark.sql("SELECT count(*) + 1 FROM lake.db.orders")
+    assert counted.first()[0] == 7  # no predicate of an earlier plan
+    assert "counted from metadata" in counted._jdf.queryExecution().toString()
+
+
+def test_a_query_needs_few_messages_between_processes(
+    spark: SparkSession, lake: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    send = GatewayClient.send_command
+
+    def count(client: GatewayClient, command: str, *given: Any, **named: Any) -> Any:
+        sent.append(command[0])
+        return send(client, command, *given, **named)
+
+    make_orders(lake)
+    monkeypatch.setattr(GatewayClient, "send_command", count)
+    for _ in range(2):
+        sent.clear()
+        spark.table("lake.db.orders").where("id < 5 AND day IN ('d1', 'd2')").select("amount").collect()
+    assert len(sent) - sent.count("m") < 110  # `m` releases an object of Java
+
+
+CONDITIONS = (
+    "id < 5 AND n IN (1, 2, 3)", "name = 'n\\'\\\\5'", "name LIKE 'n%' AND d > 3.25", "day >= '2026-03-01' OR id = 3",
+    "NOT (n = 3)", "ok", "NOT ok", "ok <=> true", "x > 3.5", "b = CAST('7' AS BINARY)", "f > 0.5", "d IN (1.25, 2.5)",
+    "at > TIMESTAMP '1970-01-01 00:00:50'", "n IS NULL OR d IS NOT NULL", "id = 5000000000", "name LIKE '%5'",
+    "n BETWEEN 2 AND 3 AND NOT (id IN (10, 11))", "name LIKE '%9%'", "day = DATE '2026-01-05'", "n = 3L", "2 > n",
+    "(n = 1 AND d > 2) OR (n = 2 AND (x > 1 OR id = 9))", "n <> 2", "d * 2 > 5", "name > '$' AND name <> '\"'",
+)  # fmt: skip
+ROWS = """SELECT id, CAST(id % 7 AS INT) AS n, concat('n\\'\\\\', id) AS name, CAST(id / 4 AS DECIMAL(10, 2)) AS d,
+    date_add(DATE '2026-01-01', CAST(id AS INT)) AS day, id % 2 = 0 AS ok, id / 3 AS x,
+    CAST(CAST(id AS STRING) AS BINARY) AS b, CAST(id / 3 AS FLOAT) AS f, timestamp_seconds(id) AS at FROM range(100)"""
+
+
+@pytest.mark.nightly
+def test_conditions_select_the_rows_that_they_select_from_a_view(spark: SparkSession, lake: paimon.Catalog) -> None:
+    run(spark, f"CREATE TABLE lake.db.rows AS {ROWS}")
+    run(spark, f"CREATE OR REPLACE TEMPORARY VIEW same_rows AS {ROWS}")
+    for condition in CONDITIONS:
+        texts = [f"SELECT id FROM {name} WHERE {condition} ORDER BY id" for name in ("lake.db.rows", "same_rows")]
+        assert run(spark, texts[0]) == run(spark, texts[1]), condition
+    for condition in CONDITIONS[:4]:
+        kept = run(spark, f"SELECT count(*) FROM lake.db.rows WHERE NOT ({condition})")
+        run(spark, f"DELETE FROM lake.db.rows WHERE {condition}")
+        assert run(spark, "SELECT count(*) FROM lake.db.rows") == kept, condition
 
 
 def test_a_table_reports_its_size(spark: SparkSession, lake: paimon.Catalog) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from attrs import field, frozen
-from py4j.java_gateway import JavaObject, is_instance_of
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import AnalysisException, CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
@@ -25,8 +25,10 @@ from paimon.engines import translate_spark_error
 
 _PACKAGE = "org.apache.spark.sql"
 CONNECTOR, INTERNAL = f"{_PACKAGE}.connector", f"{_PACKAGE}.internal"
-_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement")
+_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement", "PredicateText")
 """Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
+_MOST_KEPT = 500
+"""Objects of `Jvm.remember`."""
 
 
 @frozen(eq=False)
@@ -35,6 +37,7 @@ class Jvm:
 
     spark: SparkSession
     _found: dict[object, Any] = field(init=False, factory=dict)
+    _kept: dict[object, Any] = field(init=False, factory=dict)
 
     @property
     def gateway(self) -> Any:
@@ -94,11 +97,21 @@ class Jvm:
 
     def is_a(self, value: Any, kind: str) -> bool:
         """Return whether a value is of a Java class."""
-        return bool(is_instance_of(self.gateway, value, kind))
+        return bool(self.find_class("py4j.reflection.TypeUtil").isInstanceOf(kind, value))
 
     def to_java_type(self, schema: DataType) -> Any:
         """Convert a type of PySpark."""
-        return self.spark._jsparkSession.parseDataType(schema.json())
+        text = schema.json()
+        return self.remember(("type", text), lambda: self.spark._jsparkSession.parseDataType(text))
+
+    def remember(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return an object of Java that never changes; it is made again if many others were used since."""
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = make()
+        return found
 
     def compile_class(self, name: str) -> Any:
         """Return the constructor of a class that must be Java."""
@@ -143,8 +156,8 @@ def get_or_none(option: Any) -> Any:
 
 
 def to_dict(options: Any) -> dict[str, str]:
-    """Convert a map of texts of Java."""
-    return {str(entry.getKey()): str(entry.getValue()) for entry in options.entrySet()}
+    """Convert a map of texts of Java; its iterator would end with an exception, which takes 50 ms to convert."""
+    return {str(entry.getKey()): str(entry.getValue()) for entry in options.entrySet().toArray()}
 
 
 class JavaProxy:

@@ -12,17 +12,18 @@ from typing import Any
 
 from attrs import frozen
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
+from paimon.domain.scan.estimate import ScanEstimate
 from paimon.scan import Scan, estimate_scan
 from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import READ_MARK
 from paimon.spark.read import is_pinned, look_up_keys, read_scan
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy
-from paimon.spark.session_catalog.predicates import to_conjunction
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy, to_python_type
+from paimon.spark.session_catalog.predicates import format_condition, read_predicates, to_conjunction
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
@@ -40,6 +41,13 @@ class PlannedRows:
     frame: DataFrame
     description: str
     scan: Scan | None
+    counted: int | None = None
+
+    def estimate(self) -> ScanEstimate | None:
+        """Return the size, estimated from metadata; the rows are one number where they were counted."""
+        if self.counted is not None:
+            return ScanEstimate(1, 8)
+        return None if self.scan is None else estimate_scan(self.scan)
 
 
 class ScanBuilderProxy(JavaProxy):
@@ -52,6 +60,7 @@ class ScanBuilderProxy(JavaProxy):
             f"{CONNECTOR}.read.SupportsPushDownV2Filters",
             f"{CONNECTOR}.read.SupportsPushDownRequiredColumns",
             f"{CONNECTOR}.read.SupportsPushDownLimit",
+            f"{CONNECTOR}.read.SupportsPushDownAggregates",
         )
 
     def __init__(
@@ -68,6 +77,7 @@ class ScanBuilderProxy(JavaProxy):
         self._pushed: Any = None
         self._where: Predicate | None = None
         self._limit: int | None = None
+        self._count: int | None = None
 
     @property
     def _selected(self) -> Selected:
@@ -77,13 +87,13 @@ class ScanBuilderProxy(JavaProxy):
 
     def pruneColumns(self, schema: Any) -> None:
         """Read these columns only."""
-        self._columns = [str(name) for name in schema.fieldNames()]
+        self._columns = to_python_type(schema).names
 
     def pushPredicates(self, predicates: Any) -> Any:
         """Give predicates to the scan, and return all of them: Spark evaluates them again."""
         state = self._selected[1]
         if self._is_pinned and isinstance(state, Scan):
-            self._where = to_conjunction(predicates, {f.name: f for f in state.fields})
+            self._where = to_conjunction(read_predicates(self.jvm, predicates), {f.name: f for f in state.fields})
             self._pushed = predicates
         return predicates
 
@@ -104,6 +114,20 @@ class ScanBuilderProxy(JavaProxy):
         """Return that Spark applies the limit, too."""
         return True
 
+    def supportCompletePushDown(self, aggregation: Any) -> bool:
+        """Return that Spark does not count again."""
+        del aggregation
+        return True
+
+    def pushAggregation(self, aggregation: Any) -> bool:
+        """Count all rows, if no file must be read for it; Spark asks only where it has no predicate."""
+        functions, state = aggregation.aggregateExpressions(), self._selected[1]
+        if not self._is_pinned or not isinstance(state, Scan) or len(aggregation.groupByExpressions()):
+            return False
+        if [function.getClass().getSimpleName() for function in functions] == ["CountStar"]:
+            self._count = state.plan().merged_row_count
+        return self._count is not None
+
     def build(self) -> Any:
         """Return the scan."""
         return ScanProxy(self.jvm, self._name, self._find_schema(), self._plan, self._stream)
@@ -115,12 +139,19 @@ class ScanBuilderProxy(JavaProxy):
             scan = scan.without_retracts() if isinstance(scan, Scan) else scan
             return PlannedRows(read_scan(spark, opened, scan), self._name, None)
         assert isinstance(state, Scan)
+        if self._count is not None:
+            frame = spark.range(self._count, self._count + 1)
+            return PlannedRows(frame, f"{self._describe(state)}, counted from metadata", state, self._count)
         scan = Scan(state.context, columns=self._columns, where=self._where, pinned=state.pinned)
         found = None if self._where is None else look_up_keys(spark, opened, scan)
         frame = read_scan(spark, opened, scan, self._where, self._limit) if found is None else found
+        condition = None if self._where is None else format_condition(self._where, scan.arrow_schema.names)
+        frame = frame if condition is None else frame.where(condition)  # excludes row groups where Spark reads files
         return PlannedRows(frame, self._describe(scan), scan)
 
     def _find_schema(self) -> StructType:
+        if self._count is not None:
+            return StructType([StructField("count", LongType(), nullable=False)])
         return StructType([self._schema[name] for name in self._columns])
 
     def _describe(self, scan: Scan) -> str:
@@ -179,7 +210,7 @@ class ScanProxy(UnmeasuredProxy):
 
     def estimateStatistics(self) -> Any:
         """Return the size, by which Spark decides which side of a join is sent to all tasks."""
-        return StatisticsProxy(self.jvm, self._rows.scan)
+        return StatisticsProxy(self.jvm, self._rows.estimate())
 
     def estimateSizeInBytes(self) -> Any:
         """Return the size alone."""
@@ -198,9 +229,9 @@ class StatisticsProxy(JavaProxy):
 
         implements = (f"{CONNECTOR}.read.Statistics",)
 
-    def __init__(self, jvm: Jvm, scan: Scan | None) -> None:
+    def __init__(self, jvm: Jvm, estimate: ScanEstimate | None) -> None:
         self.jvm = jvm
-        self._estimate = None if scan is None else estimate_scan(scan)
+        self._estimate = estimate
 
     def sizeInBytes(self) -> Any:
         """Return the estimated bytes of the columns."""

@@ -29,7 +29,7 @@ from paimon.spark.options import (
 from paimon.spark.row_level.delete_update import delete
 from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, to_dict
 from paimon.spark.session_catalog.partitions import PartitionsProxy
-from paimon.spark.session_catalog.predicates import to_exact_conjunction
+from paimon.spark.session_catalog.predicates import Node, read_predicates, to_exact_conjunction
 from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy, Selected
 from paimon.spark.session_catalog.streams import StreamWrites, can_stream, open_stream
 from paimon.spark.session_catalog.write_proxy import UpsertBuilderProxy, WriteBuilderProxy, overwrite_all
@@ -70,18 +70,15 @@ class RelationProxy(UnmeasuredProxy):
 
     def columns(self) -> Any:
         """Return the columns with their comments and defaults."""
-        kind = self.jvm.connector("catalog.Column")
+        return self.jvm.remember(("columns", self.spark_schema.json()), self._make_columns)
+
+    def _make_columns(self) -> Any:
+        create = self.jvm.connector("catalog.Column").create
         made = [
-            kind.create(
-                f.name,
-                self.jvm.to_java_type(f.dataType),
-                f.nullable,
-                f.metadata.get("comment"),
-                self._find_default(f),
-                None,
-            )
+            create(f.name, self.jvm.to_java_type(f.dataType), f.nullable, f.metadata.get("comment"),
+                   self._find_default(f), None)
             for f in self.spark_schema
-        ]
+        ]  # fmt: skip
         return self.jvm.make_array(f"{CONNECTOR}.catalog.Column", made)
 
     def _find_default(self, column: StructField) -> Any:
@@ -191,18 +188,22 @@ class TableProxy(PartitionsProxy, RelationProxy):
 
     def can_delete(self, predicate: Any) -> bool:
         """Return whether a predicate, or each part of a conjunction, has an equal one here."""
-        if str(predicate.name()) == "AND":
-            return all(self.can_delete(child) for child in predicate.children())
-        return bool(self.canDeleteWhere([predicate]))
+        (found,) = read_predicates(self.jvm, predicate)
+        return self._can_delete(found)
+
+    def _can_delete(self, predicate: Node) -> bool:
+        if predicate.get("name") == "AND":
+            return all(map(self._can_delete, predicate["children"]))
+        return to_exact_conjunction([predicate], self._fields()) is not None
 
     def canDeleteWhere(self, predicates: Any) -> bool:
         """Return whether the predicates have equal ones here; else the planner of commands deletes the rows."""
-        return to_exact_conjunction(predicates, self._fields()) is not None
+        return to_exact_conjunction(read_predicates(self.jvm, predicates), self._fields()) is not None
 
     def deleteWhere(self, predicates: Any, options: Any = None) -> None:
         """Delete the rows for which all predicates are true, with Spark's tasks, in one commit."""
         del options
-        where = to_exact_conjunction(predicates, self._fields())
+        where = to_exact_conjunction(read_predicates(self.jvm, predicates), self._fields())
         if where is None:
             raise InvalidRequest(
                 "A condition of DELETE has no equal here. Rewrite it without functions of Spark.", subject=self.title

@@ -25,7 +25,7 @@ from paimon.spark.options import (
     parse_source_options,
 )
 from paimon.spark.session_catalog.jvm import CONNECTOR, INTERNAL, JavaProxy, Jvm, UnmeasuredProxy
-from paimon.spark.session_catalog.predicates import find_equal_value
+from paimon.spark.session_catalog.predicates import find_equal_value, read_predicates
 from paimon.spark.session_catalog.streams import CommitRows, StreamWriteProxy
 from paimon.spark.write import overwrite_partitions, write
 from paimon.table import Table
@@ -113,12 +113,12 @@ class WriteBuilderProxy(JavaProxy):
         values: dict[str, object] = {}
         is_exact = self.jvm.spark.conf.get("spark.sql.caseSensitive") == "true"
         keys = {name if is_exact else name.lower(): name for name in self._table.partition_keys}
-        for predicate in predicates:
+        for predicate in read_predicates(self.jvm, predicates):
             found = find_equal_value(predicate)
             given = "" if found is None else found[0] if is_exact else found[0].lower()
             if found is None or given not in keys:
                 hint = "compare partition columns for equality, or run DELETE and then INSERT"
-                raise Unsupported(f"overwriting {self._title} where {predicate.toString()}", hint=hint)
+                raise Unsupported(f"overwriting {self._title} where {predicate['text']}", hint=hint)
             name, value = keys[given], found[1]
             if values.setdefault(name, value) != value:
                 wrong = f"The condition gives partition column {name!r} of {self._title} two values."
