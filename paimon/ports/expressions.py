@@ -47,12 +47,13 @@ class ExpressionEvaluator(Protocol):
         """Compute the value of an expression for each row.
 
         Ordering: the values have the order of the rows. Idempotent, except for functions such as ``random()``.
-        Atomicity: nothing is stored.
+        Atomicity: nothing is stored. Dates and times of day are those of `expression.time_zone`, whatever the zone of
+        the machine is. Instants that are returned have the zone UTC.
 
         Parameters
         ----------
         expression : ScalarSql
-            The expression to compute.
+            The expression to compute. An expression of another library ignores the time zone.
         rows : pyarrow.RecordBatch
             At least one column, and each column of `expression.columns` by that name.
 
@@ -64,7 +65,8 @@ class ExpressionEvaluator(Protocol):
         Raises
         ------
         InvalidRequest
-            As `find_type`; or a value cannot be computed, such as a CAST of a text that is not a number.
+            As `find_type`; a value cannot be computed, such as a CAST of a text that is not a number; or the time
+            zone is not known.
         Unsupported
             The evaluator cannot represent the type of a column that the expression reads.
         MissingExtra

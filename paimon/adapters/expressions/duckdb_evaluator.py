@@ -1,7 +1,8 @@
 """Scalar SQL expressions computed by DuckDB, which is loaded with the first expression.
 
-Invariant: the database has no access to files or the network, loads no extension, and sees no Python variable. Its time
-zone is UTC. Each call has a cursor of its own, so threads do not share state.
+Invariant: a database has no access to files or the network, loads no extension, and sees no Python variable. Each time
+zone has its own database, because the settings are locked. Each call has a cursor of its own, so threads do not share
+state.
 """
 
 from __future__ import annotations
@@ -20,31 +21,34 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.extras import missing_extra
 from paimon.domain.predicate.expression import ScalarSql
 from paimon.domain.query_hints import suggest_function
+from paimon.domain.types.type_text import quote_text
 
 _ROWS = "batch_rows"
 _HINT = "functions and types are those of DuckDB; use CAST(x AS type) where types differ"
 _SIMILAR = re.compile(r'Did you mean "([^"]*)"')
 _NO_FUNCTION = re.compile(r"Function with name (\S+) does not exist")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?")
 _SETTINGS = (
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
-    "SET TimeZone = 'UTC'",
+    "SET GLOBAL TimeZone = $zone",  # without GLOBAL, cursors have the zone of the machine
     "SET lock_configuration = true",
 )
 
 
 @frozen(eq=False)
 class DuckdbEvaluator:
-    """`paimon.ports.expressions.ExpressionEvaluator` with a DuckDB database in memory."""
+    """`paimon.ports.expressions.ExpressionEvaluator` with DuckDB databases in memory."""
 
     _locks: list[Any] = field(factory=lambda: [Lock()], init=False, repr=False)
-    _connections: list[Any] = field(factory=list, init=False, repr=False)
+    _connections: dict[str, Any] = field(factory=dict, init=False, repr=False)
+    """By time zone."""
 
     def abandon(self, keep_for_ever: Callable[[object], None]) -> None:
         """Forget the database of the parent process, but do not let it be closed; called in a forked child."""
-        for connection in self._connections:
+        for connection in self._connections.values():
             keep_for_ever(connection)
         self._connections.clear()
         self._locks[:] = [Lock()]
@@ -73,7 +77,7 @@ class DuckdbEvaluator:
 
         try:
             cursor.register(_ROWS, rows)
-            return cursor.sql(f"SELECT ({expression.sql}) FROM {_ROWS}").to_arrow_table()
+            return _use_utc(cursor.sql(f"SELECT ({expression.sql}) FROM {_ROWS}").to_arrow_table())
         except duckdb.Error as error:
             raise _to_error(expression, str(error)) from error
         finally:
@@ -81,9 +85,9 @@ class DuckdbEvaluator:
 
     def _open_cursor(self, expression: ScalarSql) -> Any:
         with self._locks[0]:
-            if not self._connections:
-                self._connections.append(_connect(expression))
-            return self._connections[0].cursor()
+            if expression.time_zone not in self._connections:
+                self._connections[expression.time_zone] = _connect(expression)
+            return self._connections[expression.time_zone].cursor()
 
 
 def _connect(expression: ScalarSql) -> Any:
@@ -92,9 +96,26 @@ def _connect(expression: ScalarSql) -> Any:
     except ModuleNotFoundError as missing:
         raise missing_extra(f"SQL expression {expression.text!r}", "duckdb", "sql") from missing
     connection = duckdb.connect(":memory:", config={"threads": 1})
-    for setting in _SETTINGS:
-        connection.execute(setting)
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting.replace("$zone", quote_text(_name_zone(expression.time_zone))))
+    except duckdb.Error as error:
+        raise _to_error(expression, str(error)) from error
     return connection
+
+
+def _name_zone(zone: str) -> str:
+    """Return the name that DuckDB has for a time zone of Spark, which may be an offset such as ``+09:00``."""
+    offset = _OFFSET.fullmatch(zone)
+    return zone if offset is None else f"GMT{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
+
+
+def _use_utc(found: pa.Table) -> pa.Table:
+    """Return instants as those of UTC; DuckDB names the zone in their type."""
+    kind = found.schema.field(0).type
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return found
+    return found.cast(pa.schema([pa.field(found.schema.field(0).name, pa.timestamp(kind.unit, "UTC"))]))
 
 
 def _number_columns(expression: ScalarSql, rows: pa.Table) -> pa.Table:

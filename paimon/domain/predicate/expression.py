@@ -155,6 +155,8 @@ class ScalarSql:
     columns: tuple[str, ...]
     # whether `sql` already compares floating zeros as required; otherwise `bind` adds Java's order
     has_zero_order: bool = False
+    # the zone of dates and times of day that `sql` computes of instants, and of texts that it converts to instants
+    time_zone: str = field(default="UTC", kw_only=True)
 
     @property
     def kind(self) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+from attrs import evolve
 
 from paimon.domain.assignment.expression import SqlValue
 from paimon.domain.assignment.sql import convert_expression
@@ -85,6 +87,29 @@ class ExpressionEvaluatorContract:
             kind = evaluator.find_type(expression, _ROWS.schema)
             assert kind == evaluator.evaluate(expression, _ROWS).type
             assert kind == evaluator.evaluate(expression, _ROWS.slice(2, 0)).type
+
+    def test_times_are_those_of_the_zone_of_the_expression(self) -> None:
+        """Hours and days of instants, and texts that are compared with instants, also when clocks change."""
+        first = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+        instants = [first + datetime.timedelta(hours=397 * number) for number in range(40)]
+        rows = pa.RecordBatch.from_pydict({"at": pa.array(instants, pa.timestamp("us", "UTC"))})
+        zones: dict[str, datetime.tzinfo] = {name: ZoneInfo(name) for name in ("UTC", "Asia/Tokyo", "America/New_York")}
+        zones["+05:30"] = datetime.timezone(datetime.timedelta(hours=5, minutes=30))
+        evaluator, border = self.make_evaluator(), datetime.datetime(2026, 7, 3, 9)
+        for name, zone in zones.items():
+            local = [instant.astimezone(zone) for instant in instants]
+            expected = {
+                "hour(at)": [time.hour for time in local],
+                "CAST(at AS DATE)": [time.date() for time in local],
+                "upper('2026-07-03 09:00:00')::TIMESTAMPTZ <= at": [t >= border.replace(tzinfo=zone) for t in local],
+                "at + INTERVAL 0 DAY": instants,
+            }
+            for text, values in expected.items():
+                found = evaluator.evaluate(evolve(_parse(text), time_zone=name), rows)
+                assert found.to_pylist() == values, (name, text)
+        assert found.type == pa.timestamp("us", "UTC")
+        wrong = evolve(_parse("hour(at)"), time_zone="nowhere")
+        expect_error(InvalidRequest, partial(evaluator.evaluate, wrong, rows))
 
     def test_a_wrong_expression_is_refused(self) -> None:
         """Unknown functions, types that do not fit, and aggregates that the parser does not know."""

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import evolve
 
 from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
 from paimon.adapters.queries.duckdb_queries import DuckDBQueries
@@ -174,6 +175,12 @@ class OneValue(DuckdbEvaluator):
     def evaluate(self, expression: ScalarSql, rows: pa.RecordBatch) -> pa.Array:
         found = super().evaluate(expression, rows)
         return found if expression.columns else found[:1]
+
+
+@plant(EXPRESSIONS, "test_times_are_those_of_the_zone", "Dates and times of day are those of `expression.time_zone`")
+class TimesInUtc(DuckdbEvaluator):
+    def evaluate(self, expression: ScalarSql, rows: pa.RecordBatch) -> pa.Array:
+        return super().evaluate(evolve(expression, time_zone="UTC"), rows)
 
 
 @plant(EXPRESSIONS, "test_a_wrong_expression_is_refused", "A function does not exist, types do not fit")
