@@ -65,8 +65,8 @@ class ExpressionEvaluator(Protocol):
         Raises
         ------
         InvalidRequest
-            As `find_type`; a value cannot be computed, such as a CAST of a text that is not a number; or the time
-            zone is not known.
+            As `find_type`; or a value cannot be computed, such as a CAST of a text that is not a number, or in a time
+            zone that is not known.
         Unsupported
             The evaluator cannot represent the type of a column that the expression reads.
         MissingExtra
