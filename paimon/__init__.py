@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         SetOption,
     )
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.engines import attach_duckdb, connect, open_system_table, open_table, scan_polars
+    from paimon.engines import attach_duckdb, connect, open_system_table, open_table, read_files, scan_polars
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
@@ -124,6 +124,7 @@ _HOMES = {
     "load_ipython_extension": "paimon.display.ipython_extension",
     "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
+    "read_files": "paimon.engines",
     "scan_polars": "paimon.engines",
     "unload_ipython_extension": "paimon.display.ipython_extension",
 }
@@ -181,6 +182,7 @@ __all__ = [
     "deadline",
     "open_system_table",
     "open_table",
+    "read_files",
     "scan_polars",
 ]
 

@@ -226,7 +226,7 @@ class Catalog(NotebookDisplay):
         name : str
             ``"database.table"``.
         schema : pyarrow.Schema, str, sequence of DataField, or frame
-            The columns, as text in Paimon's types (``"id BIGINT NOT NULL, name STRING"``), or those of a data frame.
+            The columns, as text in Paimon's types (``"id BIGINT NOT NULL, name STRING"``), or those of a frame or file.
         primary_keys, partition_keys : sequence of str
             Column names.
         options, comment : mapping, str, optional
@@ -331,9 +331,9 @@ class Catalog(NotebookDisplay):
         from paimon.operations.evolve import TableDeclaration  # here and below: loaded when first used
 
         if not isinstance(schema, str | pa.Schema | Sequence):
-            from paimon.operations.write.input_rows import find_schema
+            from paimon.operations.write.input_rows import find_schema, open_files
 
-            found = find_schema(schema)
+            found = find_schema(open_files(self.engine, schema))
             schema = schema if found is None else found
         defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
         return TableDeclaration(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from attrs import evolve
 
@@ -43,6 +43,7 @@ from paimon.adapters.process_effects import (
 from paimon.adapters.process_effects import freeze_objects as freeze_objects
 from paimon.adapters.process_effects import set_environment as set_environment
 from paimon.adapters.queries.on_demand import QueriesOnDemand
+from paimon.adapters.row_files import ArrowRowFiles
 from paimon.adapters.snapshots.commits import LockedSnapshotCommit, PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
@@ -61,6 +62,7 @@ from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
 from paimon.ports.formats import FormatIO
 from paimon.ports.queries import QueryEngine
+from paimon.ports.row_files import FileRows
 
 if TYPE_CHECKING:
     import duckdb
@@ -288,6 +290,52 @@ def scan_polars(source: Readable | str | os.PathLike[str]) -> pl.LazyFrame:
     return source.lazy()
 
 
+def read_files(
+    source: str | os.PathLike[str] | BinaryIO | Sequence[str | os.PathLike[str] | BinaryIO],
+    format: str | None = None,
+    *,
+    storage: Mapping[str, object] | None = None,
+) -> FileRows:
+    r"""Return the rows of files, which all methods take that take a data frame.
+
+    Parameters
+    ----------
+    source : str, path, binary file, or a sequence of these
+        Paths, URLs of storages that fsspec knows, and patterns: ``"orders-*.csv.gz"``, ``"s3://bucket/**/*.parquet"``.
+        A file that is open for reading bytes is read once.
+    format : str, optional
+        ``"parquet"``, ``"orc"``, ``"avro"``, ``"csv"``, ``"json"`` (one object a line) or ``"arrow"``; by default the
+        extension of each file. The extensions .gz, .bz2, .zst, .lz4, .xz and .zip are those of a compression.
+    storage : mapping, optional
+        Storage options for URLs, as in `connect`.
+
+    Returns
+    -------
+    FileRows
+        Its attribute `schema` has the columns of the first file. No row is read yet.
+
+    Raises
+    ------
+    NotFound
+        There is no such file, or a pattern matches none.
+    InvalidRequest
+        The extension of a file names no format.
+
+    Examples
+    --------
+    >>> import paimon, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "orders.csv"
+    >>> _ = path.write_text("id,amount\n1,5\n2,9\n")
+    >>> catalog = paimon.connect("memory://read-files")
+    >>> catalog.create_database("shop")
+    >>> orders = catalog.create_table("shop.orders", paimon.read_files(path))
+    >>> orders.write(path).rows
+    2
+    """
+    sources = source if isinstance(source, list | tuple) else [source]
+    return _row_files(FormatsOnDemand(MemoryBudget().bytes)).open(sources, format, _check_storage(storage))
+
+
 def _open_at_path(
     path: str | os.PathLike[str],
     options: Mapping[str, object] | None,
@@ -379,9 +427,10 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
     expressions, queries = PolarsEvaluator(DuckdbEvaluator()), _queries(options)
     abandon_in_children(footers, cache, temp, expressions)
+    file_formats = FormatsOnDemand(_memory(options).bytes, footers, formats, InstalledFormats())
     return Engine(
         files=files,
-        formats=FormatsOnDemand(_memory(options).bytes, footers, formats, InstalledFormats()),
+        formats=file_formats,
         records=RecordsOnDemand(),
         snapshots=PutIfAbsentSnapshotCommit(files),
         clock=SystemClock(),
@@ -395,8 +444,16 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
         process=SystemProcessEffects(),
         expressions=expressions,
         queries=queries,
+        row_files=_row_files(file_formats),
         reports=HttpReports(),
     )
+
+
+def _row_files(formats: Mapping[str, FormatIO]) -> ArrowRowFiles:
+    def open_storage(location: str, storage: Mapping[str, object], roots: Sequence[str]) -> FileIO:
+        return stoppable_files(files_at(location, storage, MemoryBudget().bytes, roots))
+
+    return ArrowRowFiles(open_storage, location_of, formats)
 
 
 def _with_callbacks(engine: Engine, callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback]) -> Engine:

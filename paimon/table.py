@@ -407,7 +407,7 @@ class Table(NotebookDisplay):
         ----------
         data : object
             An Arrow table, batch, reader or dataset, a pandas or polars frame (lazy ones stream), a DuckDB relation, a
-            list of dicts, a dict of columns, anything with ``__arrow_c_stream__``, or an iterator of those.
+            list of dicts, a dict of columns, a `pathlib.Path`, `read_files`, any Arrow stream, or an iterator of those.
         kind_column : str
             A column of `data` that holds row kinds (``"+I"``, ``"-U"``, ``"+U"``, ``"-D"``) and is not stored.
         commit_user, identifier : str, int

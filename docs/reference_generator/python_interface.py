@@ -26,7 +26,16 @@ methods return. [Stability](../stability.md) says which other names are stable.
 The page of a class lists its properties, then its methods, in alphabetical order. [Errors](../errors.md) and
 [options](../options.md) have pages of their own."""
 
-_FUNCTIONS = ("connect", "open_table", "open_system_table", "scan_polars", "attach_duckdb", "cdc", "deadline")
+_FUNCTIONS = (
+    "connect",
+    "open_table",
+    "open_system_table",
+    "read_files",
+    "scan_polars",
+    "attach_duckdb",
+    "cdc",
+    "deadline",
+)
 _VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 
 

@@ -59,7 +59,7 @@ from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.schemas import explain_missing_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.input_rows import can_be_read_again, read_checked_rows
+from paimon.operations.write.input_rows import can_be_read_again, open_files, read_checked_rows
 from paimon.ports.cancellation import Stopped
 from paimon.results import find_own_reads, stamp_messages
 from paimon.scan import condition_of
@@ -154,7 +154,10 @@ def write_and_commit(
     is as in `Table.write`. Raises `CommitConflict`, with nothing committed, after some attempts, or after the first one
     if `data` can be read only once.
     """
-    context = context.with_table(set_missing_columns(context.table, missing_columns))
+    context, data = (
+        context.with_table(set_missing_columns(context.table, missing_columns)),
+        open_files(context.engine, data),
+    )
     write_files = _write_files_with_new_columns if merge_schema else _write_files
 
     def write_rows(rows: Any, state: ReadState | None) -> WriteResult:
@@ -177,7 +180,7 @@ def overwrite_and_commit(
     missing_columns: str | None,
 ) -> WriteResult:
     """Replace partitions by rows in one commit, as `Table.overwrite` does; again if the rows read outdated ones."""
-    builder = BatchWriteBuilder(context, commit_user).overwrite(partition)
+    builder, data = BatchWriteBuilder(context, commit_user).overwrite(partition), open_files(context.engine, data)
 
     def overwrite_with(rows: Any, state: ReadState | None) -> WriteResult:
         with builder.new_write() as writer:

@@ -23,7 +23,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_text
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.input_rows import read_checked_rows
+from paimon.operations.write.input_rows import open_files, read_checked_rows
 from paimon.operations.write.writer import TableWriter
 from paimon.results import find_own_reads, stamp_messages
 
@@ -133,6 +133,7 @@ class TableWrite(BuilderDisplay):
         """
         if kind_column is not None:
             check_text(kind_column, "kind_column")
+        data = open_files(self._context.engine, data)
         check = ColumnCheck.of(set_missing_columns(self._table, missing_columns), kind_column)
         own = find_own_reads(self._table, data) if self._overwrites or self._table.schema.primary_keys else None
         self._read_state = find_oldest([self._read_state, own.state if own else None])

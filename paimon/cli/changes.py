@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from paimon.builders.direct_writes import WriteResult
 from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table, parse_names
-from paimon.cli.inputs import FILE_HELP, FORMATS, read_file
+from paimon.cli.inputs import FILE_HELP, FORMATS, open_inputs
 from paimon.cli.output import describe_lost_compaction, print_lost_compaction, print_records
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
@@ -176,8 +175,9 @@ class _AddCondition(argparse.Action):
 
 def _merge(arguments: argparse.Namespace) -> None:
     table = open_data_table(arguments)
-    data = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in arguments.files])
-    merge = table.merge(data, _parse_on(arguments.on, table.arrow_schema.names))
+    merge = table.merge(
+        open_inputs(arguments.files, arguments.format), _parse_on(arguments.on, table.arrow_schema.names)
+    )
     if not arguments.clauses:
         raise InvalidRequest(
             "A merge needs at least one clause.", subject="merge", hint="pass --update-all, --insert-all or another one"

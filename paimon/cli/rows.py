@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import chain
 
 from paimon.cli.arguments import (
     Commands,
@@ -20,7 +19,7 @@ from paimon.cli.arguments import (
     open_table_or_system_table,
     parse_names,
 )
-from paimon.cli.inputs import FILE_HELP, FORMATS, STANDARD_INPUT, read_file
+from paimon.cli.inputs import FILE_HELP, FORMATS, open_inputs, show_progress
 from paimon.cli.output import (
     TERMINAL_ROWS,
     describe_lost_compaction,
@@ -30,7 +29,6 @@ from paimon.cli.output import (
     print_with_total,
 )
 from paimon.cli.row_files import ROW_FORMATS
-from paimon.cli.terminal import show_row_count
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.scan import Scan
@@ -159,10 +157,7 @@ def _write(arguments: argparse.Namespace) -> None:
     files = [*arguments.files, *arguments.inputs]
     if not files:
         raise InvalidRequest("The command needs a file.", subject="FILE", hint="pass FILE, or --input FILE")
-    if files.count(STANDARD_INPUT) > 1:
-        raise InvalidRequest("Standard input can be read only once.", subject=STANDARD_INPUT, hint="pass - once")
-    pieces = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in files])
-    data = show_row_count(pieces, "writing")
+    data = show_progress(open_inputs(files, arguments.format))
     missing = arguments.missing_columns
     result = (
         table.overwrite(data, missing_columns=missing)

@@ -32,7 +32,7 @@ from paimon.cli.arguments import (
     parse_names,
     parse_options,
 )
-from paimon.cli.inputs import FILE_HELP, FORMATS, read_schema
+from paimon.cli.inputs import FILE_HELP, FORMATS, open_inputs
 from paimon.cli.output import TERMINAL_ROWS, print_records
 from paimon.cli.table_overview import count_known_rows, show_table
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError
@@ -165,7 +165,7 @@ def _declare_table(arguments: argparse.Namespace) -> _DeclaredTable:
         return _read_declared_table(arguments.schema)
     if arguments.columns is not None:
         return _DeclaredTable(arguments.columns)
-    return _DeclaredTable(read_schema(arguments.like, arguments.format))
+    return _DeclaredTable(open_inputs([arguments.like], arguments.format).schema)
 
 
 @frozen(eq=False)

@@ -23,6 +23,7 @@ from paimon.ports.key_stores import KeyStores
 from paimon.ports.observer import Observer
 from paimon.ports.queries import QueryEngine
 from paimon.ports.reports import ReportSender
+from paimon.ports.row_files import RowFiles
 from paimon.ports.snapshots import SnapshotCommit
 from paimon.ports.temp import TempStore
 
@@ -121,6 +122,8 @@ class Engine:
         Directories and URLs outside of tables that may contain their data files.
     reports : ReportSender, optional
         Reports that a partition is done to an HTTP server. None: the action ``http-report`` is refused.
+    row_files : RowFiles, optional
+        Opens the files of rows that writes and SQL statements name. None: such files are refused.
     """
 
     files: FileIO
@@ -144,6 +147,7 @@ class Engine:
     queries: QueryEngine | None = None
     reports: ReportSender | None = None
     allowed_roots: tuple[str, ...] = ()
+    row_files: RowFiles | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
         if self.recipe is None:

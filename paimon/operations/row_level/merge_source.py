@@ -60,7 +60,7 @@ from paimon.operations.row_level.merge_match import (
 )
 from paimon.operations.row_level.write_merge import write_merge
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.input_rows import to_arrow_tables
+from paimon.operations.write.input_rows import open_files, to_arrow_tables
 from paimon.ports.engine import Engine
 from paimon.ports.temp import TempStore
 
@@ -239,7 +239,8 @@ def read_source(context: TableContext, data: Any, request: MergeRequest) -> Arro
     """
     tables: list[pa.Table] = []
     size, has_keys = 0, None
-    given = divide_tables(context.engine, to_arrow_tables(data, context.schema.fields))
+    rows = to_arrow_tables(open_files(context.engine, data), context.schema.fields)
+    given = divide_tables(context.engine, rows)
     for table in given:
         tables.append(table)
         size += count_bytes(table)

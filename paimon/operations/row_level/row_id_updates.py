@@ -63,7 +63,7 @@ from paimon.operations.read.projection import ReadPlan, select_fields
 from paimon.operations.read.split import read_split
 from paimon.operations.row_level.selected_rows import SelectedChange, WrittenChanges, apply_assignments, read_old_vector
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.input_rows import to_arrow_tables
+from paimon.operations.write.input_rows import open_files, to_arrow_tables
 
 RowIds = npt.NDArray[np.int64]
 ComputeColumns: TypeAlias = Callable[[pa.Table], pa.Table]
@@ -157,7 +157,7 @@ class RowIdUpdates:
         names the columns, or paths in them, from which the new values and the choice of rows were computed.
         """
         fields = self._context.schema.fields
-        tables = list(to_arrow_tables(data, (ROW_ID, *fields)))
+        tables = list(to_arrow_tables(open_files(self._context.engine, data), (ROW_ID, *fields)))
         given = pa.concat_tables(tables, promote_options="default") if tables else arrow_schema((ROW_ID,)).empty_table()
         names = [n for n in given.column_names if n != ROW_ID.name] if columns is None else list(dict.fromkeys(columns))
         for name in (ROW_ID.name, *names):

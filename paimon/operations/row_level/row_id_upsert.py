@@ -22,7 +22,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.input_rows import to_arrow_tables
+from paimon.operations.write.input_rows import open_files, to_arrow_tables
 from paimon.operations.write.writer import TableWriter
 
 _Numbers = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def upsert_by_keys(
     are set in rows of the table; None sets all columns of the data.
     """
     schema = context.schema
-    tables = list(to_arrow_tables(data, schema.fields))
+    tables = list(to_arrow_tables(open_files(context.engine, data), schema.fields))
     given = pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
     match_by = _find_keys(context, keys, given.column_names)
     if not given.num_rows:

@@ -6,6 +6,7 @@ Invariant: either all rows are accepted, or an error is raised and none is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from paimon.domain.row.values import to_array
 from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.text_checks import check_text
-from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
@@ -35,9 +36,12 @@ from paimon.domain.types.data_types import (
     VarCharType,
 )
 from paimon.domain.types.system_columns import VALUE_KIND
+from paimon.ports.engine import Engine
+from paimon.ports.row_files import FileRows
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError)
 """ValueError is Python's for the digits of a large integer."""
+_FILE = b"paimon.file"
 _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 """Types for which Arrow truncates values that do not fit, such as 1.5 or a date with a time of day."""
 
@@ -46,8 +50,9 @@ def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, 
     """Yield the data, in its order, as Arrow tables whose columns have plain types.
 
     The data is an Arrow table, batch, reader or dataset, a pandas or polars frame, also a lazy one, a dict of columns,
-    or a list of row dicts. It can also be an object with `__arrow_c_stream__` or `__arrow_c_array__`, or an iterable of
-    all those. Row dicts of an iterable come last, as one table. `extra` names further text columns (row kinds).
+    a list of row dicts, or what `open_files` returns. It can also be an object with `__arrow_c_stream__` or
+    `__arrow_c_array__`, or an iterable of all those. Row dicts of an iterable come last, as one table. `extra` names
+    further text columns (row kinds).
     """
     return map(to_plain_table, _convert_data(data, fields, extra))
 
@@ -55,6 +60,8 @@ def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, 
 def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...]) -> Iterator[pa.Table]:
     if isinstance(data, pa.Table):
         yield data
+    elif isinstance(data, FileRows):
+        yield from _read_files(data, fields, extra)
     elif isinstance(data, pa.RecordBatch):
         yield pa.Table.from_batches([data])
     elif isinstance(data, pa.RecordBatchReader):
@@ -72,8 +79,41 @@ def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ..
     else:
         raise InvalidRequest(
             f"Data of type {type(data).__name__!r} cannot be converted to rows",
-            hint="pass an Arrow table, a data frame, a list of dicts, or an object with __arrow_c_stream__",
+            hint="pass an Arrow table, a data frame, a list of dicts, a pathlib.Path, or paimon.read_files(…)",
         )
+
+
+def open_files(engine: Engine, data: Any) -> Any:
+    """Return the rows of the files that paths name; other data unchanged."""
+    paths = data if isinstance(data, list | tuple) else [data]
+    if not paths or not all(hasattr(path, "__fspath__") for path in paths):
+        return data
+    if engine.row_files is None:
+        raise Unsupported("files as rows in this engine", hint="set the field row_files of the Engine")
+    return engine.row_files.open(paths)
+
+
+def _read_files(data: FileRows, fields: tuple[DataField, ...], extra: tuple[str, ...]) -> Iterator[pa.Table]:
+    """Yield the rows of files; the metadata of each table names its file, see `name_file`."""
+    for name, piece in data.read(arrow_schema(fields) if fields else None):
+        named = {_FILE: name.encode()}
+        with name_file(named):
+            tables = list(_convert_data(piece, fields, extra))
+        for table in tables:
+            yield table.replace_schema_metadata(named)
+
+
+@contextmanager
+def name_file(metadata: Mapping[bytes, bytes] | None) -> Iterator[None]:
+    """Add the name of a file to errors about its rows; `metadata` is that of an Arrow schema."""
+    name = (metadata or {}).get(_FILE)
+    try:
+        yield
+    except InvalidRequest as error:
+        if name is None:
+            raise
+        message = f"File {name.decode()!r}: {error.message}"
+        raise InvalidRequest(message, subject=error.subject, hint=error.hint) from error
 
 
 def find_schema(data: Any) -> pa.Schema | None:
@@ -115,12 +155,15 @@ def read_checked_rows(
         del held[:ready]
     if check.is_refused and check_types is not None:
         for table in held:
-            check_types(pa.schema([field for field in table.schema if field.name != kind_column]))
+            with name_file(table.schema.metadata):
+                check_types(pa.schema([field for field in table.schema if field.name != kind_column]))
     check.check_given()
 
 
 def _has_one_schema(data: Any) -> bool:
     """Return whether all tables of some data have the same columns."""
+    if isinstance(data, FileRows):
+        return len(data.names) == 1
     is_table = isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping) or _is_pandas(data)
     return is_table or _open_stream(data) is not None or hasattr(data, "__arrow_c_array__")
 
@@ -129,6 +172,8 @@ def can_be_read_again(data: Any) -> bool:
     """Return whether the data can be read twice with the same rows; False for readers and iterators."""
     if isinstance(data, pa.RecordBatchReader | Iterator):
         return False
+    if isinstance(data, FileRows):
+        return data.is_repeatable
     if isinstance(data, Mapping):
         return not any(isinstance(values, Iterator) for values in data.values())
     if isinstance(data, list | tuple):
@@ -299,6 +344,13 @@ def prepare_rows(
     already, so that a merge may refuse them. Primary-key tables get a `_VALUE_KIND` column.
     """
     rows = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    with name_file(rows.schema.metadata):
+        return _prepare_rows(table, rows, kinds, are_stored)
+
+
+def _prepare_rows(
+    table: TableDefinition, rows: pa.Table, kinds: str | pa.Int8Array | None, are_stored: bool
+) -> pa.Table:
     if isinstance(kinds, str):
         rows, kinds = _split_kind_column(rows, kinds)
     rows = conform_to_fields(rows, table.schema.fields, f"table {table.table_name}")

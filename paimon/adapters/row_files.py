@@ -1,0 +1,387 @@
+"""RowFiles with pyarrow: Parquet, ORC, Avro, CSV, JSON lines and Arrow files, also compressed, on any storage.
+
+Invariant: a file becomes a stream of pieces with its own types. Text formats use the types of the caller where
+possible; JSON lines that Arrow cannot read become plain rows. A format that needs more than one pass is unpacked into a
+temporary file first. Files outside the roots of a call are refused before one is opened.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import io
+import json as text_json
+import lzma
+import os
+import re
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import islice
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError
+from paimon.domain.secrets import has_password
+from paimon.domain.types.ddl import to_fields
+from paimon.ports.files import FileIO, OutputFile
+from paimon.ports.formats import FileInspection, FormatIO, ReadRequest
+from paimon.ports.row_files import ROW_FILE_ENDINGS, ROW_FILE_FORMATS, FileRows, Piece, RowFile
+
+OpenStorage = Callable[[str, Mapping[str, object], Sequence[str]], FileIO]
+"""Returns the files at a location, with storage options; links may not lead out of the roots, if there are any."""
+_COMPRESSIONS = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+    ".lz4": "lz4",
+    ".xz": "xz",
+    ".zip": "zip",
+}
+_PATTERN = re.compile(r"[*?\[]")
+_JSON_BYTES = 8 << 20
+_JSON_ROWS = 20_000
+_COPIED_BYTES = 1 << 20
+_DAMAGE = (
+    pa.ArrowException, UnicodeDecodeError, text_json.JSONDecodeError, OSError, EOFError, zlib.error, lzma.LZMAError,
+    zipfile.BadZipFile, NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""Errors that libraries raise for files of another format; a zip file with a password is a RuntimeError."""
+
+
+@frozen(eq=False)
+class _Source:
+    """A file to read: its name in messages, what opens its bytes, and how they are packed."""
+
+    name: str
+    open: Callable[[], Any]
+    compression: str | None
+    is_seekable: bool = True
+
+
+@frozen(eq=False)
+class ArrowRowFiles:
+    """`paimon.ports.row_files.RowFiles` on storages that a function opens; `formats` has the reader of Avro."""
+
+    open_storage: OpenStorage
+    locate: Callable[[Any], str]
+    formats: Mapping[str, FormatIO]
+
+    def open(
+        self,
+        sources: Sequence[Any],
+        format_name: str | None = None,
+        storage: Mapping[str, object] | None = None,
+        roots: Sequence[str] | None = None,
+    ) -> FileRows:
+        """Find files; see `RowFiles`."""
+        if format_name is not None and format_name not in ROW_FILE_FORMATS:
+            hint = f"use one of {', '.join(ROW_FILE_FORMATS)}"
+            raise InvalidRequest(f"File format {format_name!r} is not known.", subject="format", hint=hint)
+        found: list[RowFile] = []
+        is_repeatable = True
+        for source in sources:
+            if isinstance(source, str | os.PathLike):
+                found += self._find_files(os.fspath(source), format_name, storage or {}, roots)
+            else:
+                found.append(self._take_stream(source, format_name))
+                is_repeatable = False
+        if not found:
+            raise InvalidRequest("No file was given.", subject="source", hint="pass a path")
+        return FileRows(found, is_repeatable)
+
+    def create(self, path: str, roots: Sequence[str]) -> OutputFile:
+        """Begin a file; see `RowFiles`."""
+        location = self._locate_inside(path, roots)
+        return self.open_storage(location, {}, roots).create(location)
+
+    def _take_stream(self, stream: Any, format_name: str | None) -> RowFile:
+        name = str(getattr(stream, "name", None) or type(stream).__name__)
+        name = "standard input" if name == "<stdin>" else name
+        if not callable(getattr(stream, "read", None)):
+            hint = "pass a path, a URL, a pattern, or a file that is open for reading bytes"
+            raise InvalidRequest(f"A {type(stream).__name__} is not a file.", subject="source", hint=hint)
+        if format_name is None:
+            hint = f"pass its format, one of {', '.join(ROW_FILE_FORMATS)}"
+            raise InvalidRequest(f"File {name!r} is a stream, whose format is unknown.", subject=name, hint=hint)
+        source = _Source(name, lambda: nullcontext(stream), None, is_seekable=False)
+        return RowFile(name, partial(self._read, source, format_name))
+
+    def _find_files(
+        self, text: str, format_name: str | None, storage: Mapping[str, object], roots: Sequence[str] | None
+    ) -> list[RowFile]:
+        if has_password(text):
+            hint = "pass user and password as storage options, which never appear in messages"
+            raise InvalidRequest("The URL of a file has credentials.", subject="source", hint=hint)
+        location = self.locate(text) if roots is None else self._locate_inside(text, roots)
+        files = self.open_storage(location, storage, roots or ())
+        try:
+            status = files.status(location)
+            if status is not None and not status.is_directory:
+                names = [(text, location)]
+            elif status is None and _PATTERN.search(text):
+                names = [(path, path) for path in _expand_pattern(files, location)]
+                for path, _ in names:
+                    files.status(path)  # refuses a link that leads outside
+            else:
+                names = []
+        except CorruptTable as error:
+            if roots is None:
+                raise
+            raise _outside_error(text, roots) from error
+        if not names:
+            if status is not None:
+                hint = f"name its files, such as {text.rstrip('/')}/*.parquet"
+                raise InvalidRequest(f"{text!r} is a directory, not a file.", subject=text, hint=hint)
+            raise NotFound("file", text, hint="check the path; it is relative to the current directory")
+        return [self._describe(name, path, files, format_name) for name, path in names]
+
+    def _locate_inside(self, text: str, roots: Sequence[str]) -> str:
+        """Return the location of a path; refuse it if it is not below a root by its name."""
+        if text.startswith("~") or "::" in text or ("://" in text and ".." in text.split("/")):
+            raise _outside_error(text, roots)
+        location = self.locate(text)
+        if not any(location.startswith(f"{root.rstrip('/')}/") for root in roots):
+            raise _outside_error(text, roots)
+        return location
+
+    def _describe(self, name: str, path: str, files: FileIO, format_name: str | None) -> RowFile:
+        stem, ending = os.path.splitext(path)
+        compression = _COMPRESSIONS.get(ending.lower())
+        ending = os.path.splitext(stem)[1] if compression else ending
+        chosen = format_name or ROW_FILE_ENDINGS.get(ending.lower())
+        if chosen is None:
+            hint = (
+                f"rename it to one of {', '.join(ROW_FILE_ENDINGS)}, or pass its format: {'|'.join(ROW_FILE_FORMATS)}"
+            )
+            message = f"File {name!r}: the extension {ending!r} names no known format."
+            raise InvalidRequest(message, subject=name, hint=hint)
+        return RowFile(name, partial(self._read, _Source(name, lambda: files.open(path), compression), chosen))
+
+    def _read(self, source: _Source, format_name: str, schema: pa.Schema | None) -> Iterator[Piece]:
+        try:
+            if format_name in _STREAM_READERS:
+                with _unpack(source) as stream:
+                    yield from _STREAM_READERS[format_name](stream, schema, source.name)
+                return
+            with _unpack_seekable(source) as file:
+                if format_name == "avro":
+                    yield from self._read_avro(file, source.name)
+                else:
+                    yield from _FILE_READERS[format_name](file)
+        except PaimonError:
+            raise
+        except _DAMAGE as error:
+            what = str(error).splitlines()[0] if str(error) else type(error).__name__
+            hint = "repair the file, or pass its format if it is another one"
+            raise CorruptTable(source.name, f"cannot be read as {format_name}: {what}", hint=hint) from error
+
+    def _read_avro(self, file: pa.NativeFile, name: str) -> Iterator[Piece]:
+        form = self.formats["avro"]
+        assert isinstance(form, FileInspection)
+        schema = form.inspect(file, name).schema
+        file.seek(0)
+        for batch in form.read(file, ReadRequest(name, tuple(to_fields(schema)))):
+            yield pa.Table.from_batches([batch])
+        yield schema.empty_table()
+
+
+def _outside_error(text: str, roots: Sequence[str]) -> InvalidRequest:
+    allowed = ", ".join(roots) or "none"
+    return InvalidRequest(
+        f"File {text!r} is outside the allowed directories: {allowed}.",
+        subject=text,
+        hint="move it, or allow its directory with allowed_files=[…] or --allow-files",
+    )
+
+
+def _expand_pattern(files: FileIO, location: str) -> list[str]:
+    """Return the files that a pattern matches, in the order of their paths; hidden ones need a pattern with a dot."""
+    fixed, *parts = re.split(r"/(?=[^/]*[*?\[])", location, maxsplit=1)
+    found = [fixed]
+    pieces = parts[0].split("/") if parts else []
+    for number, part in enumerate(pieces):
+        is_last = number == len(pieces) - 1
+        entered: list[str] = []
+        for directory in found:
+            if part == "**" and not is_last:
+                entered += _list_directories(files, directory)
+            else:
+                entered += [
+                    status.path
+                    for status in files.list(directory or "/")
+                    if fnmatch.fnmatchcase(status.name, part)
+                    and status.is_directory != is_last
+                    and (part.startswith(".") or not status.name.startswith("."))
+                ]
+        found = entered
+    return sorted(found)
+
+
+def _list_directories(files: FileIO, directory: str) -> Iterator[str]:
+    yield directory
+    for status in files.list(directory):
+        if status.is_directory and not status.name.startswith("."):
+            yield from _list_directories(files, status.path)
+
+
+@contextmanager
+def _unpack(source: _Source) -> Iterator[Any]:
+    """Open the unpacked bytes as a stream."""
+    with source.open() as stream:
+        if source.compression is None:
+            yield stream
+        elif source.compression == "xz":
+            with lzma.open(stream) as unpacked:
+                yield unpacked
+        elif source.compression == "zip":
+            with zipfile.ZipFile(stream) as archive, archive.open(_only_member(archive, source.name)) as member:
+                yield member
+        else:
+            with pa.CompressedInputStream(stream, source.compression) as unpacked:
+                yield unpacked
+
+
+def _only_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1:
+        hint = "unpack the archive, and pass its files"
+        raise InvalidRequest(f"Archive {name!r} contains {len(members)} files, not one.", subject=name, hint=hint)
+    return members[0]
+
+
+@contextmanager
+def _unpack_seekable(source: _Source) -> Iterator[pa.NativeFile]:
+    """Open the unpacked bytes for random access, as a temporary file where they are packed or a stream."""
+    if source.is_seekable and source.compression is None:
+        with source.open() as file:
+            yield file
+        return
+    with NamedTemporaryFile(prefix="paimon-input-") as copy:
+        with _unpack(source) as stream:
+            shutil.copyfileobj(stream, copy, _COPIED_BYTES)
+        copy.flush()
+        with pa.OSFile(copy.name) as file:
+            yield file
+
+
+def _read_csv(stream: Any, schema: pa.Schema | None, _: str) -> Iterator[Piece]:
+    from pyarrow import csv
+
+    types = {} if schema is None else {f.name: f.type for f in schema if not pa.types.is_nested(f.type)}
+    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    with csv.open_csv(stream, convert_options=convert) as reader:
+        yield reader.schema.empty_table()
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+def _read_json(stream: Any, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
+    number = 1
+    for lines in _read_lines(stream):
+        yield from _parse_lines(lines, schema, name, number)
+        number += lines.count(b"\n")
+
+
+def _read_lines(stream: Any) -> Iterator[bytes]:
+    """Yield whole lines of some megabytes; a line break inside a text of JSON is always escaped."""
+    parts: list[bytes] = []
+    while data := stream.read(_JSON_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*parts, data[:end]])
+            parts = []
+        parts.append(data[end:])
+    if rest := b"".join(parts):
+        yield rest
+
+
+def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int) -> Iterator[Piece]:
+    # With a schema, Arrow converts texts to dates and decimals. Other conversions happen when plain rows are written.
+    from pyarrow import json
+
+    def parse(explicit: pa.Schema | None) -> pa.Table:
+        options = json.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="infer")
+        size = json.ReadOptions(block_size=max(len(lines), 1 << 20))
+        return json.read_json(io.BytesIO(lines), read_options=size, parse_options=options)
+
+    if not lines.strip():
+        return
+    try:
+        table = parse(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rows = (
+            _parse_row(line, number + index, name)
+            for index, line in enumerate(lines.decode("utf-8").split("\n"))
+            if line.strip()
+        )
+        while piece := list(islice(rows, _JSON_ROWS)):
+            yield piece
+        return
+    if schema is not None and any(column.null_count == len(column) for column in table.columns):
+        # The columns of the schema that no row has are null, too.
+        table = table.select([column for column in table.column_names if column in set(parse(None).column_names)])
+    yield table
+
+
+def _parse_row(line: str, number: int, name: str) -> dict[str, Any]:
+    row = text_json.loads(line)
+    if not isinstance(row, dict):
+        raise CorruptTable(name, f"line {number} is not a JSON object", hint="write one JSON object per line")
+    return row
+
+
+def _read_parquet(file: pa.NativeFile) -> Iterator[Piece]:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(file) as opened:
+        yield opened.schema_arrow.empty_table()
+        for batch in opened.iter_batches():
+            yield pa.Table.from_batches([batch])
+
+
+def _read_orc(file: pa.NativeFile) -> Iterator[Piece]:
+    from pyarrow import orc
+
+    opened = orc.ORCFile(file)
+    yield opened.schema.empty_table()
+    for stripe in range(opened.nstripes):
+        yield pa.Table.from_batches([opened.read_stripe(stripe)])
+
+
+def _read_arrow(file: pa.NativeFile) -> Iterator[Piece]:
+    from pyarrow import feather
+
+    has_footer = file.read(6) == b"ARROW1"
+    file.seek(0)
+    if not has_footer:
+        try:
+            with pa.ipc.open_stream(file) as reader:
+                yield reader.schema.empty_table()
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        except pa.ArrowInvalid:
+            file.seek(0)
+            yield feather.read_table(file)  # version 1
+        return
+    with pa.ipc.open_file(file) as reader:
+        yield reader.schema.empty_table()
+        for index in range(reader.num_record_batches):
+            yield pa.Table.from_batches([reader.get_batch(index)])
+
+
+_STREAM_READERS: Mapping[str, Callable[[Any, pa.Schema | None, str], Iterator[Piece]]] = {
+    "csv": _read_csv,
+    "json": _read_json,
+}
+_FILE_READERS: Mapping[str, Callable[[pa.NativeFile], Iterator[Piece]]] = {
+    "parquet": _read_parquet,
+    "orc": _read_orc,
+    "arrow": _read_arrow,
+}

@@ -1,0 +1,153 @@
+"""Files as rows: writes, merges and `create_table` take paths, and `read_files` also takes URLs and streams."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import fastavro
+import fsspec
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, orc
+from pyarrow import parquet as pq
+
+import paimon
+
+ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["one", "two"]})
+
+
+def write_avro(rows: pa.Table, path: Path) -> None:
+    fields = [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]
+    with path.open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, rows.to_pylist())
+
+
+def write_json(rows: pa.Table, path: Path) -> None:
+    path.write_text("".join(f'{{"id": {row["id"]}, "name": "{row["name"]}"}}\n' for row in rows.to_pylist()))
+
+
+def write_stream(rows: pa.Table, path: Path) -> None:
+    with pa.ipc.new_stream(str(path), rows.schema) as writer:
+        writer.write(rows)
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path], object]] = {
+    "parquet": pq.write_table,
+    "orc": orc.write_table,
+    "avro": write_avro,
+    "csv": csv.write_csv,
+    "jsonl": write_json,
+    "feather": feather.write_feather,
+    "ipc": write_stream,
+}
+
+
+@pytest.fixture
+def catalog() -> paimon.Catalog:
+    catalog = paimon.connect("memory://row-files")
+    catalog.create_database("shop", exist_ok=True)
+    for name in catalog.tables("shop"):
+        catalog.drop_table(f"shop.{name}")
+    return catalog
+
+
+def read(table: paimon.Table) -> list[dict[str, object]]:
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: str(row["id"]))
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_a_file_of_each_format_makes_and_fills_a_table(catalog: paimon.Catalog, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"rows.{ending}"
+    WRITERS[ending](ROWS, path)
+    table = catalog.create_table("shop.t", path)
+    assert table.arrow_schema.names == ["id", "name"]
+    table.write(path)
+    assert read(table) == ROWS.to_pylist()
+    packed = tmp_path / f"rows.{ending}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert paimon.read_files(packed).to_reader(["name"]).read_all() == ROWS.select(["name"])
+
+
+def test_a_pattern_names_files_in_order_and_each_has_its_own_columns(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    csv.write_csv(ROWS, tmp_path / "b.csv")
+    (tmp_path / "a.csv").write_text("id\n3\n")
+    (tmp_path / ".hidden.csv").write_text("id\n4\n")
+    pq.write_table(ROWS.slice(1), tmp_path / "deep" / "er" / "c.parquet")
+    table = catalog.create_table("shop.t", "id BIGINT, name STRING")
+    assert table.write(tmp_path / "*.csv").rows == 3
+    assert table.overwrite([tmp_path / "**" / "*.parquet", tmp_path / "a.csv"]).rows == 2
+    assert read(table) == [{"id": 2, "name": "two"}, {"id": 3, "name": None}]
+    found = paimon.read_files([str(tmp_path / "[ab].csv")])
+    assert [Path(name).name for name in found.names] == ["a.csv", "b.csv"]
+    with pytest.raises(paimon.CorruptTable, match=r"b\.csv.*column 'name', which the first rows lack"):
+        found.to_reader().read_all()
+
+
+def test_a_merge_reads_a_file_again_for_each_attempt(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    csv.write_csv(ROWS, path)
+    table = catalog.create_table("shop.t", "id BIGINT NOT NULL, name STRING", primary_keys=["id"])
+    table.write([{"id": 2, "name": "old"}])
+    merge = table.merge(path, on="id").when_matched_update_all().when_not_matched_insert_all()
+    assert merge.execute().updated == 1
+    assert merge.execute().inserted == 0
+    assert read(table) == ROWS.to_pylist()
+
+
+def test_urls_and_streams_are_read(catalog: paimon.Catalog) -> None:
+    with fsspec.open("memory://row-files-input/rows.csv", "wb") as file:
+        file.write(b"id,name\n1,one\n")
+    table = catalog.create_table("shop.t", "id BIGINT, name STRING")
+    table.write(paimon.read_files("memory://row-files-input/*.csv"))
+    stream = io.BytesIO(b'{"id": 2, "name": "two"}\n')
+    table.write(paimon.read_files(stream, "json"))
+    assert read(table) == ROWS.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("rows.txt", "id\n1\n", r"extension '\.txt' names no known format"),
+        ("rows.csv", "id,nam\n1,x\n", r"(?s)rows\.csv': The data does not fit table.*nam string"),
+        ("rows.csv", "id\nx\n", r"rows\.csv: cannot be read as csv"),
+        ("rows.jsonl", '{"id": "x"}\n', r"rows\.jsonl': .*'x' is not a valid BIGINT"),
+        ("rows.jsonl", '{"id": 1}\n\n[2]\n', r"rows\.jsonl: line 3 is not a JSON object"),
+        ("rows.parquet", "id", r"rows\.parquet: cannot be read as parquet"),
+        (".csv", "id\n1\n", r"is a directory, not a file.*\*\.parquet"),
+        ("other.csv", "id\n1\n", r"(?i)file 'rows\.csv' does not exist"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named(
+    catalog: paimon.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    table = catalog.create_table("shop.t", "id BIGINT, name STRING")
+    with pytest.raises(paimon.PaimonError, match=message):
+        table.write(Path(name.replace("other", "rows").removeprefix(".csv")))
+    assert table.snapshot() is None
+
+
+def test_a_column_that_no_row_of_a_json_file_has_is_missing(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    table = catalog.create_table("shop.t", "id BIGINT NOT NULL, name STRING", primary_keys=["id"])
+    table.write([{"id": 1, "name": "kept"}])
+    path.write_text('{"id": 1}\n')
+    with pytest.raises(paimon.InvalidRequest, match="whose stored values would become null"):
+        table.write(path)
+    path.write_text('{"id": 1, "name": null}\n')
+    table.write(path)
+    assert read(table) == [{"id": 1, "name": None}]
+
+
+def test_json_lines_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paimon.adapters.row_files._JSON_BYTES", 20)
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f'{{"id": {number}, "text": "line {number}"}}\n' for number in range(50)))
+    pieces = list(paimon.read_files(path).read())
+    assert len(pieces) > 20
+    assert paimon.read_files(path).to_reader().read_all()["id"].to_pylist() == list(range(50))
