@@ -622,7 +622,7 @@ class Catalog(NotebookDisplay):
             raise self._missing_error(old)
         self.store.rename_table(old.database, old.table, new.database, new.table)
 
-    def sql(self, text: str, /, **frames: Any) -> SqlResult:
+    def sql(self, text: str, /, *, allowed_files: Sequence[str] | None = None, **frames: Any) -> SqlResult:
         """Run SQL statements in the session of this catalog; `docs/reference/sql.md` lists them.
 
         ``USE``, ``SET`` and temporary views stay in effect for later calls. Other threads use their own `sql_session`.
@@ -631,8 +631,10 @@ class Catalog(NotebookDisplay):
         ----------
         text : str
             One or more statements, separated by semicolons. Nothing runs if the syntax of one of them is wrong.
+        allowed_files : sequence of str, optional
+            Directories and URLs whose files ``read_parquet('path')`` and ``COPY … TO`` may open; none by default.
         **frames : object
-            Arrow tables, data frames and other tabular data that queries read by name, like tables.
+            Arrow tables, data frames and other data that queries read by name.
 
         Returns
         -------
@@ -656,13 +658,13 @@ class Catalog(NotebookDisplay):
         """
         if not self._sessions:
             self._sessions.append(self.sql_session())
-        return self._sessions[0].sql(text, **frames)
+        return self._sessions[0].sql(text, allowed_files=allowed_files, **frames)
 
-    def sql_session(self) -> SqlSession:
-        """Open a session of SQL statements, with its own current database, views and settings."""
+    def sql_session(self, allowed_files: Sequence[str] = ()) -> SqlSession:
+        """Open a session of SQL statements, with its own current database, views, settings and allowed files."""
         from paimon.sql.run.run_statements import open_session
 
-        return open_session(self, self.connect)
+        return open_session(self, self.connect, allowed_files=allowed_files)
 
     if not TYPE_CHECKING:  # a type checker must not accept these names
 

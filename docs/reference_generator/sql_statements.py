@@ -92,6 +92,10 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "The last snapshot at that time."),
         ("name /*+ OPTIONS('key' = 'value', …) */", "Dynamic options of one table."),
         ("name$snapshots · name$branch_b", "System tables and branches."),
+        ("read_parquet('path') · read_csv(['path', …]) · read_json('path') · read_orc, read_avro, read_arrow",
+         "The rows of files below the directories that `allowed_files` of the call names. A path may be a pattern."),
+        ("COPY name TO 'path' [(FORMAT format)] · COPY (query) TO 'path'",
+         "Write a file below those directories: Parquet, CSV, JSON lines, Arrow or Markdown."),
         ("paimon_incremental_query('table', 'start', 'end')", "The rows between two snapshots or tags."),
         ("paimon_incremental_between_timestamp('table', 'start', 'end') · "
          "paimon_incremental_to_auto_tag('table', 'tag')",

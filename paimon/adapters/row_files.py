@@ -84,6 +84,7 @@ class ArrowRowFiles:
         if format_name is not None and format_name not in ROW_FILE_FORMATS:
             hint = f"use one of {', '.join(ROW_FILE_FORMATS)}"
             raise InvalidRequest(f"File format {format_name!r} is not known.", subject="format", hint=hint)
+        roots = None if roots is None else tuple(map(self.locate, roots))
         found: list[RowFile] = []
         is_repeatable = True
         for source in sources:
@@ -98,8 +99,12 @@ class ArrowRowFiles:
 
     def create(self, path: str, roots: Sequence[str]) -> OutputFile:
         """Begin a file; see `RowFiles`."""
-        location = self._locate_inside(path, roots)
-        return self.open_storage(location, {}, roots).create(location)
+        roots = tuple(map(self.locate, roots))
+        location, root = self._locate_inside(path, roots)
+        try:
+            return self.open_storage(root, {}, roots).create(location)
+        except CorruptTable as error:
+            raise _outside_error(path, roots) from error
 
     def _take_stream(self, stream: Any, format_name: str | None) -> RowFile:
         name = str(getattr(stream, "name", None) or type(stream).__name__)
@@ -119,8 +124,9 @@ class ArrowRowFiles:
         if has_password(text):
             hint = "pass user and password as storage options, which never appear in messages"
             raise InvalidRequest("The URL of a file has credentials.", subject="source", hint=hint)
-        location = self.locate(text) if roots is None else self._locate_inside(text, roots)
-        files = self.open_storage(location, storage, roots or ())
+        location, root = (self.locate(text), "") if roots is None else self._locate_inside(text, roots)
+        # The location that storage is opened for is allowed, so it must not be a link.
+        files = self.open_storage(root or location, storage, roots or ())
         try:
             status = files.status(location)
             if status is not None and not status.is_directory:
@@ -142,14 +148,15 @@ class ArrowRowFiles:
             raise NotFound("file", text, hint="check the path; it is relative to the current directory")
         return [self._describe(name, path, files, format_name) for name, path in names]
 
-    def _locate_inside(self, text: str, roots: Sequence[str]) -> str:
-        """Return the location of a path; refuse it if it is not below a root by its name."""
+    def _locate_inside(self, text: str, roots: Sequence[str]) -> tuple[str, str]:
+        """Return the location of a path and its root; refuse it if it is not below a root by its name."""
         if text.startswith("~") or "::" in text or ("://" in text and ".." in text.split("/")):
             raise _outside_error(text, roots)
         location = self.locate(text)
-        if not any(location.startswith(f"{root.rstrip('/')}/") for root in roots):
+        root = next((root for root in roots if location.startswith(f"{root.rstrip('/')}/")), None)
+        if root is None:
             raise _outside_error(text, roots)
-        return location
+        return location, root
 
     def _describe(self, name: str, path: str, files: FileIO, format_name: str | None) -> RowFile:
         stem, ending = os.path.splitext(path)

@@ -16,8 +16,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from paimon.builders.direct_writes import WriteResult
-from paimon.cli.row_files import BINARY_FORMATS, split_batches, write_rows, write_texts
 from paimon.cli.terminal import draw_fitted, draw_records, print_styled, show_row_count
+from paimon.display.row_formats import BINARY_FORMATS, split_batches, write_rows, write_texts
 from paimon.display.text_table import measure_layout, to_text_columns
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count

@@ -28,7 +28,7 @@ from paimon.cli.output import (
     print_rows,
     print_with_total,
 )
-from paimon.cli.row_files import ROW_FORMATS
+from paimon.display.row_formats import ROW_FORMATS
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.scan import Scan

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
 from paimon.cli.output import has_rows, print_result
-from paimon.cli.row_files import BINARY_FORMATS, ROW_FORMATS
 from paimon.cli.terminal import call_on_interrupt
+from paimon.display.row_formats import BINARY_FORMATS, ROW_FORMATS
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.extras import missing_extra
 
@@ -52,6 +52,13 @@ def add_commands(commands: Commands) -> None:
     source.add_argument("-e", "--execute", metavar="TEXT", help="statements, separated by semicolons")
     source.add_argument("-f", "--file", metavar="FILE", help="file of statements; - is the standard input")
     sql.add_argument("-d", "--database", metavar="NAME", help="current database (default: default)")
+    sql.add_argument(
+        "--allow-files",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory whose files read_parquet, read_csv, read_json and COPY … TO may open; can be repeated",
+    )
     add_output(sql, *ROW_FORMATS)
     sql.set_defaults(run=_sql)
 
@@ -63,7 +70,7 @@ def _sql(arguments: argparse.Namespace) -> None:
     if is_statement(warehouse):
         hint = 'write statements after -e: paimon sql WAREHOUSE -e "SELECT …"'
         raise InvalidRequest(f"{warehouse!r} is not a warehouse.", subject=warehouse, hint=hint)
-    session = open_catalog(arguments, warehouse).sql_session()
+    session = open_catalog(arguments, warehouse).sql_session(arguments.allow_files)
     if arguments.database is not None:
         name = arguments.database.replace("`", "``")
         session.sql(f"USE DATABASE `{name}`")

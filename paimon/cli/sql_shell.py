@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -20,10 +22,10 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from paimon.cli.output import print_result
-from paimon.cli.row_files import find_format, write_row_file
 from paimon.cli.sql_completion import WORD, complete
 from paimon.cli.terminal import call_on_interrupt
-from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.display.row_formats import find_format, write_rows
+from paimon.domain.errors import InvalidRequest, PaimonError, StorageError
 from paimon.domain.markup import format_count
 from paimon.domain.secrets import mask_statement
 from paimon.domain.types.sql_tokens import tokenize
@@ -144,6 +146,23 @@ def _read_target(text: str) -> str | None:
     except InvalidRequest as error:
         _print_error(error)
     return None
+
+
+def write_row_file(reader: pa.RecordBatchReader, name: str) -> int:
+    """Write rows to a file in the format of its extension, replace an existing one, and return the number of rows."""
+    path, format_name = Path(name).expanduser(), find_format(name)
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        try:
+            with partial.open("wb") as sink:
+                rows = write_rows(reader, format_name, sink)
+            partial.replace(path)
+        finally:
+            with suppress(OSError):
+                partial.unlink()
+    except OSError as error:
+        raise StorageError(name, str(error), hint="check the path; it is relative to the current directory") from error
+    return rows
 
 
 def run_text(session: SqlSession, text: str, target: str | None = None) -> str | None:

@@ -8,8 +8,8 @@ from paimon.domain.errors import suggest_or
 
 FUNCTION_LIST = "https://duckdb.org/docs/stable/sql/functions/overview lists the functions"
 """Where no function has a similar name: queries have the functions of DuckDB."""
-FILES = "load it with 'paimon write TABLE FILE', or read it with pyarrow and pass it by name: sql(text, df=rows)"
-"""Queries read tables and rows that are passed to them, and no files."""
+FILES = "write read_parquet('path'), read_csv or read_json, and allow its directory: sql(text, allowed_files=['dir'])"
+"""Queries read files by these functions alone."""
 CASTS = "repair the value, or write TRY_CAST(x AS type), which is NULL for it"
 """A value cannot be converted to a type."""
 

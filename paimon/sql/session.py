@@ -12,10 +12,11 @@ import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
 from paimon.domain.commit.message import ReadState
-from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
+from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
 from paimon.ports.queries import QueryEngine, QuerySource
+from paimon.ports.row_files import RowFiles
 from paimon.sql.missing_tables import refuse_file, suggest_table
 from paimon.sql.parse.statements import ObjectName, Query, TableName
 from paimon.system_table import SystemTable
@@ -194,6 +195,8 @@ class Session:
     queries: QueryEngine | None = None
     # Change tables with the workers of `queries`; None means that rows pass through this process
     workers: Workers | None = None
+    # Directories and URLs whose files statements may read and write; see `RowFiles`
+    allowed_files: tuple[str, ...] = ()
     # Cache of the values of constant expressions by their text
     constants: dict[str, tuple[Any, ...]] = field(factory=dict, repr=False)
     # Cache of the statements of recent scripts by their text
@@ -207,6 +210,15 @@ class Session:
     def engine(self) -> Engine:
         """The ports of the current catalog."""
         return self.catalog().engine
+
+    def open_row_files(self, name: str) -> RowFiles:
+        """Return what opens files, for a function or statement; refuse it if the caller allowed no directory."""
+        if self.engine.row_files is None:
+            raise Unsupported(f"{name} in this engine", hint="set the field row_files of the Engine")
+        if not self.allowed_files:
+            hint = "allow a directory: sql(text, allowed_files=['dir']), or paimon sql --allow-files DIR"
+            raise InvalidRequest(f"{name} needs files, and SQL may open none.", subject=name, hint=hint)
+        return self.engine.row_files
 
     def distribute(self, table: Table) -> Table:
         """Return a table that changes rows and files with the workers, if there are some."""

@@ -24,8 +24,9 @@ from support.case_lists import mark_nightly
 from support.terminal_commands import COMMAND, HOME, all_on_terminal, into_file, on_terminal
 
 import paimon
-from paimon.cli.row_files import ROW_FORMATS, write_row_file
+from paimon.cli.sql_shell import write_row_file
 from paimon.display.column_texts import to_json_lines, to_plain_texts
+from paimon.display.row_formats import ROW_FORMATS
 from paimon.display.text_table import measure_layout, measure_widths
 from paimon.domain.text_layout import TextColumn, choose_columns, cut_text, display_width, fit_to_screen, to_blocks
 

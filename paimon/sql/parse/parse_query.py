@@ -60,6 +60,8 @@ _TRAVEL_HINTS = {
 _TRAVEL_WORDS = frozenset(words[0] for words in _TRAVEL)
 _RESERVED = ("SELECT", "FROM", "JOIN", "WHERE", "ON", "AND", "OR", "BY", "AS", "WITH", "DISTINCT", "ALL", "UNION")
 """Words that are not the name of a table before a hint."""
+FILE_FORMATS: Mapping[str, str] = {f"read_{form}": form for form in ("parquet", "csv", "json", "orc", "avro", "arrow")}
+"""The table functions that read files, and the format of each."""
 _HEXADECIMAL = re.compile("[0-9a-fA-F]*")
 _TYPES = {"BYTES": "BLOB", "TIMESTAMP_LTZ": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
 """Types of Flink and Spark by their names in DuckDB, where the parser does not know them."""
@@ -337,6 +339,12 @@ def _to_table_name(node: exp.Table, marked: Mapping[str, tuple[tuple[str, ...], 
             found, options = marked[parts[0]]
             return TableName(found, options)
         return None if len(parts) == 1 and _is_common_table(node, parts[0]) else TableName(parts)
+    called = node.this if isinstance(node.this, exp.Func) else None
+    function = (
+        "" if called is None else (called.name if isinstance(called, exp.Anonymous) else called.sql_name()).lower()
+    )
+    if called is not None and function in FILE_FORMATS:
+        return TableName((function,), arguments=_read_paths(called, function), function=function)
     if isinstance(node.this, exp.Anonymous) and node.this.name.lower().startswith("paimon_"):
         values = [argument for argument in node.this.expressions if isinstance(argument, exp.Literal | exp.Neg)]
         name = node.this.name.lower()
@@ -347,6 +355,17 @@ def _to_table_name(node: exp.Table, marked: Mapping[str, tuple[tuple[str, ...], 
         first, *others = (value.name if isinstance(value, exp.Literal) else value.sql() for value in values)
         return TableName(tuple(first.split(".")), arguments=tuple(others), function=name)
     return None
+
+
+def _read_paths(called: exp.Func, function: str) -> tuple[str, ...]:
+    """Return the paths that a function reads; refuse its options, which the formats of this library do not have."""
+    given = [*([called.this] if isinstance(called.this, exp.Expression) else []), *called.expressions]
+    listed = given[0].expressions if len(given) == 1 and isinstance(given[0], exp.Array) else given
+    texts = [node.name for node in listed if isinstance(node, exp.Literal) and node.is_string]
+    if not texts or len(texts) < len(listed) or (len(given) > 1):
+        hint = f"write {function}('path'), or {function}(['path', …]); a path may have * and **"
+        raise InvalidRequest(f"Function {function!r} takes one text, or a list of texts.", subject=function, hint=hint)
+    return tuple(texts)
 
 
 def _is_common_table(node: exp.Expression, name: str) -> bool:

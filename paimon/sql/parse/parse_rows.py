@@ -11,7 +11,17 @@ from paimon.domain.predicate.field_paths import DEFAULT
 from paimon.domain.types.sql_tokens import StatementReader, syntax_error
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_tables import read_partition, read_table_name
-from paimon.sql.parse.statements import Delete, Insert, Merge, MergeWhen, PartitionValues, Query, Statement, Update
+from paimon.sql.parse.statements import (
+    CopyTo,
+    Delete,
+    Insert,
+    Merge,
+    MergeWhen,
+    PartitionValues,
+    Query,
+    Statement,
+    Update,
+)
 
 _UNNAMED_SOURCE = "source"
 """The name of a source that is a query without an alias."""
@@ -197,11 +207,29 @@ def _read_inserted(reader: StatementReader) -> Mapping[str, str] | None:
     return dict(zip(columns, values, strict=True))
 
 
+def _copy(reader: StatementReader) -> Statement:
+    is_query, line = _begins_query(reader), reader.line_of_next()
+    text = read_expression(reader, ("TO", "FROM"))
+    if reader.read_if_next("FROM"):
+        raise Unsupported("COPY … FROM", hint=f"write INSERT INTO {text} SELECT * FROM read_parquet('path')")
+    reader.expect("TO")
+    path, form = reader.literal(), None
+    reader.read_if_next("WITH")
+    if reader.read_if_next("("):
+        reader.expect("FORMAT")
+        form = (reader.literal() if reader.current.kind == "literal" else reader.name()).lower()
+        reader.expect(")")
+    reader.expect_end()
+    body = text[1:-1] if is_query else f"SELECT * FROM {text}"
+    return CopyTo(parse_query(StatementReader(body, first_line=line)), path, form)
+
+
 ROW_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
     ("INSERT", "INTO"): _insert(False),
     ("INSERT", "OVERWRITE"): _insert(True),
     ("UPDATE",): _update,
     ("DELETE", "FROM"): _delete,
     ("MERGE", "INTO"): _merge,
+    ("COPY",): _copy,
 }
 """Readers by the first words of a statement."""

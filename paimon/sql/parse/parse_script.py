@@ -120,7 +120,7 @@ _READERS: Mapping[tuple[str, ...], Read] = {
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""
 _OTHER_STATEMENTS = frozenset(
     (
-        *("ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
+        *("ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "DECLARE", "DETACH", "EXECUTE"),
         *("EXPORT", "GRANT", "IMPORT", "INSTALL", "LIST", "LOAD", "MSCK", "OPTIMIZE", "PRAGMA"),
         *("PREPARE", "REPAIR", "REPLACE", "RESTORE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE"),
         *("UNCACHE", "UPSERT", "VACUUM", "COMPACT", "STOP", "ADD", "REMOVE", "EXECUTE", "TABLE"),
@@ -136,8 +136,8 @@ _WAYS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("ROLLBACK", "RESTORE"), "CALL sys.rollback('database.table', 'snapshot or tag') restores a state"),
     **dict.fromkeys(
-        ("COPY", "LOAD", "IMPORT", "EXPORT"),
-        "'paimon write TABLE FILE' loads a file; 'paimon sql --output csv' prints a result as CSV",
+        ("LOAD", "IMPORT", "EXPORT"),
+        "INSERT INTO table SELECT * FROM read_csv('path') loads a file, COPY table TO 'path' writes one",
     ),
     **dict.fromkeys(("MSCK", "REPAIR"), "each statement reads the latest snapshot, with all partitions: leave it out"),
     **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMPORARY VIEW name AS SELECT … names a query, and keeps no rows"),

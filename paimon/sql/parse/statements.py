@@ -243,6 +243,16 @@ class Insert:
 
 
 @frozen
+class CopyTo:
+    """COPY table TO 'path', or COPY (query) TO 'path'."""
+
+    query: Query
+    path: str
+    # None means the format that the extension names
+    format_name: str | None = None
+
+
+@frozen
 class Update:
     """UPDATE name [AS alias] SET column = expression, … WHERE condition; expressions and condition are texts."""
 
@@ -368,6 +378,7 @@ Statement = (
     | ChangeTag
     | Refresh
     | Analyze
+    | CopyTo
     | Insert
     | Update
     | Delete

@@ -29,8 +29,10 @@ from paimon.operations.read.time_travel import PinnedTable
 from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
 from paimon.operations.write.input_rows import to_arrow_tables
 from paimon.ports.queries import QuerySource, SourceFiles
+from paimon.ports.row_files import FileRows
 from paimon.results import SnapshotRead, find_reads
 from paimon.scan import Scan, estimate_scan
+from paimon.sql.parse.parse_query import FILE_FORMATS
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.count_from_metadata import plan_count
@@ -79,6 +81,7 @@ class _Relation:
     scan: Callable[[Sequence[str], Predicate | None, int | None], Scan | SystemScan | NumberedRows] | None = None
     frame: pa.Table | None = None
     adopted: QuerySource | None = None
+    files: FileRows | None = None
     origin: Table | SystemTable | None = None
     reads: tuple[SnapshotRead, ...] = ()
 
@@ -166,6 +169,11 @@ def _open_source(
     if relation.frame is not None:
         rows = relation.frame.select(list(columns))
         return QuerySource(rows.schema, rows.to_reader, rows), lambda: f"frame {relation.label}: {rows.num_rows} rows"
+    if relation.files is not None:
+        rows, wanted = relation.files, tuple(columns)
+        schema = pa.schema([rows.schema.field(column) for column in wanted])
+        note = f"files {', '.join(rows.names)}\n  columns: {', '.join(wanted)}"
+        return QuerySource(schema, partial(rows.to_reader, wanted)), lambda: note
     if relation.adopted is not None:
         return relation.adopted, lambda: f"frame {relation.label}\n  columns: {', '.join(columns)}"
     assert relation.scan is not None and relation.origin is not None
@@ -275,6 +283,8 @@ class _Resolver:
         frame = find_frame(self.frames, name)
         if frame is not None:
             return self._resolve_frame(frame)
+        if name.function is not None and name.function in FILE_FORMATS:
+            return self._resolve_files(name, name.function)
         view = self._resolve_engine_view(name)
         if view is not None:
             return view
@@ -337,6 +347,13 @@ class _Resolver:
         rows = self.converted[name]
         _check_names(name, rows.column_names)
         return _Relation(name, tuple(rows.column_names), frame=rows, reads=find_reads(self.frames[name]).reads)
+
+    def _resolve_files(self, name: TableName, function: str) -> _Relation:
+        files = self.session.open_row_files(function)
+        rows = files.open(name.arguments, FILE_FORMATS[function], roots=self.session.allowed_files)
+        names = tuple(rows.schema.names)
+        _check_names(function, names)
+        return _Relation(function, names, files=rows)
 
     def _resolve_engine_view(self, name: TableName) -> _Relation | None:
         """Return the view of the query engine's session that a name means; refuse the name if it is a table, too."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.builders.direct_writes import WriteResult, retry_source
+from paimon.display.row_formats import ROW_FORMATS, find_format, write_rows
 from paimon.domain.assignment.given_values import LateInput
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.commit.message import ReadState
@@ -30,7 +31,7 @@ from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, D
 from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import format_type, quote_identifier, quote_text
 from paimon.results import SourceReads, find_reads
-from paimon.sql.parse.statements import Delete, Insert, Merge, Update
+from paimon.sql.parse.statements import CopyTo, Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.run.expressions import SubqueryError, has_subquery, name_columns, read_assignment, read_condition
 from paimon.sql.run.query_changes import change_by_query, merge_query
@@ -322,5 +323,27 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     return run.to_result({**counts, "snapshot": _first_or_none(done.snapshot_ids)}, _MERGE_REPORT)
 
 
-ROW_RUNNERS: Mapping[type, Any] = {Insert: insert_rows, Update: _update, Delete: _delete, Merge: _merge}
+def _copy(run: StatementRun, statement: CopyTo) -> SqlResult:
+    """Write the rows of a query to a file, which appears when it is complete."""
+    form = statement.format_name or find_format(statement.path)
+    if form not in ("json", *ROW_FORMATS):
+        hint = f"use one of json, {', '.join(ROW_FORMATS)}"
+        raise InvalidRequest(f"COPY cannot write the format {form!r}.", subject=form, hint=hint)
+    files, roots = run.session.open_row_files("COPY"), run.session.allowed_files
+    planned = plan_query(run.session, statement.query, run.frames)
+    reader = query_engine(run.session).run(planned.sql, planned.sources)
+    with files.create(statement.path, roots) as output:
+        sink = pa.PythonFile(output, "w")
+        rows = write_rows(reader, form, sink)
+        sink.flush()
+    return run.to_result({"rows": [rows]}, pa.schema([("rows", pa.int64())]))
+
+
+ROW_RUNNERS: Mapping[type, Any] = {
+    Insert: insert_rows,
+    Update: _update,
+    Delete: _delete,
+    Merge: _merge,
+    CopyTo: _copy,
+}
 """The function of each kind of statement."""

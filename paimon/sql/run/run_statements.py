@@ -5,13 +5,14 @@ Invariant: a statement has the effect of the method that it calls, and reports w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, fields, frozen
 
 from paimon.display.notebook import NotebookDisplay
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.text_checks import check_names
 from paimon.ports.queries import QueryEngine
 from paimon.sql.parse.parse_script import ParsedStatement, parse_script
 from paimon.sql.parse.statements import CreateView, Delete, Explain, MergeWhen, Query, Statement, TableName, Update
@@ -43,13 +44,15 @@ class SqlSession(NotebookDisplay):
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return f"{self.state.catalog_name}.{self.state.database}", {}
 
-    def sql(self, text: str, /, **frames: Any) -> SqlResult:
+    def sql(self, text: str, /, *, allowed_files: Sequence[str] | None = None, **frames: Any) -> SqlResult:
         """Run statements and return the rows of the last one; see `Catalog.sql`.
 
         Parameters
         ----------
         text : str
             One or more statements, separated by semicolons.
+        allowed_files : sequence of str, optional
+            Directories and URLs of files; see `Catalog.sql`. None means those of the session.
         **frames : object
             Tabular data that queries read by name.
 
@@ -64,8 +67,13 @@ class SqlSession(NotebookDisplay):
             The text contains no statement.
         """
         result: SqlResult | None = None
-        for _, latest in self.run_script(text, frames):
-            result = latest
+        allowed = self.state.allowed_files
+        try:
+            self.state.allowed_files = allowed if allowed_files is None else _check_roots(allowed_files)
+            for _, latest in self.run_script(text, frames):
+                result = latest
+        finally:
+            self.state.allowed_files = allowed
         if result is None:
             raise InvalidRequest(
                 "The text contains no statement.", subject="text", hint="write one, such as SHOW TABLES"
@@ -125,12 +133,20 @@ def open_session(
     connect: Connect | None,
     queries: QueryEngine | None = None,
     workers: Workers | None = None,
+    allowed_files: Sequence[str] = (),
 ) -> SqlSession:
     """Return a new session whose current catalog is `paimon`, and whose current database is `default`.
 
-    `connect` opens a warehouse for CREATE CATALOG.
+    `connect` opens a warehouse for CREATE CATALOG. Statements may open files below `allowed_files`.
     """
-    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, workers=workers))
+    allowed = _check_roots(allowed_files)
+    state = Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, workers=workers, allowed_files=allowed)
+    return SqlSession(state)
+
+
+def _check_roots(given: Sequence[object]) -> tuple[str, ...]:
+    """Return directories and URLs as texts; refuse a single text."""
+    return check_names(given if isinstance(given, str) else [str(root) for root in given], "allowed_files")
 
 
 def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:

@@ -1,14 +1,11 @@
-"""Write rows to a file or a pipe: as JSON lines, CSV, Markdown, Arrow or Parquet.
+"""Write rows to an open file or pipe: as JSON lines, CSV, Markdown, Arrow or Parquet.
 
-Invariant: rows stream in pieces of bounded size. JSON lines, Arrow and Parquet contain every value exactly. A file
-appears under its name when it is complete.
+Invariant: rows stream in pieces of bounded size. JSON lines, Arrow and Parquet contain every value exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -19,7 +16,7 @@ from pyarrow import parquet as pq
 from paimon.display.column_texts import to_json_lines, to_plain_texts
 from paimon.display.text_table import is_number
 from paimon.domain.columns.time_text import has_far_times
-from paimon.domain.errors import InvalidRequest, StorageError
+from paimon.domain.errors import InvalidRequest
 
 BINARY_FORMATS = ("arrow", "parquet")
 """The formats that a terminal cannot show, and that have one result for each file."""
@@ -41,7 +38,8 @@ _MARKUP_BYTES = 32
 
 def find_format(name: str) -> str:
     """Return the format that the extension of a file names."""
-    found = _ENDINGS.get(Path(name).suffix.lower())
+    _, dot, ending = name.rpartition("/")[2].rpartition(".")
+    found = _ENDINGS.get(f"{dot}{ending}".lower())
     if found is None:
         raise InvalidRequest(
             f"The extension of file {name!r} names no format of rows.",
@@ -51,10 +49,8 @@ def find_format(name: str) -> str:
     return found
 
 
-def write_row_file(reader: pa.RecordBatchReader, name: str) -> int:
-    """Write rows to a file in the format of its extension, replace an existing one, and return the number of rows."""
-    path, format_name = Path(name).expanduser(), find_format(name)
-    partial = path.with_name(f".{path.name}.part")
+def write_rows(reader: pa.RecordBatchReader, format_name: str, sink: BinaryIO) -> int:
+    """Write all rows in a format, `json` or one of `ROW_FORMATS`, and return their number."""
     rows = 0
 
     def _count_rows() -> Iterator[pa.RecordBatch]:
@@ -63,22 +59,8 @@ def write_row_file(reader: pa.RecordBatchReader, name: str) -> int:
             rows += batch.num_rows
             yield batch
 
-    try:
-        try:
-            with partial.open("wb") as sink:
-                write_rows(pa.RecordBatchReader.from_batches(reader.schema, _count_rows()), format_name, sink)
-            partial.replace(path)
-        finally:
-            with suppress(OSError):
-                partial.unlink()
-    except OSError as error:
-        raise StorageError(name, str(error), hint="check the path; it is relative to the current directory") from error
+    _WRITERS[format_name](pa.RecordBatchReader.from_batches(reader.schema, _count_rows()), sink)
     return rows
-
-
-def write_rows(reader: pa.RecordBatchReader, format_name: str, sink: BinaryIO) -> None:
-    """Write all rows in a format: `json` or one of `ROW_FORMATS`."""
-    _WRITERS[format_name](reader, sink)
 
 
 def split_batches(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
