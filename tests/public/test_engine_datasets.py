@@ -11,7 +11,10 @@ import pickle
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 from importlib.util import find_spec
+from itertools import product
+from operator import and_, or_
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +396,19 @@ def test_where_takes_expressions_of_polars(orders: paimon.Table) -> None:
     ]:
         with pytest.raises(paimon.InvalidRequest, match=message):
             orders.scan(where=wrong).to_arrow()  # type: ignore[arg-type]
+
+
+def test_a_long_chain_of_polars_prunes_and_keeps_its_meaning(orders: paimon.Table) -> None:
+    chain = reduce(or_, [P("id") == number for number in range(7, 500)])
+    condition = chain & (P("day") == 1) & ~(P("name").is_null() | (P("id") == 9) | (P("id") == 10))
+    scan = orders.scan(where=condition)
+    assert "id >= 7 AND" in scan.explain() or "id = 7 OR" in scan.explain()
+    rows = pl.from_arrow(orders.scan().to_arrow())
+    assert isinstance(rows, pl.DataFrame)
+    assert to_rows(scan.to_arrow()) == to_rows(rows.filter(condition).to_arrow())
+    for parts in product([P("id") == 7, P("name") == "none"], repeat=3):
+        condition = reduce(or_, [reduce(and_, (*parts, P("day") == 1)), *parts[1:], P("id") == 8])
+        assert orders.count(where=condition) == rows.filter(condition).height
 
 
 def test_a_python_function_that_cannot_be_stored_is_refused(

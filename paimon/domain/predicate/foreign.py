@@ -6,7 +6,9 @@ The core evaluates those of pyarrow, and the port of expressions those of Polars
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +30,8 @@ from paimon.domain.text_checks import show_value
 PYARROW, POLARS = "pyarrow", "polars"
 _OF_SEVERAL = (b'"Selector":', b'"Nth":', b'"IndexColumn":', b'"Wildcard"')
 """Nodes of Polars that select columns by position, type or pattern."""
+_MOST_LEVELS = 20
+"""How deep ``|`` and ``&`` may alternate, beyond which chains stay as they are."""
 _POSITIONS = "name the columns: pyarrow.compute.field('name')"
 
 
@@ -66,12 +70,45 @@ def condition_of_polars(expression: Any) -> Predicate:
     Raises `InvalidRequest` for an expression that selects columns by position, type or pattern, or that names none.
     """
     text, names = str(expression), tuple(dict.fromkeys(expression.meta.root_names()))
+    expression = _balance(expression)
     tree = _store_polars(expression, "json").encode()
     if not names or expression.meta.has_multiple_outputs() or any(mark in tree for mark in _OF_SEVERAL):
         hint = "write one condition over columns by name: polars.col('name')"
         raise InvalidRequest(f"Expression {show_value(text)} does not name its columns.", subject=text, hint=hint)
     stored = _store_polars(expression, "binary")
     return ForeignCondition(ForeignExpression(text, "", names, True, POLARS, stored, names, tree))
+
+
+def _balance(expression: Any, depth: int = 0) -> Any:
+    """Return a condition of Polars whose long chains of ``|`` and ``&`` are flat trees.
+
+    The time of Polars grows with the square of the depth of an expression, and JSON is read to some depth only.
+    """
+    for join in (or_, and_):
+        parts = _list_parts(expression, join)
+        if len(parts) == 1:
+            continue
+        if depth < _MOST_LEVELS:
+            parts = [_balance(part, depth + 1) for part in parts]
+        while len(parts) > 1:
+            pairs = [parts[start : start + 2] for start in range(0, len(parts), 2)]
+            parts = [reduce(join, pair) for pair in pairs]
+        return parts[0]
+    return expression
+
+
+def _list_parts(expression: Any, join: Callable[[Any, Any], Any]) -> list[Any]:
+    """Return the parts that an operator joins, in order; the expression alone if another one is at its top."""
+    parts: list[Any] = []
+    left = [expression]
+    while left:
+        part = left.pop()
+        inputs = part.meta.pop()  # the last one first
+        if len(inputs) == 2 and part.meta.eq(join(inputs[1], inputs[0])):
+            left += inputs
+        else:
+            parts.append(part)
+    return parts
 
 
 def _store_polars(expression: Any, form: str) -> Any:
