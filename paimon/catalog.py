@@ -30,6 +30,7 @@ from paimon.domain.secrets import remove_password
 from paimon.domain.text_checks import check_mapping, check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
+from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
@@ -206,6 +207,7 @@ class Catalog(NotebookDisplay):
 
     list_databases, list_tables = databases, tables  # other names
 
+    @finished_once_begun()
     def create_table(  # noqa: PLR0913  (a public signature)
         self,
         name: str,
@@ -460,6 +462,7 @@ class Catalog(NotebookDisplay):
         request = MigrationRequest(place, target, format, partition_types)
         return request.run(self.create_filled_table, options, delete_origin, dry_run)
 
+    @finished_once_begun()
     def repair_table(self, name: str) -> Table:
         """Register a table whose files exist at its location, for instance because its creation was interrupted.
 
@@ -606,10 +609,8 @@ class Catalog(NotebookDisplay):
 
         Raises
         ------
-        NotFound
-            There is no such table, or the database of the new name does not exist.
-        AlreadyExists
-            There is a table of the new name, or another process creates it or renames a table to it.
+        NotFound, AlreadyExists
+            There is no such table or database; or the new name is in use, also by a creation or rename at this moment.
 
         Notes
         -----

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from paimon.adapters.cancellation import stoppable_store
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.files.output import BufferedOutput
 from paimon.adapters.guarded import guard_catalog_store, guard_files, guard_format
@@ -86,5 +87,6 @@ def make_catalog(
         The catalog. It cannot be pickled.
     """
     if store is not None:
-        return Catalog(engine, guard_catalog_store(store), options or {})
-    return Catalog(engine, FileSystemCatalogStore(engine.files, warehouse.rstrip("/")), options or {})
+        return Catalog(engine, stoppable_store(guard_catalog_store(store)), options or {})
+    own = FileSystemCatalogStore(engine.files, warehouse.rstrip("/"))
+    return Catalog(engine, stoppable_store(own), options or {})

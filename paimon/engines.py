@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from attrs import evolve
 
 from paimon.adapters.cache import LruCache
-from paimon.adapters.cancellation import stoppable_files
+from paimon.adapters.cancellation import stoppable_files, stoppable_store
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
@@ -549,18 +549,21 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _catalog_store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
+    return stoppable_store(_plain_catalog_store(location, storage, options))
+
+
+def _plain_catalog_store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
     metastore = options.get(_METASTORE, "filesystem")
     if metastore != "jdbc":
-        files = files_at(location, storage, _memory(options).bytes)
+        files = stoppable_files(files_at(location, storage, _memory(options).bytes))
         if metastore == "filesystem":
             return FileSystemCatalogStore(files, location)
         own = {key: options[key] for key in options if key not in _COMMON and not key.startswith(DEFAULT_OPTION)}
         return open_catalog(metastore, files, location, own)
     from paimon.adapters.catalogs.jdbc import jdbc_store
 
-    return jdbc_store(
-        files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes), location, options
-    )
+    inner = files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes)
+    return jdbc_store(stoppable_files(inner), location, options)
 
 
 def _catalog_files(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import copy_context
+from functools import wraps
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 
 import pyarrow as pa
 from attrs import frozen
@@ -20,14 +20,18 @@ from paimon.domain.errors import Cancelled, DeadlineExceeded, InvalidRequest
 from paimon.ports.cancellation import (
     Stopped,
     activate_token,
+    begin_change,
     check_stop,
+    copy_task_context,
     deactivate_token,
     find_stopped,
     has_token,
     shielded,
 )
+from paimon.ports.catalogs import CatalogStore
 from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
 
+_CATALOG_READS = ("databases", "database_properties", "tables", "has_table", "table_location")
 _SLICE_SECONDS = 0.05
 """How long a wait lasts at most before the next check."""
 
@@ -133,17 +137,17 @@ def sleep(seconds: float) -> None:
 class CallOnStop:
     """A block that calls `interrupt` in another thread once a token of its context is stopped, until it ends.
 
-    If the interrupt made the block fail, it raises Stopped.
+    If the interrupt made the block fail, it raises Stopped. A block that cleans up is not interrupted.
     """
 
     def __init__(self, interrupt: Callable[[], object]) -> None:
         self._interrupt = interrupt
-        self._context = copy_context()
+        self._context = copy_task_context()
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> None:
-        if has_token():
+        if self._context.run(has_token):
             run = self._context.copy().run
             self._watcher = threading.Thread(target=run, args=(self._watch,), name="paimon-stop", daemon=True)
             self._watcher.start()
@@ -186,6 +190,7 @@ class _Files:
 
     def create(self, path: str) -> OutputFile:
         check_stop()
+        begin_change()
         return self.inner.create(path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -213,6 +218,7 @@ class _Directories(_Files):
     inner: Directories  # type: ignore[assignment]
 
     def make_directory(self, path: str) -> None:
+        begin_change()
         self.inner.make_directory(path)
 
     def move_directory(self, source: str, target: str) -> None:
@@ -230,3 +236,30 @@ class _ManyFiles(_Files):
     def create_all(self, files: Mapping[str, bytes]) -> None:
         with shielded():
             self.inner.create_all(files)
+
+
+def stoppable_store(store: CatalogStore) -> CatalogStore:
+    """Return a catalog that is checked before each call; a call that changes something is finished once it begins."""
+    return cast(CatalogStore, _Store(store))
+
+
+@frozen(eq=False, slots=False)
+class _Store:
+    inner: CatalogStore
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner":  # a copy asks for them before it has a catalog
+            raise AttributeError(name)
+        found = getattr(self.inner, name)
+        if not callable(found):
+            return found
+
+        @wraps(found)
+        def call(*given: Any, **named: Any) -> Any:
+            check_stop()
+            if name in _CATALOG_READS:
+                return found(*given, **named)
+            with shielded():
+                return found(*given, **named)
+
+        return call

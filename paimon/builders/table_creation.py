@@ -27,6 +27,7 @@ from paimon.operations.refs.filled_tables import (
     publish_filled_table,
 )
 from paimon.operations.refs.replace_table import name_hidden_place, require_directories, swap_tables
+from paimon.ports.cancellation import shielded
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
@@ -70,10 +71,12 @@ class TableCreation:
         with undo_on_failure(lambda: delete_hidden_table(self.engine, directories, new)):
             schema = create_table(self.engine, new, declaration, allow_unknown_options)
             filled = fill(self.open_at(new.root, self.identifier))
-            old = swap_tables(self.engine, new, self.paths)
-        with suppress(PaimonError):  # the table is replaced; what remains is not referenced
-            delete_hidden_table(self.engine, directories, old)
-        self.register(schema, known=True)
+            with shielded():
+                old = swap_tables(self.engine, new, self.paths)
+        with shielded():
+            with suppress(PaimonError):  # the table is replaced; what remains is not referenced
+                delete_hidden_table(self.engine, directories, old)
+            self.register(schema, known=True)
         self._warn_of_key_scope(schema)
         return filled
 
@@ -99,6 +102,7 @@ class TableCreation:
         tell = self.store.update_table if known else self.store.register_table
         tell(self.identifier.database, self.identifier.table, build_catalog_properties(schema))
 
+    @shielded()
     def _complete(self, branch: TablePaths, declared: TableSchema) -> Snapshot | None:
         """Make a branch the table that was declared, and register the table; return its latest snapshot."""
         done = publish_filled_table(self.engine, branch, self.paths)

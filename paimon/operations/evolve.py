@@ -59,7 +59,7 @@ from paimon.operations.metadata.schemas import check_same_table, latest_schema, 
 from paimon.operations.metadata.snapshots import has_snapshots_or_tags, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.table_context import TableContext
-from paimon.ports.cancellation import shielded
+from paimon.ports.cancellation import finished_once_begun, shielded
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
 
@@ -156,6 +156,7 @@ def change_schema(
     return context.at_schema(schema)
 
 
+@finished_once_begun()
 @on_same_table
 def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> TableSchema:
     """Write the next schema: the newest one with these changes in order; without a difference nothing is written.

@@ -44,7 +44,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import commit
-from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
+from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal, delete_prepared
 from paimon.operations.compact.compact import find_buckets
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
 from paimon.operations.data_files.deletion_vectors import delete_index_files
@@ -108,7 +108,8 @@ def create_global_index(
         tasks = _plan_tasks(context, snapshot, indexed, predicate)
         messages: list[CommitMessage] = []
         with abort_on_failure(context, messages, commit_user, snapshot):
-            for message in context.engine.executor.map(partial(build_index, context.for_tasks(len(tasks))), tasks):
+            run, discard = partial(build_index, context.for_tasks(len(tasks))), partial(delete_prepared, context)
+            for message in context.engine.executor.map(run, tasks, discard):
                 messages.append(message)
                 context.engine.observer.progress("building indexes", len(messages), len(tasks))
     return _commit(context, messages, commit_user, snapshot)

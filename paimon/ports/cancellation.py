@@ -9,6 +9,7 @@ Invariant: a stop is raised at a check and nowhere else; never while a block is 
 #         orders.write(rows)
 #           files.read(…)                       check_stop(): raises Stopped once the token is stopped
 #           with shielded(): put the snapshot   no check: an attempt to commit that has begun ends
+#         orders.tags.create("a")               finished_once_begun(): after its first change, no check stops it
 #           files.delete(…)                     no check: deletions clean up
 #     -> paimon.DeadlineExceeded                the end of the block translates Stopped
 #
@@ -40,7 +41,14 @@ class StopToken(Protocol):
         """
 
 
+class _Call:
+    """A call that ends once it has changed the storage; its threads share the object."""
+
+    has_begun = False
+
+
 _tokens: ContextVar[tuple[StopToken, ...]] = ContextVar("paimon_stop_tokens", default=())
+_calls: ContextVar[tuple[_Call, ...]] = ContextVar("paimon_whole_calls", default=())
 
 
 class Stopped(BaseException):
@@ -83,6 +91,8 @@ def find_stopped() -> StopToken | None:
     StopToken or None
         None if no token is stopped.
     """
+    if any(call.has_begun for call in _calls.get()):
+        return None
     return next((token for token in _tokens.get() if token.is_stopped()), None)
 
 
@@ -132,11 +142,34 @@ def shielded() -> Iterator[None]:
     None
         Nothing.
     """
+    begin_change()
     reset = _tokens.set(())
     try:
         yield
     finally:
         _tokens.reset(reset)
+
+
+@contextmanager
+def finished_once_begun() -> Iterator[None]:
+    """Let a token stop the calls of a block before its first change, and none after it.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    reset = _calls.set((*_calls.get(), _Call()))
+    try:
+        yield
+    finally:
+        _calls.reset(reset)
+
+
+def begin_change() -> None:
+    """Note that the storage is about to change, in the blocks of `finished_once_begun` around this call."""
+    for call in _calls.get():
+        call.has_begun = True
 
 
 def copy_task_context() -> Context:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,7 @@ from paimon.testing.memory_files import MemoryFiles
 
 LAYOUTS = {
     "key": (["id"], {"bucket": "2"}),
+    "buckets": (["id"], {"bucket": "5", "num-sorted-run.compaction-trigger": "2", "write-buffer-size": "1 mb"}),
     "dynamic": (["id"], {}),
     "deletion vectors": (["id"], {"bucket": "1", "deletion-vectors.enabled": "true"}),
     "first row": (["id"], {"bucket": "1", "merge-engine": "first-row"}),
@@ -50,6 +53,7 @@ VERBS: dict[str, Callable[[Table], object]] = {
     "rescale": lambda t: t.rescale(3),
     "scan": lambda t: t.scan().to_arrow(),
 }
+BY_DAY_WITH_THREADS = {("buckets", "compact"), ("buckets", "write")}
 BY_DAY = {("key", "write"), ("deletion vectors", "write"), ("append", "delete"), ("key", "compact"), ("key", "expire")}
 REFUSED = {
     *((layout, "rescale") for layout in ("dynamic", "append", "row tracking", "postpone")),
@@ -59,15 +63,34 @@ REFUSED = {
 }
 
 
+class MemoryDirectories(FaultyFiles):
+    """Files in memory whose directories can be moved in one step."""
+
+    def make_directory(self, path: str) -> None:
+        self._inner.contents.setdefault(f"{path}/.directory", b"")
+
+    def move_directory(self, source: str, target: str) -> None:
+        self._fault_of("move", source)
+        contents = self._inner.contents
+        if any(path.startswith(f"{target}/") for path in contents):
+            raise paimon.AlreadyExists("directory", target)
+        for path in [path for path in contents if path.startswith(f"{source}/")]:
+            contents[target + path.removeprefix(source)] = contents.pop(path)
+
+    def delete_directory(self, path: str) -> None:
+        self._fault_of("delete", path)
+        self._inner.delete([found for found in self._inner.contents if found.startswith(f"{path}/")])
+
+
 class Lake:
     """A table in memory of which each test run has a copy, and a token that is cancelled at a call of the storage."""
 
-    def __init__(self, layout: str, threads: int = 1) -> None:
+    def __init__(self, layout: str, threads: int = 1, has_directories: bool = False) -> None:
         keys, options = LAYOUTS[layout]
         self.token = paimon.CancelToken()
         self.calls, self.stop_at = 0, -1
         self.memory = MemoryFiles()
-        self.files = FaultyFiles(self.memory, self._count)
+        self.files = (MemoryDirectories if has_directories else FaultyFiles)(self.memory, self._count)
         self.executor = SerialExecutor() if threads == 1 else ThreadExecutor(threads)
         catalog = make_catalog(make_engine(self.files, executor=self.executor), "/lake")
         catalog.create_database("shop")
@@ -97,19 +120,21 @@ class Lake:
 
 
 @pytest.mark.parametrize(
-    ("layout", "verb", "step"),
+    ("layout", "verb", "step", "threads"),
     [
-        *((layout, verb, 9) for layout, verb in sorted(BY_DAY)),
+        *((layout, verb, 9, 1) for layout, verb in sorted(BY_DAY)),
+        *((layout, verb, 5, 4) for layout, verb in sorted(BY_DAY_WITH_THREADS)),
         *(
-            pytest.param(layout, verb, 1, marks=pytest.mark.nightly)
+            pytest.param(layout, verb, 1, threads, marks=pytest.mark.nightly)
+            for threads in (1, 4)
             for layout in LAYOUTS
             for verb in VERBS
             if (layout, verb) not in REFUSED
         ),
     ],
 )
-def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str, step: int) -> None:
-    lake = Lake(layout)
+def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str, step: int, threads: int) -> None:
+    lake = Lake(layout, threads)
     table = lake.open()
     before = lake.rows(table)
     VERBS[verb](lake.open())
@@ -131,6 +156,83 @@ def test_a_call_that_is_cancelled_leaves_the_table_whole(layout: str, verb: str,
             assert lake.rows(table) == after, number
         assert not table.maintain.check().faults, number
     assert stopped
+
+
+CATALOG_VERBS: dict[str, Callable[[paimon.Catalog], object]] = {
+    "create table": lambda c: c.create_table("shop.new", "id INT NOT NULL", primary_keys=["id"]),
+    "replace table": lambda c: c.create_table("shop.t", "id INT", replace=True),
+    "create filled": lambda c: c.create_filled_table("shop.new", "id INT", lambda t: t.write([{"id": 1}])),
+    "replace filled": lambda c: c.create_filled_table("shop.t", "id INT", lambda t: t.write([{"id": 1}]), replace=True),
+    "drop table": lambda c: c.drop_table("shop.t"),
+    "rename table": lambda c: c.rename_table("shop.t", "shop.new"),
+    "clone": lambda c: c.clone_table("shop.t", "shop.new"),
+    "repair": lambda c: c.repair_table("shop.t"),
+    "create database": lambda c: c.create_database("new"),
+    "drop database": lambda c: c.drop_database("shop", cascade=True),
+    "alter": lambda c: c.table("shop.t").alter("ADD COLUMN b INT"),
+    "tag": lambda c: c.table("shop.t").tags.create("new"),
+    "replace tag": lambda c: c.table("shop.t").tags.replace("old", 2),
+    "rename tag": lambda c: c.table("shop.t").tags.rename("old", "new"),
+    "delete tag": lambda c: c.table("shop.t").tags.delete("old"),
+    "branch": lambda c: c.table("shop.t").branches.create("new", tag="old"),
+    "rename branch": lambda c: c.table("shop.t").branches.rename("b", "new"),
+    "delete branch": lambda c: c.table("shop.t").branches.delete("b"),
+    "fast forward": lambda c: c.table("shop.t").branches.fast_forward("b"),
+    "reset consumer": lambda c: c.table("shop.t").consumers.reset("new", 1),
+    "delete consumer": lambda c: c.table("shop.t").consumers.delete("old"),
+    "clear consumers": lambda c: c.table("shop.t").consumers.clear(),
+    "roll back": lambda c: c.table("shop.t").maintain.rollback_to(1),
+}
+CATALOGS_BY_DAY = {"create table", "tag", "branch"}
+
+
+@pytest.mark.parametrize("has_directories", [False, True])
+@pytest.mark.parametrize(
+    "verb", [pytest.param(v, marks=[] if v in CATALOGS_BY_DAY else pytest.mark.nightly) for v in CATALOG_VERBS]
+)
+def test_a_change_of_metadata_is_stopped_before_it_or_done(verb: str, has_directories: bool) -> None:
+    """A call that raises has changed nothing; one that returns has changed all."""
+    lake = Lake("append", has_directories=has_directories)
+    if "replace" in verb and "tag" not in verb and not has_directories:
+        return
+    table = lake.open()
+    table.tags.create("old", 1)
+    table.branches.create("b", tag="old")
+    table.consumers.reset("old", 1)
+    lake.start = dict(lake.memory.contents)
+
+    def run(stop_at: int) -> tuple[set[str], bool]:
+        """Return the names of all files, without those drawn at random, and whether the call returned."""
+        lake.open()
+        catalog = make_catalog(make_engine(lake.files, executor=lake.executor), "/lake")
+        lake.calls, lake.stop_at = 0, stop_at
+        if stop_at == 0:
+            lake.token.cancel()
+        try:
+            with lake.token:
+                CATALOG_VERBS[verb](catalog)
+        except paimon.Cancelled:
+            # a clone keeps the copies, and the next call does not copy them again
+            return {path for path in lake.memory.contents if verb != "clone" or "/new/bucket-" not in path}, False
+        return {re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "*", path) for path in lake.memory.contents}, True
+
+    after, _ = run(-1)
+    calls, stopped = lake.calls, 0
+    for number in range(calls + 1):
+        files, is_done = run(number)
+        stopped += not is_done
+        assert files == (after if is_done else set(lake.start)), number
+    assert stopped
+
+
+@pytest.mark.parametrize("metastore", ["filesystem", "jdbc"])
+def test_calls_of_a_catalog_are_stopped(tmp_path: Path, metastore: str) -> None:
+    catalog = paimon.connect(tmp_path, metastore=metastore)
+    catalog.create_database("shop")
+    for call in (catalog.databases, lambda: catalog.create_database("new"), lambda: catalog.tables("shop")):
+        with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0):
+            call()
+    assert catalog.databases() == ["shop"]
 
 
 def _at_first_snapshot(lake: Lake, monkeypatch: pytest.MonkeyPatch, instead: Callable[[str, bytes], object]) -> None:

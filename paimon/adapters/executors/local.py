@@ -24,7 +24,9 @@ R = TypeVar("R")
 class SerialExecutor:
     """See `paimon.ports.executor.Executor`. Tasks run one after the other, in the thread of the caller."""
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], discard: Callable[[R], object] | None = None
+    ) -> Iterator[R]:
         """Yield the results in the order of the tasks."""
         for task in tasks:
             check_stop()
@@ -37,7 +39,9 @@ class ThreadExecutor:
     def __init__(self, threads: int) -> None:
         self._threads = threads
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], discard: Callable[[R], object] | None = None
+    ) -> Iterator[R]:
         """Yield the results in the order of the tasks.
 
         A single task runs in the thread of the caller, because a new thread costs more than a small task. When the
@@ -56,18 +60,25 @@ class ThreadExecutor:
                 check_stop()
                 running.append(pool.submit(copy_task_context().run, function, task))
                 if len(running) > self._threads:
-                    yield _wait_for(running.popleft(), process)
+                    yield _take_first(running, process)
             while running:
-                yield _wait_for(running.popleft(), process)
+                yield _take_first(running, process)
         finally:
-            pool.shutdown(wait=process == os.getpid(), cancel_futures=True)
+            is_own = process == os.getpid()
+            pool.shutdown(wait=is_own, cancel_futures=True)
+            if is_own and discard is not None:
+                for task_done in running:
+                    if not task_done.cancelled() and task_done.exception() is None:
+                        discard(task_done.result())
 
 
-def _wait_for(task: Future[R], process: int) -> R:
-    """Return the result of a task; a forked child has no thread that would finish it."""
+def _take_first(running: deque[Future[R]], process: int) -> R:
+    """Remove the first task, and return its result; a forked child has no thread that would finish it."""
     if process != os.getpid():
         raise InvalidRequest(
             "The read was begun by the parent process, and a forked child cannot continue it.",
             hint="begin the read in this process, or start processes with 'spawn'",
         )
-    return task.result()
+    result = running[0].result()  # if this wait is interrupted, the task stays
+    running.popleft()
+    return result

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
@@ -25,7 +26,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from paimon.adapters.cancellation import CallOnStop
 from paimon.domain.errors import InvalidRequest, PaimonError, SnapshotExpired, StorageError, Unsupported
+from paimon.ports.cancellation import copy_task_context, has_token
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -114,7 +117,9 @@ class SparkExecutor(Generic[R]):
         self._decode = decode
         self._finish_task = finish_task
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], discard: Callable[[R], object] | None = None
+    ) -> Iterator[R]:
         """Yield the results in the order of the tasks.
 
         A task that fails more often than Spark retries it raises StorageError.
@@ -123,14 +128,33 @@ class SparkExecutor(Generic[R]):
         runner = _TaskRunner(function, self._encode, self._finish_task)
         if len(shares) < 2:
             for share in shares:
-                yield from self._decode_rows(_run_tasks(self._session, share, runner, self._table_name))
+                yield from self._decode_rows(_run_tasks(self._session, share, runner, self._table_name), discard)
             return
-        with _start_jobs(self._session, shares, runner, self._table_name) as jobs:
-            for job in jobs:
-                yield from self._decode_rows(job.result())
+        waiting: deque[Future[list[bytes]]] = deque()
+        try:
+            with _start_jobs(self._session, shares, runner, self._table_name) as jobs:
+                waiting.extend(jobs)
+                while waiting:
+                    rows = waiting[0].result()
+                    waiting.popleft()
+                    yield from self._decode_rows(rows, discard)
+        finally:
+            for job in waiting:
+                if not job.cancelled() and job.exception() is None:
+                    self._discard_rows(job.result(), discard)
 
-    def _decode_rows(self, rows: list[bytes]) -> Iterator[R]:
-        return map(self._decode, rows)
+    def _decode_rows(self, rows: list[bytes], discard: Callable[[R], object] | None) -> Iterator[R]:
+        left = deque(rows)
+        try:
+            while left:
+                yield self._decode(left.popleft())
+        finally:
+            self._discard_rows(left, discard)
+
+    def _discard_rows(self, rows: Iterable[bytes], discard: Callable[[R], object] | None) -> None:
+        if discard is not None:
+            for row in rows:
+                discard(self._decode(row))
 
 
 def is_remote(session: SparkSession) -> bool:
@@ -171,6 +195,24 @@ def describe_jobs(session: SparkSession, verb: str, table_name: str) -> Iterator
 
 
 @contextmanager
+def stoppable_jobs(session: SparkSession) -> Iterator[None]:
+    """Cancel the jobs of a block once a token of the caller is stopped, and raise Stopped."""
+    if not has_token():
+        yield
+        return
+    tag = f"paimon-stop-{next(_NUMBERS)}"
+    _tag_jobs(session, tag)
+    try:
+        with CallOnStop(lambda: _cancel_tag(session, tag)):
+            yield
+    finally:
+        if is_remote(session):
+            session.removeTag(tag)
+        elif session.sparkContext._jsc is not None:  # the session may have stopped
+            session.sparkContext.removeJobTag(tag)
+
+
+@contextmanager
 def _tag_operations(session: SparkSession, tag: str) -> Iterator[None]:
     """Tag what a session of Spark Connect runs in the block; it has no descriptions."""
     if any(known.startswith(_OWN_TAG) for known in session.getTags()):
@@ -206,7 +248,8 @@ def _start_jobs(
 
     with ThreadPoolExecutor(len(shares), "paimon-spark-job") as threads:
         # Threads inherit the local properties of the caller: its scheduler pool, and the group by which streams stop.
-        jobs = [threads.submit(inheritable_thread_target(session)(run_share), share) for share in shares]
+        start = copy_task_context  # and the tokens of the caller
+        jobs = [threads.submit(start().run, inheritable_thread_target(session)(run_share), share) for share in shares]
         try:
             yield jobs
         finally:
@@ -224,13 +267,19 @@ def _cancel_jobs(session: SparkSession, tag: str, jobs: Sequence[Future[list[byt
     for job in jobs:
         job.cancel()
     while wait(jobs, _PAUSE_SECONDS).not_done:
-        (session.interruptTag if is_remote(session) else session.sparkContext.cancelJobsWithTag)(tag)
+        _cancel_tag(session, tag)
+
+
+def _cancel_tag(session: SparkSession, tag: str) -> None:
+    """Cancel the running jobs of a tag."""
+    (session.interruptTag if is_remote(session) else session.sparkContext.cancelJobsWithTag)(tag)
 
 
 def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R], table_name: str) -> list[bytes]:
     """Run one job, and return the encoded results in the order of the tasks."""
     try:
-        with describe_jobs(session, "maintain", table_name) if table_name else nullcontext():
+        described = describe_jobs(session, "maintain", table_name) if table_name else nullcontext()
+        with described, stoppable_jobs(session):
             rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
     except SPARK_ERRORS as error:
         raise _to_task_error(str(error) or type(error).__name__) from error

@@ -154,6 +154,12 @@ def list_prepared_paths(
     return paths + extra + [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
 
 
+def delete_prepared(context: TableContext, message: CommitMessage | None) -> None:
+    """Delete the files of a message that its caller never got, so that no commit can name them."""
+    if message is not None:
+        delete_files(context.engine, list_prepared_paths(context.table, [message]))
+
+
 def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bool:
     """Return whether the files of messages must be kept after their commit failed with this error.
 

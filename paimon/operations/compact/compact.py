@@ -25,7 +25,7 @@ from paimon.domain.scan.assemble import BucketFiles, group_by_bucket
 from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to_read
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.commit import commit
-from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
+from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal, delete_prepared
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, pick_idle_partitions, plan_bucket_work
@@ -87,8 +87,8 @@ def compact(
 
 def compact_with_executor(context: TableContext, tasks: Sequence[BucketWork]) -> Iterator[CommitMessage]:
     """Compact buckets with the executor of the engine, and yield the message of each."""
-    messages = context.engine.executor.map(partial(compact_bucket, context.for_tasks(len(tasks))), tasks)
-    for done, message in enumerate(messages, 1):
+    run, discard = partial(compact_bucket, context.for_tasks(len(tasks))), partial(delete_prepared, context)
+    for done, message in enumerate(context.engine.executor.map(run, tasks, discard), 1):
         yield message
         context.engine.observer.progress("compacting buckets", done, len(tasks))
 

@@ -36,7 +36,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.commit import commit
-from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal
+from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal, delete_prepared
 from paimon.operations.compact.compact import find_buckets
 from paimon.operations.compact.partition_condition import bind_partition_condition
 from paimon.operations.data_files.file_indexes import INDEX_SUFFIX, index_path
@@ -103,7 +103,8 @@ def _rewrite_buckets(
     ]
     messages: list[CommitMessage] = []
     with abort_on_failure(context, messages, commit_user, snapshot):
-        for message in context.engine.executor.map(partial(rewrite_bucket, context.for_tasks(len(works))), works):
+        run, discard = partial(rewrite_bucket, context.for_tasks(len(works))), partial(delete_prepared, context)
+        for message in context.engine.executor.map(run, works, discard):
             messages += [] if message is None else [message]
             context.engine.observer.progress("building indexes", len(messages), len(works))
     return messages

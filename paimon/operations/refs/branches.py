@@ -33,10 +33,12 @@ from paimon.operations.metadata.snapshots import (
 from paimon.operations.refs.replace_history import copy_file, replace_history
 from paimon.operations.refs.rollback import drop_changelog
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.engine import Engine
 from paimon.ports.files import Directories, PutOutcome
 
 
+@finished_once_begun()
 @on_same_table
 def create_branch(context: TableContext, name: str, tag: str | None = None, exist_ok: bool = False) -> None:
     """Create a branch with the state of a tag or, without a tag, an empty branch with the schemas of the table.
@@ -87,6 +89,7 @@ def _make_hidden_path(engine: Engine, paths: TablePaths, why: str) -> str:
     return join_path(parent, f".{name}.{engine.ids.uuid()}.{why}")
 
 
+@finished_once_begun()
 @on_same_table
 def delete_branch(context: TableContext, name: str) -> None:
     """Delete the metadata of a branch; its data files become orphans, unless another branch references them.
@@ -108,6 +111,7 @@ def delete_branch(context: TableContext, name: str) -> None:
     remove_tree(context.engine, paths.metadata_root)
 
 
+@finished_once_begun()
 @on_same_table
 def rename_branch(context: TableContext, name: str, to: str) -> None:
     """Rename a branch; the call does not wait for concurrent writers of the branch.
@@ -134,6 +138,7 @@ def _move_tree(context: TableContext, source: str, target: str) -> None:
     remove_tree(context.engine, source)
 
 
+@finished_once_begun()
 @on_same_table
 def fast_forward(context: TableContext, name: str) -> int:
     """Replace the state of this branch (usually main) by that of branch `name`, and return the newest snapshot id.

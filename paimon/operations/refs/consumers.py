@@ -22,10 +22,12 @@ from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
 from paimon.operations.metadata.storage_time import OlderThan, find_newest_metadata_millis, read_storage_millis
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.files import FileStatus
 from paimon.ports.observer import report_event
 
 
+@finished_once_begun()
 @on_same_table
 def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
     """Set the next snapshot of a consumer, which may be the one after the newest; create the consumer if necessary.
@@ -60,6 +62,7 @@ def forget_consumer(context: TableContext, name: str) -> None:
     context.files.delete([consumer_path(context.paths, name)])
 
 
+@finished_once_begun()
 @on_same_table
 def delete_consumer(context: TableContext, name: str) -> None:
     """Delete a consumer and its state; if there is none, the hint of `NotFound` names the most similar one."""
@@ -70,6 +73,7 @@ def delete_consumer(context: TableContext, name: str) -> None:
     context.files.delete([path, path + STATE_SUFFIX])
 
 
+@finished_once_begun()
 @on_same_table
 def clear_consumers(context: TableContext, including: str = ".*", excluding: str | None = None) -> list[str]:
     """Delete the consumers whose whole name matches the regular expression `including` and not `excluding`."""

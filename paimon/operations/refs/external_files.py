@@ -27,6 +27,7 @@ from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import read_index_manifest, read_manifest_columns, read_manifest_list
 from paimon.operations.metadata.schemas import latest_schema, load_schema, schema_ids
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import shielded
 from paimon.ports.engine import Engine
 from paimon.ports.files import Directories
 
@@ -56,8 +57,9 @@ def deleting_external_files(engine: Engine, locations: Sequence[str]) -> Iterato
         files for location in locations if (files := _find_external_files(engine, TablePaths(location))) is not None
     ]
     yield
-    for files in found:
-        files.delete()
+    with shielded():  # the tables are gone, so no other call finds these files
+        for files in found:
+            files.delete()
 
 
 def delete_hidden_table(engine: Engine, directories: Directories, paths: TablePaths) -> None:

@@ -37,6 +37,7 @@ from paimon.operations.read.changes.history import (
     read_earliest_changelog_hint,
 )
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.files import PutOutcome
 
 
@@ -54,6 +55,7 @@ class RolledBack(CardDisplay):
     tags: tuple[str, ...] = ()
 
 
+@finished_once_begun()
 @on_same_table
 def roll_back(
     context: TableContext,

@@ -43,6 +43,7 @@ from paimon.operations.metadata.snapshots import (
 )
 from paimon.operations.metadata.storage_time import OlderThan, read_storage_millis, to_local_millis
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
 from paimon.ports.observer import report_event
@@ -50,6 +51,7 @@ from paimon.ports.observer import report_event
 _SUCCESS_FILES = "tag-success-file"
 
 
+@finished_once_begun()
 @on_same_table
 def create_tag(
     context: TableContext,
@@ -112,6 +114,7 @@ def find_first_reaching(context: TableContext, millis: int | None, watermark: in
     return min(states, key=lambda s: (mark(s) or 0, s.id))
 
 
+@finished_once_begun()
 @on_same_table
 def replace_tag(
     context: TableContext,
@@ -134,6 +137,7 @@ def replace_tag(
     return tag
 
 
+@finished_once_begun()
 @on_same_table
 def rename_tag(context: TableContext, name: str, to: str) -> Tag:
     """Rename a tag."""
@@ -152,6 +156,7 @@ def rename_tag(context: TableContext, name: str, to: str) -> Tag:
     return evolve(tag, name=to)
 
 
+@finished_once_begun()
 @on_same_table
 def delete_tag(context: TableContext, name: str) -> int:
     """Delete a tag and the files that only it referenced; return how many data and metadata files were deleted."""

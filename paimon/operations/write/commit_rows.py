@@ -25,7 +25,7 @@ on level 0; see `row_visibility`. For other tables a lost compaction is reported
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, takewhile
 
@@ -199,11 +199,15 @@ def _renumber_messages(
 
     with undo_on_failure(undo):
         renumber = partial(_renumber_bucket, context.for_tasks(len(late)), first_numbers)
-        made += context.engine.executor.map(renumber, late)
+        made += context.engine.executor.map(renumber, late, partial(_delete_renumbered, context, _list_names(late)))
     replacements = {(m.partition, m.bucket): m for m in made}
     context.files.delete(list_prepared_paths(context.table, late, _list_names(made)))
     context.engine.observer.count("commit.late_files", len(made))
     return [replacements.get((m.partition, m.bucket), m) for m in messages]
+
+
+def _delete_renumbered(context: TableContext, kept: Collection[str], message: CommitMessage) -> None:
+    context.files.delete(list_prepared_paths(context.table, [message], kept))
 
 
 def _list_names(messages: Sequence[CommitMessage]) -> set[str]:

@@ -21,6 +21,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.commit.prepared_files import delete_prepared
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.lookup_cache import LookupCache
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
@@ -242,9 +243,10 @@ class InlineCompaction:
         if self._copies is not None and todo:
             self._copies.begin([(w.partition, w.bucket) for w in todo.values()], self._live_names)
         compacting = partial(compact_bucket, self._context.for_tasks(len(todo)), copies=self._copies)
-        done = self._context.engine.executor.map(compacting, todo.values())
+        discard = partial(delete_prepared, self._context)
+        run_all = self._context.engine.executor.map
         try:
-            for address, message in zip(todo, done, strict=True):
+            for address, message in zip(todo, run_all(compacting, todo.values(), discard), strict=True):
                 state = self._buckets.get_state(address)
                 self._buckets.record_compaction(state, message)
                 if not self._context.schema.primary_keys:

@@ -24,6 +24,7 @@ the buckets of the others are compacted again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from attrs import evolve
 
@@ -38,7 +39,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.scan.assemble import BucketFiles, BucketKey
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.commit.prepared_files import abort, list_prepared_paths
+from paimon.operations.commit.prepared_files import abort, delete_prepared, list_prepared_paths
 from paimon.operations.compact.compact_bucket import compact_bucket
 from paimon.operations.compact.plan_bucket import BucketWork, check_compactable, plan_bucket_work
 from paimon.operations.data_files.deletion_vectors import BucketVectors, get_bucket_vectors, read_bucket_vectors
@@ -182,7 +183,8 @@ class RowVisibilityPlanner:
         made: list[CommitMessage] = []
         with undo_on_failure(lambda: self._context.files.delete(list_prepared_paths(self._context.table, made))):
             shared = [(context.for_tasks(len(tasks)), work) for context, work in tasks]
-            for message in self._context.engine.executor.map(_compact_one, shared):
+            discard = partial(delete_prepared, self._context)
+            for message in self._context.engine.executor.map(_compact_one, shared, discard):
                 made.append(message)
         self._compacted += made
         self._context.engine.observer.count("commit.compaction_planned_again", len(made))

@@ -7,6 +7,7 @@ An adapter that keeps the contract of `paimon.ports.executor` passes. Derive a c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from paimon.domain.errors import StorageError
 from paimon.ports.executor import Executor
@@ -91,6 +92,30 @@ class ExecutorContract:
         if hasattr(results, "close"):
             results.close()
         assert list(executor.map(_square, [3])) == [9]
+
+    def test_results_without_a_caller_are_discarded(self) -> None:
+        """Each result of a task is yielded or discarded, after an error and after the caller stops."""
+        if not self.runs_in_this_process:
+            return
+        for failing in (3, _TASKS):
+            ended: list[int] = []
+            discarded: list[int] = []
+
+            def run(number: int, failing: int = failing, ended: list[int] = ended) -> int:
+                """Fail at one task, and note the others."""
+                if number == failing:
+                    raise ZeroDivisionError
+                ended.append(number)
+                return number
+
+            results = self.make_executor().map(run, range(_TASKS), discarded.append)
+            taken = [next(results)]
+            if failing < _TASKS:
+                with suppress(ZeroDivisionError):
+                    taken.extend(results)
+            elif hasattr(results, "close"):
+                results.close()
+            assert sorted(taken + discarded) == sorted(ended)
 
     def test_a_task_may_run_tasks(self) -> None:
         """The executor does not wait for itself, however deep the calls are."""

@@ -109,7 +109,7 @@ def test_only_large_groups_are_divided() -> None:
     used: list[int] = []
 
     class Counting(SerialExecutor):
-        def map(self, function, tasks):
+        def map(self, function, tasks, discard=None):
             used.append(1)
             return super().map(function, tasks)
 

@@ -286,7 +286,7 @@ def test_bootstrap_parallelism_limits_concurrent_reads(catalog: paimon.Catalog) 
     sizes: list[int] = []
 
     class Recording:
-        def map(self, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+        def map(self, function: Callable[[Any], Any], tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
             tasks = list(tasks)
             if "_read_split_keys" in str(function):
                 sizes.append(len(tasks))

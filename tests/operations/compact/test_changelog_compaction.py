@@ -306,7 +306,7 @@ def test_wherever_a_compaction_fails_neither_rows_nor_changes_are_left(tmp_path:
 class InOrder:
     """An executor of this thread."""
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], discard: object = None) -> Iterator[R]:
         return map(function, tasks)
 
 

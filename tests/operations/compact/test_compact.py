@@ -294,7 +294,7 @@ class ConcurrentAction:
         self._happens = happens
         self._left = fails_after
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], discard: object = None) -> Iterator[R]:
         self._happens()
         for task in tasks:
             if self._left == 0:
@@ -314,7 +314,7 @@ class BudgetRecorder:
     def __init__(self) -> None:
         self.shares: list[int] = []
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], discard: object = None) -> Iterator[R]:
         assert isinstance(function, partial)
         for task in tasks:
             self.shares.append(function.args[0].engine.memory.bytes)

@@ -188,7 +188,7 @@ class ConcurrentAction:
     def __init__(self, happens: Callable[[], object]) -> None:
         self._happens = happens
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], discard: object = None) -> Iterator[R]:
         done = [function(task) for task in tasks]
         self._happens()
         yield from done

@@ -38,7 +38,7 @@ class ActingExecutor:
 
     action: Callable[[], object]
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any], discard: object = None) -> Iterator[Any]:
         self.action()
         return map(function, items)
 

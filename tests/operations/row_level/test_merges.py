@@ -697,7 +697,7 @@ def test_the_bytes_of_large_files_do_not_depend_on_threads(tmp_path: Path) -> No
     used: list[int] = []
 
     class Recording(ThreadExecutor):
-        def map(self, function, tasks):
+        def map(self, function, tasks, discard=None):
             used.append(1)
             return super().map(function, tasks)
 

@@ -177,19 +177,19 @@ EXECUTORS = contracts.ExecutorContract
 
 @plant(EXECUTORS, "test_results_are_in_the_order_of_tasks", "in the order of the tasks")
 class UnorderedExecutor(SerialExecutor):
-    def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
         yield from [function(task) for task in list(tasks)[::-1]]
 
 
 @plant(EXECUTORS, "test_no_task_is_read_before_the_first_result", "no task runs before the first result is requested")
 class EagerExecutor(SerialExecutor):
-    def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
         return iter([function(task) for task in tasks])
 
 
 @plant(EXECUTORS, "test_an_error_ends_the_iteration", "and ends the iteration")
 class ForgivingExecutor(SerialExecutor):
-    def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
         for task in tasks:
             try:
                 yield function(task)
@@ -199,10 +199,16 @@ class ForgivingExecutor(SerialExecutor):
 
 @plant(EXECUTORS, "test_each_task_runs_once", "Call a function once for each task")
 class RepeatingExecutor(SerialExecutor):
-    def map(self, function: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
         for task in tasks:
             function(task)
             yield function(task)
+
+
+@plant(EXECUTORS, "test_results_without_a_caller_are_discarded", "either yielded or given to `discard`")
+class LosingExecutor(SerialExecutor):
+    def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
+        yield from [function(task) for task in tasks]
 
 
 TEMP = contracts.TempStoreContract
