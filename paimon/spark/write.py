@@ -32,6 +32,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.evolve import CAST, WIDEN, load_at_newest_schema, plan_merged_schema
 from paimon.operations.metadata.snapshots import check_unexpired
 from paimon.operations.table_context import TableContext
+from paimon.ports.cancellation import Stopped
 from paimon.results import find_own_reads, stamp_messages
 from paimon.spark import frame_reads  # noqa: F401  (find_own_reads learns about frames)
 from paimon.spark.cross_partition import CrossPartitionWrite
@@ -349,7 +350,7 @@ def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, i
     try:
         messages.extend(run_message_tasks(frame, write))
         check_writers(builder.context.table, messages)
-    except PaimonError:
+    except (PaimonError, Stopped):
         builder.new_commit().abort(messages, identifier)
         raise
     return messages

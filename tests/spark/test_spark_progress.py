@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -169,3 +169,75 @@ def test_jobs_name_their_verb_and_table(spark: SparkSession, catalog: paimon.Cat
     found = {str(jobs.apply(n).description().get()) for n in range(jobs.size() - before)}  # the newest job is first
     verbs = ("write", "update", "merge", "delete", "compact", "maintain")
     assert found == {"mine", *(f"paimon {verb} db.named" for verb in verbs)}
+
+
+def cancel_once(is_time: Callable[[], bool], token: paimon.CancelToken) -> threading.Thread:
+    """Cancel a token in another thread."""
+
+    def run() -> None:
+        while not is_time():
+            time.sleep(0.05)
+        token.cancel()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def wait_in_last_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(PATIENCE_SECONDS if batch.column(0)[0].as_py() else 0)
+        yield batch
+
+
+def test_a_stop_cancels_the_job_of_a_write_and_deletes_the_files_of_its_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    catalog = paimon.connect(tmp_path / "lake")
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "id BIGINT")
+    home, token, tracker = Path(table.location), paimon.CancelToken(), spark.sparkContext.statusTracker()
+    before = set(home.rglob("*"))
+
+    def has_finished_task() -> bool:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return any(stage is not None and stage.numCompletedTasks for stage in stages)
+
+    frame = spark.range(0, 4, 1, 2).mapInArrow(wait_in_last_partition, "id BIGINT")
+    thread, started = cancel_once(has_finished_task, token), time.monotonic()
+    with pytest.raises(paimon.Cancelled), token:
+        paimon.spark.write(frame, table)
+    thread.join()
+    assert time.monotonic() - started < PATIENCE_SECONDS
+    assert [path for path in set(home.rglob("*")) - before if path.is_file()] == []
+    assert table.snapshots() == [] and spark.range(3).count() == 3  # the session is as before
+    assert paimon.spark.write(spark.range(2), table).snapshot_ids == (1,)
+
+
+def wait_in_the_first_job(begun: str, task: int) -> int:
+    if task == TASKS - 1:
+        Path(begun).touch()
+        time.sleep(PATIENCE_SECONDS)
+    return task
+
+
+@pytest.mark.nightly
+def test_a_stop_cancels_the_tasks_of_maintenance_and_discards_finished_results(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    begun, token, discarded, taken = tmp_path / "begun", paimon.CancelToken(), list[int](), list[int]()
+    thread, executor = cancel_once(begun.exists, token), spark_executor(spark, pickle.dumps, pickle.loads)
+    with pytest.raises(paimon.Cancelled), token:
+        taken.extend(executor.map(partial(wait_in_the_first_job, str(begun)), range(TASKS), discarded.append))
+    thread.join()
+    assert TASKS - 1 not in taken + discarded and len(set(taken + discarded)) == len(taken + discarded)
+    with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0):
+        paimon.spark.compact(_make_small_table(tmp_path), spark=spark)
+
+
+def _make_small_table(home: Path) -> paimon.Table:
+    catalog = paimon.connect(home / "lake")
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "id BIGINT")
+    table.write([{"id": 1}])
+    return table

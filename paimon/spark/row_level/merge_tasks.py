@@ -39,7 +39,7 @@ from attrs import define, field, frozen
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from paimon.adapters.executors.spark import SPARK_ERRORS, decode_task, encode_task
+from paimon.adapters.executors.spark import SPARK_ERRORS, decode_task, encode_task, stoppable_jobs
 from paimon.domain.assignment.hash_ranges import hash_keys
 from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction
 from paimon.domain.assignment.merge_columnar import Mask
@@ -235,7 +235,8 @@ def summarize_source(sent: DataFrame, job: MergeJob) -> SourceSummary:
     If a key column has many values, the summary has only the smallest and the largest one.
     """
     try:
-        rows = sent.mapInArrow(_Summarize(job), _SUMMARY).collect()
+        with stoppable_jobs(sent.sparkSession):
+            rows = sent.mapInArrow(_Summarize(job), _SUMMARY).collect()
     except SPARK_ERRORS as error:
         raise to_frame_error(sent, error) from error
     return _join_summaries([_decode_summary(row) for row in rows], job)

@@ -17,10 +17,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.adapters.executors.spark import is_remote
+from paimon.adapters.executors.spark import is_remote, stoppable_jobs
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.types.arrow import is_variant
 from paimon.operations.row_level.numbered_rows import NumberedRows
+from paimon.ports.cancellation import check_stop
 from paimon.ports.queries import QuerySource
 from paimon.scan import Scan, estimate_scan
 from paimon.spark.frame_reads import find_frame_expiry
@@ -167,13 +168,16 @@ def _convert_batches(
     try:
         with mute_error_log():
             for batch in batches:
+                check_stop()
                 yield to_spark_batch(batch, schema)
     except (PySparkException, Py4JError) as error:
         raise find_frame_expiry(frame, error) or to_query_error(error) from error
 
 
 def _collect_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    yield from frame.toArrow().to_batches()
+    with stoppable_jobs(frame.sparkSession):
+        rows = frame.toArrow()
+    yield from rows.to_batches()
 
 
 def _stream_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from paimon.adapters.executors.spark import SPARK_ERRORS
+from paimon.adapters.executors.spark import SPARK_ERRORS, stoppable_jobs
 from paimon.builders.direct_writes import (
     SCHEMA_ATTEMPTS,
     WriteResult,
@@ -385,7 +385,8 @@ def _count_events(converted: DataFrame) -> tuple[EventCounts, frozenset[int]]:
     """Return the numbers of events, and the tables that have rows; this converts the events."""
     names = ("events", "rejected", "ignored")
     try:
-        rows = converted.groupBy("target").sum(*names).collect()
+        with stoppable_jobs(converted.sparkSession):
+            rows = converted.groupBy("target").sum(*names).collect()
     except SPARK_ERRORS as error:
         raise to_frame_error(converted, error) from error
     totals = next((row for row in rows if row["target"] == _COUNTS), None)
@@ -418,7 +419,8 @@ def _survey(frame: DataFrame, event_format: EventFormat) -> SourceColumns:
     """Return the source tables of a batch, and the types of their columns."""
     found: SourceColumns = {}
     try:
-        rows = frame.mapInArrow(_SurveyEvents(event_format), "found STRING").collect()
+        with stoppable_jobs(frame.sparkSession):
+            rows = frame.mapInArrow(_SurveyEvents(event_format), "found STRING").collect()
     except SPARK_ERRORS as error:
         raise to_frame_error(frame, error) from error
     for row in rows:

@@ -18,11 +18,12 @@ from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StructField, StructType
 
-from paimon.adapters.executors.spark import SPARK_ERRORS, DistributedTasks, is_remote
+from paimon.adapters.executors.spark import SPARK_ERRORS, DistributedTasks, is_remote, stoppable_jobs
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.engines import freeze_objects
+from paimon.ports.cancellation import Stopped
 from paimon.ports.observer import Observer
 from paimon.spark.frame_reads import to_frame_error
 from paimon.spark.tasks.shuffle import receive_counts, send_counts
@@ -61,9 +62,12 @@ def run_message_tasks(
     if prepared is None:
         prepared = collect_prepared(frame.sparkSession)
     try:
-        rows = frame.mapInArrow(_Task(write, prepared), _SCHEMA).collect()
-    except SPARK_ERRORS as error:
+        with stoppable_jobs(frame.sparkSession):
+            rows = frame.mapInArrow(_Task(write, prepared), _SCHEMA).collect()
+    except (*SPARK_ERRORS, Stopped) as error:
         yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
+        if isinstance(error, Stopped):
+            raise
         raise to_frame_error(frame, error) from error
     for row in rows:
         if counts is not None:
