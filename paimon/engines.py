@@ -44,6 +44,9 @@ from paimon.adapters.process_effects import freeze_objects as freeze_objects
 from paimon.adapters.process_effects import set_environment as set_environment
 from paimon.adapters.queries.on_demand import QueriesOnDemand
 from paimon.adapters.row_files import ArrowRowFiles
+from paimon.adapters.settings import WAREHOUSE as WAREHOUSE
+from paimon.adapters.settings import Setting as Setting
+from paimon.adapters.settings import read_settings as read_settings
 from paimon.adapters.snapshots.commits import LockedSnapshotCommit, PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
@@ -100,8 +103,10 @@ class Readable(Protocol):
 
 
 def connect(
-    warehouse: str | os.PathLike[str],
+    warehouse: str | os.PathLike[str] | None = None,
     *,
+    profile: str | None = None,
+    config: str | os.PathLike[str] | None = None,
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
     **options: object,
 ) -> Catalog:
@@ -111,6 +116,10 @@ def connect(
     ----------
     warehouse : str or path
         A local directory, or a URL of a file system that fsspec knows (``"memory://lake"``, ``"s3://bucket/lake"``).
+        Without one, it and its options come from `profile`, `config` or the environment.
+    profile, config : str, str or path, optional
+        A profile of a file such as ``"paimon.toml"``, which gives the warehouse and options that the call leaves out.
+        By default those of ``PAIMON_PROFILE`` and ``PAIMON_CONFIG``, but only if `warehouse` is left out, too.
     callbacks : sequence of callable, or mapping of str to callable
         Called after each commit; see `Table.with_callbacks`.
     **options : object
@@ -129,8 +138,46 @@ def connect(
     Raises
     ------
     InvalidRequest
-        An option is not known, or its value is not valid.
+        An option is not known, or its value is not valid. There is no warehouse, or the profile is of another one.
+    StorageError
+        The file cannot be read.
     """
+    if warehouse is None or profile is not None or config is not None:
+        warehouse, options = _add_settings(warehouse, profile, config, options)
+    return open_warehouse(warehouse, options, callbacks)
+
+
+def _add_settings(
+    warehouse: str | os.PathLike[str] | None,
+    profile: str | None,
+    config: str | os.PathLike[str] | None,
+    given: Mapping[str, object],
+) -> tuple[str | os.PathLike[str], dict[str, object]]:
+    """Return the warehouse and the options of a call with those of its settings; the call has priority.
+
+    Options of a profile may contain credentials, which another warehouse must not get.
+    """
+    found = {setting.name: setting for setting in read_settings(None if config is None else os.fspath(config), profile)}
+    stored = found.pop(WAREHOUSE, None)
+    if warehouse is None:
+        if stored is None:
+            hint = "pass one, or set PAIMON_WAREHOUSE, or name a profile that has one"
+            raise InvalidRequest("No warehouse is given.", subject=WAREHOUSE, hint=hint)
+        warehouse = stored.value
+    elif stored is not None and location_of(warehouse) != location_of(stored.value):
+        hint = "leave out one of them, or write a profile without a warehouse"
+        raise InvalidRequest(f"The settings of {stored.origin} are of another warehouse.", subject=WAREHOUSE, hint=hint)
+    options: dict[str, object] = {_option_name(name): setting.value for name, setting in found.items()}
+    return warehouse, options | {_option_name(name): value for name, value in given.items()}
+
+
+def open_warehouse(
+    warehouse: str | os.PathLike[str],
+    options: Mapping[str, object],
+    callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
+) -> Catalog:
+    """Open the catalog of a warehouse with these options alone: no file and no variable gives others."""
+    options = dict(options)
     storage = _check_storage(options.pop("storage", None))
     text = {_option_name(key): _option_value(key, value) for key, value in options.items()}
     _check_options(text)
@@ -391,7 +438,7 @@ def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[s
 
 def _connect_for_sql(warehouse: str, options: Mapping[str, object]) -> Catalog:
     """Open the warehouse that CREATE CATALOG names."""
-    return connect(warehouse, **options)  # type: ignore[arg-type]
+    return open_warehouse(warehouse, options)
 
 
 def engine_for(

@@ -1,4 +1,4 @@
-"""Arguments and questions of several commands, and their defaults of `paimon/cli/settings.py`.
+"""Arguments and questions of several commands, and their defaults of `paimon/adapters/settings.py`.
 
 Invariant: an argument has the same name and meaning in every command. Each help text ends with an example that runs as
 written.
@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paimon.catalog import Catalog
-from paimon.cli.settings import WAREHOUSE, list_settings, read_settings
 from paimon.domain.errors import InvalidRequest
-from paimon.engines import connect, location_of, open_table
+from paimon.engines import WAREHOUSE, Setting, location_of, open_table, open_warehouse, read_settings
 from paimon.system_table import SystemTable
 from paimon.table import Table
 
@@ -146,8 +145,7 @@ def locate_table(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def open_catalog(arguments: argparse.Namespace, warehouse: str) -> Catalog:
     """Open the catalog of a warehouse with the options of `--catalog`."""
-    options: dict[str, Any] = {**parse_options(arguments.catalog)}
-    return connect(warehouse, **options)
+    return open_warehouse(warehouse, parse_options(arguments.catalog))
 
 
 def open_data_table(arguments: argparse.Namespace) -> Table:
@@ -169,13 +167,23 @@ def complete_arguments(arguments: argparse.Namespace) -> None:
     """
     inherited = read_settings(arguments.config, arguments.profile)
     if getattr(arguments, "lists_settings", False):
-        arguments.settings = list_settings(arguments, inherited)
+        arguments.settings = _list_settings(arguments, inherited)
     values = {setting.name: setting.value for setting in inherited}
     if hasattr(arguments, "warehouse") and arguments.warehouse is None:
         arguments.warehouse = values.get(WAREHOUSE)
     if hasattr(arguments, "catalog"):
         options = [f"{name}={value}" for name, value in values.items() if name != WAREHOUSE]
         arguments.catalog = options + arguments.catalog
+
+
+def _list_settings(arguments: argparse.Namespace, inherited: list[Setting]) -> list[Setting]:
+    """Return the effective settings of a parsed command, by name; its arguments have priority."""
+    effective = {setting.name: setting for setting in inherited}
+    if arguments.warehouse is not None:
+        effective[WAREHOUSE] = Setting(WAREHOUSE, arguments.warehouse, "--warehouse")
+    for name, _, value in (pair.partition("=") for pair in arguments.catalog):
+        effective[name.strip()] = Setting(name.strip(), value.strip(), "--catalog")
+    return [effective[name] for name in sorted(effective)]
 
 
 def add_confirmation(parser: argparse.ArgumentParser) -> None:

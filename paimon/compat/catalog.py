@@ -43,6 +43,7 @@ from paimon.compat.table import FileStoreTable
 from paimon.domain.errors import did_you_mean
 from paimon.domain.paths import is_within
 from paimon.domain.secrets import has_password
+from paimon.engines import open_warehouse
 
 _ALTER_ERRORS = (
     *(CatalogException, paimon.PaimonError, ValueError, TypeError, LookupError),
@@ -222,7 +223,7 @@ class Catalog(PeerClass):
         named = [r for r in table.context.options.data_file_external_paths if ":" in r and not has_password(r)]
         roots = [root for root in named if not is_within(root, known)]
         if roots and self._arguments is not None:
-            self.inner = paimon.connect(self.inner.warehouse, **{**self._arguments, "allowed_roots": [*known, *roots]})
+            self.inner = open_warehouse(self.inner.warehouse, {**self._arguments, "allowed_roots": [*known, *roots]})
             table = self.inner.table(name.get_full_name())
         return table
 
@@ -474,7 +475,7 @@ class CatalogFactory:
     def create(catalog_options: Mapping[str, Any]) -> Catalog:
         """Open a catalog."""
         warehouse, arguments = to_connect_arguments(catalog_options)
-        catalog = paimon.connect(warehouse, **arguments)
+        catalog = open_warehouse(warehouse, arguments)
         return (JdbcCatalog if arguments.get("metastore") == "jdbc" else FileSystemCatalog)(catalog, arguments)
 
 

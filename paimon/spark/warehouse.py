@@ -57,7 +57,7 @@ def open_warehouse(given: object, storage: Mapping[str, object] | None, options:
         if options or storage:
             raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")
         return Warehouse.of(given)
-    catalog = engines.connect(given, storage=storage, **options)  # type: ignore[arg-type]
+    catalog = engines.open_warehouse(given, {"storage": storage, **options})  # type: ignore[arg-type]
     for name, values in (("storage", storage or {}), ("register", options)):
         secret = sorted(key for key, value in values.items() if remove_secrets({key: value}) != {key: value})
         if secret:

@@ -102,3 +102,34 @@ def test_a_profile_without_a_file_or_of_yaml_is_refused(capsys) -> None:
     assert "needs a file" in run(capsys, "--profile", "dev", "config", code=1)
     Path("a.yaml").write_text("warehouse: lake")
     assert "has no profiles" in run(capsys, "-c", "a.yaml", "--profile", "dev", "config", code=1)
+
+
+def test_programs_use_the_settings_of_commands(monkeypatch, folder: Path) -> None:
+    paimon.connect("dev-lake").create_database("shop")
+    assert paimon.connect(config="paimon.toml").databases() == ["shop"]
+    monkeypatch.setenv("PAIMON_CONFIG", "paimon.toml")
+    catalog = paimon.connect(threads=3)
+    assert (catalog.warehouse, catalog.options) == (str(folder / "dev-lake"), {"threads": "3"})
+    prod = paimon.connect(profile="prod", sync_all_properties=False)
+    assert prod.options["sync-all-properties"] == "false" and prod.options["metastore"] == "jdbc"
+    monkeypatch.setenv("PAIMON_PROFILE", "prod")
+    assert paimon.connect().options["metastore"] == "jdbc"
+    assert paimon.connect("dev-lake").options == {}  # a warehouse that is named takes no settings
+    assert paimon.connect(folder / "prod-lake", profile="prod").options["metastore"] == "jdbc"
+    with pytest.raises(paimon.InvalidRequest, match="profile prod are of another warehouse") as caught:
+        paimon.connect("dev-lake", profile="prod")
+    assert "hunter22" not in str(caught.value)
+
+
+def test_the_environment_gives_programs_a_warehouse(monkeypatch) -> None:
+    with pytest.raises(paimon.InvalidRequest, match="No warehouse is given"):
+        paimon.connect()
+    monkeypatch.setenv("PAIMON_WAREHOUSE", "memory://settings")
+    monkeypatch.setenv("PAIMON_CATALOG", "threads=2")
+    assert paimon.connect().options == {"threads": "2"}
+
+
+def test_options_of_other_doors_name_no_file(folder: Path) -> None:
+    sql = "CREATE CATALOG other WITH ('type' = 'paimon', 'warehouse' = 'dev-lake', 'config' = 'paimon.toml')"
+    with pytest.raises(paimon.InvalidRequest, match="'config' is not known"):
+        paimon.connect("memory://settings-sql").sql(sql)

@@ -13,7 +13,7 @@ import pytest
 
 import paimon
 from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.cli.settings import read_config
+from paimon.adapters.settings import read_config
 from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest
 
@@ -23,8 +23,8 @@ LOADERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "mar
 CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "read_pickle", "loads_pickle"}
 TASKS_OF_OUR_OWN = {"adapters/executors/spark.py"}
 """Unpickles what this very job's driver pickled."""
-YAML_READERS = {"cli/settings.py"}
-"""Reads a YAML file that a person names on the command line."""
+YAML_READERS = {"adapters/settings.py"}
+"""Reads a YAML file that a person names."""
 
 
 def find_loaders(path: Path) -> set[str]:

@@ -133,7 +133,7 @@ def _open_catalog(warehouse: Any, storage: Mapping[str, object] | None, options:
             raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")
         catalog = warehouse
     else:
-        catalog = engines.connect(warehouse, storage=storage, **options)
+        catalog = engines.open_warehouse(warehouse, {"storage": storage, **options})
     check_shared_location(catalog.warehouse)
     if "://" not in catalog.warehouse:
         catalog.databases()  # refuses a directory that does not exist

@@ -51,7 +51,7 @@ def connect(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, **
             raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")
         catalog = warehouse
     else:
-        catalog = engines.connect(warehouse, **options)
+        catalog = engines.open_warehouse(warehouse, options)
     return SparkCatalog(register(spark), catalog)
 
 

@@ -1,13 +1,11 @@
-"""Settings of all commands, with their origin: arguments, then the file of `--config`, then the environment.
+"""The warehouse and its options of a configuration file or the environment, for `paimon.connect` and the terminal.
 
-Invariant: no file is read unless `--config` or PAIMON_CONFIG names it. A listing shows no secret.
+Invariant: no file is read unless the caller or PAIMON_CONFIG names it. A listing shows no secret.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,7 +37,7 @@ def read_settings(config: str | None, profile: str | None) -> list[Setting]:
     """Return the settings of a file, or of the environment where the file, or the lack of one, leaves them out."""
     config, profile = config or os.environ.get("PAIMON_CONFIG"), profile or os.environ.get("PAIMON_PROFILE")
     if config is None and profile is not None:
-        hint = "name the file by --config or PAIMON_CONFIG"
+        hint = "name the file by 'config' or PAIMON_CONFIG"
         raise InvalidRequest(f"Profile {profile!r} needs a file.", subject=profile, hint=hint)
     found = [] if config is None else read_config(config, profile)
     if config is None:
@@ -72,7 +70,7 @@ def _read_yaml(path: str, text: str) -> Mapping[str, object]:
     try:
         import yaml
     except ModuleNotFoundError as missing:
-        raise missing_extra("The argument --config", "pyyaml") from missing
+        raise missing_extra("A YAML file of settings", "pyyaml") from missing
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -84,6 +82,8 @@ def _read_yaml(path: str, text: str) -> Mapping[str, object]:
 
 def _read_profile(path: str, text: str, profile: str | None) -> list[Setting]:
     """Return the settings of a profile of TOML, by default of the one that `default-profile` names."""
+    import tomllib
+
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -93,7 +93,7 @@ def _read_profile(path: str, text: str, profile: str | None) -> list[Setting]:
         raise InvalidRequest(f"File {path!r}: key {key!r} is not known", subject=key, hint=hint)
     profiles, chosen = found.get(_PROFILES, {}), profile or found.get(_DEFAULT)
     if chosen is None:
-        hint = f"pass --profile, set PAIMON_PROFILE, or set {_DEFAULT!r} in the file"
+        hint = f"name one by 'profile' or PAIMON_PROFILE, or set {_DEFAULT!r} in the file"
         raise InvalidRequest(f"File {path!r}: no profile is chosen", subject=path, hint=hint)
     if not isinstance(profiles, dict) or not isinstance(chosen, str) or chosen not in profiles:
         names = profiles if isinstance(profiles, dict) else ()
@@ -121,13 +121,3 @@ def _not_a_config(path: str) -> InvalidRequest:
         subject=path,
         hint="write lines such as 'warehouse: /path/to/lake' and 'metastore: filesystem'",
     )
-
-
-def list_settings(arguments: argparse.Namespace, inherited: list[Setting]) -> list[Setting]:
-    """Return the effective settings of a parsed command, by name; its arguments have priority."""
-    effective = {setting.name: setting for setting in inherited}
-    if arguments.warehouse is not None:
-        effective[WAREHOUSE] = Setting(WAREHOUSE, arguments.warehouse, "--warehouse")
-    for name, _, value in (pair.partition("=") for pair in arguments.catalog):
-        effective[name.strip()] = Setting(name.strip(), value.strip(), "--catalog")
-    return [effective[name] for name in sorted(effective)]
