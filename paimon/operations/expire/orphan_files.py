@@ -41,10 +41,10 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.manifest.entry_columns import Mask
-from paimon.domain.paths import is_within, join_path
+from paimon.domain.paths import join_path
 from paimon.domain.schema.external_paths import ENTROPY_LEVELS, find_bucket_directory, is_entropy
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.publish import find_detached_snapshots
+from paimon.operations.expire.data_roots import find_data_roots
 from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference, list_unfinished_branches, read_all_references, read_branches
@@ -202,7 +202,7 @@ def _list_files_of_table(context: TableContext) -> _Listing:
     metadata = list(chain.from_iterable(_list_metadata_files(context, branches)))
     newest = [find_newest_millis((*detached, *(status for status, _ in metadata)))]
     parts = [_to_table([status for status, is_candidate in metadata if is_candidate])]
-    tasks = list(_find_data_directories(context))
+    tasks = list(_find_data_directories(context, branches))
     for done, part in enumerate(context.engine.executor.map(partial(_list_data_directory, context.engine), tasks), 1):
         parts.append(part)
         last = pc.max(part["modified"]).value
@@ -247,13 +247,10 @@ def _is_unknown_name(prefix: str, name: str) -> bool:
     return name not in ("EARLIEST", "LATEST") and not name.startswith(prefix)
 
 
-def _find_data_directories(context: TableContext) -> Iterator[tuple[str, int]]:
+def _find_data_directories(context: TableContext, branches: Sequence[TableContext]) -> Iterator[tuple[str, int]]:
     """Yield the buckets of a table without partitions, or its first level of partitions, with the levels below."""
-    data_directory = context.options.data_file_path_directory or ""
-    external = (join_path(root, data_directory) for root in _find_external_roots(context.table))
-    roots = [context.paths.data_root(data_directory), *external]
     levels = len(context.schema.partition_keys)
-    for root in dict.fromkeys(roots):
+    for root in find_data_roots(context, branches):
         for directory in _list_level(context.engine, root, levels):
             yield directory, levels
 
@@ -295,8 +292,3 @@ def _list_level(engine: Engine, directory: str, levels: int) -> list[str]:
         for status in engine.files.list(directory)
         if status.is_directory and ("=" in status.name if levels else status.name.startswith("bucket-"))
     ]
-
-
-def _find_external_roots(table: TableDefinition) -> list[str]:
-    """Return the external paths of data files that lie within the allowed roots."""
-    return [root for root in table.options.data_file_external_paths if is_within(root, table.roots)]

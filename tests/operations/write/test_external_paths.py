@@ -148,6 +148,35 @@ def test_expiry_and_orphan_removal_delete_files_outside(home: Home, strategy: st
     assert [list(root.rglob("*")) for root in home.roots] == [[], []], "the directories of buckets are gone, too"
 
 
+def test_orphan_removal_keeps_the_files_of_a_table_with_the_same_roots(home: Home) -> None:
+    tables = [home.catalog.create_table(f"d.{name}", "k INT", options=home.options()) for name in ("one", "two")]
+    for table in tables:
+        table.write([{"k": 1}])
+    live = home.outside()
+    for path in live:
+        os.utime(path, (0, 0))
+    inside = Path(tables[0].location, "bucket-0", "data-orphan.parquet")
+    inside.parent.mkdir(exist_ok=True)
+    inside.write_bytes(b"x")
+    os.utime(inside, (0, 0))
+    with pytest.warns(paimon.PaimonWarning, match="orphan files below .* stay, because table .*two' has it"):
+        found = tables[0].maintain.remove_orphans(dry_run=False)
+    assert found["path"].to_pylist() == [str(inside)] and home.outside() == live
+    home.catalog.drop_table("d.two")
+    assert tables[0].maintain.remove_orphans().num_rows == 0
+
+
+def test_orphans_below_roots_of_earlier_schemas_and_of_branches_are_found(home: Home) -> None:
+    table = home.create("k INT", {})
+    table.write([{"k": 1}])
+    orphan = min(home.outside()).with_name("data-orphan.parquet")
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (0, 0))
+    table.alter("RESET ('data-file.external-paths', 'data-file.external-paths.strategy')")
+    found = home.catalog.table(table.name).maintain.remove_orphans(dry_run=False)
+    assert [path.removeprefix("file://") for path in found["path"].to_pylist()] == [str(orphan)]
+
+
 def test_aborted_and_failed_writes_leave_nothing(home: Home) -> None:
     table = home.create("k INT NOT NULL, v STRING", {"bucket": "1", **INDEXED}, primary_keys=["k"])
     builder = table.new_batch_write_builder()
