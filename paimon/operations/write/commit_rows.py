@@ -15,9 +15,9 @@ on level 0; see `row_visibility`. For other tables a lost compaction is reported
 #
 # So the plan of the change (`plan_change`) raises LateRowsFound with the first free numbers. The files of level 0 are
 # written again with higher numbers, and the commit is tried again. Rows, kinds and the distance between two numbers
-# stay. Compactions of these files are dropped, because they have the old numbers; a later compaction does the same
-# work. From the second try on, 2**16, 2**32, 2**40 numbers are left free, so that writers who did not see these rows
-# cannot use them first. Above `commit.late-rows.max-size` the rows stay as they are, as in Java.
+# stay, also in the input changelog. Compactions of these files are dropped, because they have the old numbers; a later
+# compaction does the same work. From the second try on, 2**16, 2**32, 2**40 numbers are left free, so that writers who
+# did not see these rows cannot use them first. Above `commit.late-rows.max-size` the rows stay as they are, as in Java.
 #
 # Hidden rows. Where reads skip level 0 (deletion vectors, first-row), rows are visible only after a compaction. Then
 # `commit` gets the planner of `row_visibility.py`, which plans a lost compaction again until reads show the rows. For
@@ -153,8 +153,8 @@ def _renumber(context: TableContext, request: CommitRequest, late: LateRowsFound
 def join_messages(context: TableContext, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
     """Return one message for each bucket of a primary-key table that several writers wrote.
 
-    A later message has the newer rows. Where its sequence numbers are not larger, its files are written again. If that
-    fails, the files of all messages are deleted.
+    A later message has the newer rows. Where its sequence numbers are not larger, its files are written again, whatever
+    their size: nothing else orders the rows of one commit. If that fails, the files of all messages are deleted.
     """
     joined: dict[tuple[bytes, int, int], CommitMessage] = {}
 
@@ -184,7 +184,8 @@ def _join_messages(context: TableContext, before: CommitMessage, message: Commit
 def _count_late_bytes(messages: Sequence[CommitMessage], first_numbers: Mapping[BucketKey, int]) -> int:
     """Return the size of the files that `_renumber_messages` writes again."""
     late = [m for m in messages if (m.partition, m.bucket) in first_numbers]
-    return sum(file.file_size for m in late for file in list_numbered_files(m.data.new_files))
+    files = (f for m in late for f in (*list_numbered_files(m.data.new_files), *m.data.changelog_files))
+    return sum(file.file_size for file in files)
 
 
 def _renumber_messages(
@@ -219,9 +220,11 @@ def _list_names(messages: Sequence[CommitMessage]) -> set[str]:
 def _renumber_bucket(
     context: TableContext, first_numbers: Mapping[BucketKey, int], message: CommitMessage
 ) -> CommitMessage:
-    files = list_numbered_files(message.data.new_files)
+    files, changelog = list_numbered_files(message.data.new_files), message.data.changelog_files
     offset = first_numbers[message.partition, message.bucket] - min(f.min_sequence_number for f in files)
-    split = DataSplit(0, message.partition, message.bucket, message.total_buckets, message.bucket_path, files)
+    split = DataSplit(
+        0, message.partition, message.bucket, message.total_buckets, message.bucket_path, (*files, *changelog)
+    )
     bucket = Bucket.of(context, split)
     others = [file for file in message.data.new_files if file.level != 0]
     made: list[DataFileMeta] = []
@@ -232,15 +235,16 @@ def _renumber_bucket(
 
     with undo_on_failure(undo):
         for file in files:
-            made.append(_renumber_file(bucket, file, offset))
-    data = evolve(message.data, new_files=[*made, *others])
+            made.append(_renumber_file(bucket, file, FileLayout.of(context.table), offset))
+        for file in changelog:
+            made.append(_renumber_file(bucket, file, FileLayout.of_changelog(context.table), offset))
+    data = evolve(message.data, new_files=[*made[: len(files)], *others], changelog_files=made[len(files) :])
     return evolve(message, data=data, compact=CompactIncrement())
 
 
-def _renumber_file(bucket: Bucket, file: DataFileMeta, offset: int) -> DataFileMeta:
+def _renumber_file(bucket: Bucket, file: DataFileMeta, layout: FileLayout, offset: int) -> DataFileMeta:
     context = bucket.context
-    layout = FileLayout.of(context.table).without_limits()
-    rolling = RollingFiles(context.engine, layout, bucket.path)
+    rolling = RollingFiles(context.engine, layout.without_limits(), bucket.path)
     with undo_on_failure(rolling.abort):
         for batch in read_data_file(bucket, file, (*context.schema.fields, SEQUENCE_NUMBER, VALUE_KIND)):
             rows = pa.Table.from_batches([batch])

@@ -260,6 +260,10 @@ def test_writers_of_one_commit_share_a_bucket_in_their_order(tmp_path: Path, lay
             table.write([{"id": 1, "v": 7}, {"id": 2, "v": number}])
     joined = join_messages(table.context, messages)
     assert len(joined) == 1 and len(joined[0].data.new_files) == 3
+    data, changelog = joined[0].data.new_files, joined[0].data.changelog_files
+    numbers = [(f.min_sequence_number, f.max_sequence_number) for f in data]
+    assert [(f.min_sequence_number, f.max_sequence_number) for f in changelog] == numbers * (layout == "input")
+    assert all(Path(joined[0].bucket_path, f.file_name).exists() for f in (*data, *changelog))
     commit_messages(table.new_batch_write_builder("me").new_commit(), joined)
     wanted = [(1, 201), (2, 2), (3, 3), (4, 104), (5, 205)]
     assert read(table) == wanted
