@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Generic, TypeVar
 
 from attrs import evolve
 
@@ -15,12 +16,12 @@ from paimon.embed import make_catalog, make_engine
 from paimon.ports.callbacks import CommitCallback, CommitEvent, PartitionDoneCallback, PartitionDoneEvent
 from paimon.testing.memory_files import MemoryFiles
 
+_Callback = TypeVar("_Callback", CommitCallback, PartitionDoneCallback)
 
-class CommitCallbackContract:
-    """The tests of the port. A subclass implements `make_callback`."""
 
-    def make_callback(self) -> tuple[CommitCallback, Callable[[], object]]:
-        """Return a callback of a system that knows no table, and a function that returns what the system knows.
+class _CallbackContract(Generic[_Callback]):
+    def make_callback(self) -> tuple[_Callback, Callable[[], object]]:
+        """Return a callback of a system that knows nothing yet, and a function that returns what the system knows.
 
         Two results of the function are equal if the system knows the same.
 
@@ -30,6 +31,10 @@ class CommitCallbackContract:
             A subclass implements this method.
         """
         raise NotImplementedError
+
+
+class CommitCallbackContract(_CallbackContract[CommitCallback]):
+    """The tests of the port. A subclass implements `make_callback`."""
 
     def test_each_commit_is_accepted(self) -> None:
         """With and without partitions: rows, deletions, a compaction, an overwrite, and a commit without rows."""
@@ -57,20 +62,8 @@ class CommitCallbackContract:
             assert describe() == known
 
 
-class PartitionDoneCallbackContract:
+class PartitionDoneCallbackContract(_CallbackContract[PartitionDoneCallback]):
     """The tests of the port. A subclass implements `make_callback`."""
-
-    def make_callback(self) -> tuple[PartitionDoneCallback, Callable[[], object]]:
-        """Return a callback of a system that knows no partition, and a function that returns what the system knows.
-
-        Two results of the function are equal if the system knows the same.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
 
     def test_a_partition_may_be_marked_again(self) -> None:
         """Also after others. A null, a text with a slash, and a date are values of partitions."""
