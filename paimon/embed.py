@@ -17,13 +17,15 @@ from paimon.adapters.files.output import BufferedOutput
 from paimon.adapters.guarded import guard_catalog_store, guard_files, guard_format
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.extras import is_optional, missing_extra
 from paimon.engines import assemble_engine
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
 from paimon.ports.formats import FormatIO
+from paimon.ports.observer import Observer
 
-__all__ = ["BufferedOutput", "make_catalog", "make_engine"]
+__all__ = ["BufferedOutput", "make_catalog", "make_engine", "make_opentelemetry_observer"]
 
 _FORMAT_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -90,3 +92,30 @@ def make_catalog(
         return Catalog(engine, stoppable_store(guard_catalog_store(store)), options or {})
     own = FileSystemCatalogStore(engine.files, warehouse.rstrip("/"))
     return Catalog(engine, stoppable_store(own), options or {})
+
+
+def make_opentelemetry_observer(tracer_provider: Any = None, meter_provider: Any = None) -> Observer:
+    """Create an observer that reports spans and metrics to OpenTelemetry, and logs events.
+
+    Parameters
+    ----------
+    tracer_provider, meter_provider : opentelemetry.trace.TracerProvider, opentelemetry.metrics.MeterProvider, optional
+        Where they go; by default to the global providers of the process.
+
+    Returns
+    -------
+    Observer
+        The observer, for the field `observer` of an engine. `docs/reference/observer.md` lists the names.
+
+    Raises
+    ------
+    MissingExtra
+        The extra ``opentelemetry`` is not installed.
+    """
+    try:
+        from paimon.adapters.opentelemetry_observer import OpenTelemetryObserver
+    except ModuleNotFoundError as missing:
+        if not is_optional(missing.name):
+            raise
+        raise missing_extra("An observer of OpenTelemetry", "opentelemetry") from missing
+    return OpenTelemetryObserver(tracer_provider, meter_provider)

