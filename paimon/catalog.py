@@ -121,10 +121,8 @@ class Catalog(NotebookDisplay):
 
         Raises
         ------
-        AlreadyExists
-            There is a database of this name.
-        InvalidRequest
-            The name or a property is not possible.
+        AlreadyExists, InvalidRequest
+            There is a database of this name, or the name or a property is not possible.
         Unsupported
             There are properties, and the catalog cannot store them.
         """

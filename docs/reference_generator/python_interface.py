@@ -59,7 +59,7 @@ def generate_pages() -> dict[str, str]:
             "See [embed the library](../../how-to/embed.md#supply-your-own-ports).",
             *(
                 _describe_function(f"paimon.embed.{name}", getattr(embed, name))
-                for name in ("make_engine", "make_catalog")
+                for name in ("make_engine", "make_catalog", "make_opentelemetry_observer")
             ),
             *_describe_class("paimon.embed.BufferedOutput", embed.BufferedOutput),
         ],
