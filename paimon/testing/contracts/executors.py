@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 
 from paimon.domain.errors import StorageError
 from paimon.ports.executor import Executor
@@ -100,20 +102,12 @@ class ExecutorContract:
         for failing in (3, _TASKS):
             ended: list[int] = []
             discarded: list[int] = []
-
-            def run(number: int, failing: int = failing, ended: list[int] = ended) -> int:
-                """Fail at one task, and note the others."""
-                if number == failing:
-                    raise ZeroDivisionError
-                ended.append(number)
-                return number
-
+            run = partial(_note_number, failing, ended)
             results = self.make_executor().map(run, range(_TASKS), discarded.append)
-            taken = [next(results)]
-            if failing < _TASKS:
-                with suppress(ZeroDivisionError):
-                    taken.extend(results)
-            elif hasattr(results, "close"):
+            taken: list[int] = []
+            with suppress(ZeroDivisionError):
+                taken.extend(islice(results, None if failing < _TASKS else 1))
+            if hasattr(results, "close"):
                 results.close()
             assert sorted(taken + discarded) == sorted(ended)
 
@@ -136,3 +130,10 @@ def _square(number: int) -> int:
 
 def _divide(number: int) -> float:
     return 1 / number
+
+
+def _note_number(failing: int, ended: list[int], number: int) -> int:
+    """Fail at one task, and note the others."""
+    assert 1 / (number - failing)
+    ended.append(number)
+    return number
