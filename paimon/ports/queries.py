@@ -119,6 +119,11 @@ class QueryEngine(Protocol):
         """Whether the engine reads files of sources itself, by `QuerySource.open_files`."""
         ...
 
+    @property
+    def time_zone(self) -> str:
+        """The time zone of the next query: of the dates and times of day of instants, and of texts without a zone."""
+        ...
+
     def adopt(self, data: Any) -> QuerySource | None:
         """Return a source for rows that the engine holds itself, such as its own kind of data frame.
 

@@ -71,7 +71,7 @@ frame.createOrReplaceTempView("incoming")
 joined = "incoming AS i JOIN db.keyed AS k ON i.id = k.id"
 rows = shop.sql(f"SELECT i.id, '{{`x`}} ${{y}}' AS t FROM {joined} WHERE k.id > 2 ORDER BY 1")
 spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-day = shop.sql("SELECT CAST(TIMESTAMPTZ '2026-01-01 20:00:00' AS DATE) AS day, id FROM db.keyed LIMIT 1")
+day = shop.sql("SELECT CAST(TIMESTAMPTZ '2026-01-01 20:00:00Z' AS DATE) AS day, id FROM db.keyed LIMIT 1")
 spark.conf.set("spark.sql.ansi.enabled", "false")
 found["sql"] = [[tuple(row) for row in rows.collect()], str(day.first().day), "BatchScan" in shop.sql(
     "EXPLAIN SELECT id FROM db.keyed").toPandas().to_csv()]
@@ -191,7 +191,7 @@ def test_connect_reads_writes_and_changes_rows(server: str, catalog: paimon.Cata
         assert rows.to_pydict() == {"id": [2, 3, 4], "amount": [10, 20, 30]}
     for conflict in found["own"]:
         assert "changed rows after snapshot" in conflict
-    assert found["sql"] == [[[3, "{`x`} ${y}"]], "2026-01-01", True]
+    assert found["sql"] == [[[3, "{`x`} ${y}"]], "2026-01-02", True]
     assert found["text"] == "{x}"
     assert found["views"] <= 4  # `rows`, `day`, one of `own`, and the last one
     assert found["statements"] == [3, 3, 2, 1, 1, 0][: 6 if len(names) > 1 else 1]

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession, types
 from pyspark.sql.pandas.types import to_arrow_schema
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
+from paimon.domain.errors import Unsupported
 from paimon.operations.data_files import read_data_file
 from paimon.spark import SparkCatalog
 from paimon.spark.types import to_batch_schema
@@ -142,15 +144,15 @@ def settings(spark: SparkSession) -> Iterator[dict[str, str]]:
         spark.conf.set(key, earlier or "")
 
 
-def test_settings_of_the_session_do_not_change_the_meaning(
+def test_settings_but_the_time_zone_do_not_change_the_meaning(
     tmp_path: Path, spark: SparkSession, settings: dict[str, str]
 ) -> None:
     session = paimon.spark.connect(spark, tmp_path)
-    query = """SELECT CAST('2026-01-01 00:00:00+00' AS TIMESTAMPTZ) = TIMESTAMP '2026-01-01 00:00:00' AS same,
+    query = """SELECT CAST('2026-01-01 00:00:00+00' AS TIMESTAMPTZ) = TIMESTAMP '2026-01-01 09:00:00' AS same,
         A AS a, '${spark.app.name}' AS text, TIMESTAMP '2026-01-01 00:00:00' AS t FROM (VALUES (1)) AS v(a)"""
     (row,) = session.sql(query).collect()
     assert row.asDict() == {"same": True, "a": 1, "text": "${spark.app.name}", "t": datetime.datetime(2026, 1, 1)}
-    session.sql("CREATE TABLE z (n TINYINT, t TIMESTAMP_LTZ(6)); INSERT INTO z VALUES (1, '2026-01-01 00:00:00')")
+    session.sql("CREATE TABLE z (n TINYINT, t TIMESTAMP_LTZ(6)); INSERT INTO z VALUES (1, '2026-01-01 09:00:00')")
     with pytest.raises(paimon.InvalidRequest, match="300"):
         session.sql("INSERT INTO z (n) VALUES (300)")
     assert str(session.catalog.table("default.z").scan().to_arrow()["t"][0]) == "2026-01-01 00:00:00+00:00"
@@ -163,6 +165,49 @@ EVERY_TYPE = """CREATE TABLE y (a TINYINT, b SMALLINT, c FLOAT, d DECIMAL(10, 2)
     INSERT INTO y VALUES (1.5, 2, 1.5, '3.456', true, 'abc', 'xy', '2026-01-01', '10:11:12.123',
     '2026-01-01 10:11:12.5', '2026-01-01 10:11:12.1239', '2026-01-01 10:11:12.123456',
     '2026-01-01 10:11:12+02:00', [1, NULL], MAP {'a': 1}, MAP {'z': 2}, {'x': 1, 'y': 'q'})"""
+
+
+@pytest.mark.parametrize("layout", mark_nightly(["keyed", "append", "evolution"], always=["append"]))
+def test_changes_and_queries_have_the_time_zone_of_the_session(
+    session: SparkCatalog, spark: SparkSession, layout: str
+) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        _change_times(session, layout)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def _change_times(session: SparkCatalog, layout: str) -> None:
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"} if layout == "evolution" else {}
+    table = session.catalog.create_table(
+        "default.times", "id BIGINT NOT NULL, at TIMESTAMP_LTZ(6), local TIMESTAMP(6), n INT",
+        primary_keys=["id"] if layout == "keyed" else [], options=options,
+    )  # fmt: skip
+    hours = ", ".join(f"({hour}, '2026-11-01 0{hour}:30:00', NULL, 0)" for hour in range(4))
+    session.sql(f"INSERT INTO times VALUES {hours}")  # 01:30 occurs twice: the instant is the earlier one
+    found = table.scan().to_arrow().sort_by("id")["at"].to_pylist()
+    assert [at.hour for at in found] == [4, 5, 7, 8]
+    change = "UPDATE times SET local = at, n = hour(at) WHERE at = '2026-11-01 01:30:00' OR hour(at) = 3"
+    if layout == "evolution":
+        with pytest.raises(Unsupported, match="times in America/New_York in a change of table"):
+            session.sql(change)
+        return
+    assert session.sql(change).first().rows == 2
+    merge = session.sql(
+        "MERGE INTO times t USING (SELECT 0 AS id, TIMESTAMP '2026-07-01 12:00:00' AS l) s ON t.id = s.id "
+        "WHEN MATCHED AND t.at < '2026-11-01 01:00:00' AND hour(t.at) = 0 THEN UPDATE SET at = s.l, local = t.at"
+    )
+    assert merge.first().updated == 1
+    condition = "at >= '2026-11-01 02:00:00' AND CAST(at AS DATE) = DATE '2026-11-01'"
+    shown = session.sql(f"SELECT id FROM times WHERE {condition} ORDER BY id").collect()
+    assert [row.id for row in shown] == [2, 3]
+    assert session.sql(f"DELETE FROM times WHERE {condition}").first().rows == 2
+    noon, local = datetime.datetime(2026, 7, 1, 16, tzinfo=datetime.UTC), datetime.datetime(2026, 11, 1, 1, 30)
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert [(row["local"], row["n"]) for row in rows] == [(datetime.datetime(2026, 11, 1, 0, 30), 0), (local, 1)]
+    assert rows[0]["at"] == noon
 
 
 def test_every_type_is_inserted_as_embedded(session: SparkCatalog, tmp_path: Path) -> None:

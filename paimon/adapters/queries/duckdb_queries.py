@@ -229,6 +229,7 @@ class DuckDBQueries:
     """Queries in DuckDB."""
 
     reads_files = True
+    time_zone = "UTC"
     # what the queries may use before they spill
     memory_bytes: int
     threads: int

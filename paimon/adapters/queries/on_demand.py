@@ -19,6 +19,7 @@ class QueriesOnDemand:
     """
 
     reads_files = True
+    time_zone = "UTC"
 
     def __init__(self, memory_bytes: int, threads: int) -> None:
         self.memory_bytes = memory_bytes

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from paimon.domain.assignment.expression import Expression, map_columns
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, MergeOn, is_of_target, to_plain_name
+from paimon.domain.assignment.time_zones import UTC, is_instant, use_zone_in_condition
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Literal, Predicate
@@ -39,6 +40,8 @@ class MergeNames:
     source_alias: str = SOURCE
     # the text is a SQL statement: names ignore case, and -0.0 equals 0.0
     is_statement: bool = False
+    # the time zone of conditions and values
+    time_zone: str = UTC
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -101,7 +104,7 @@ def _wrong_side_error(name: str, alias: str) -> InvalidRequest:
 
 def bind_condition(condition: Predicate, names: MergeNames) -> Predicate:
     """Return the condition over canonical names, with literals of the types of their columns."""
-    named = map_names(condition, names.resolve)
+    named = use_zone_in_condition(map_names(condition, names.resolve), names.fields, names.time_zone)
     return bind(equate_zeros(named, names.fields) if names.is_statement else named, names.fields)
 
 
@@ -151,8 +154,11 @@ def _find_pair(node: exp.Expression, names: MergeNames) -> tuple[str, str] | Non
     target, source = (left, right) if is_of_target(left) else (right, left)
     plain_target, plain_source = to_plain_name(target), to_plain_name(source)
     is_plain = any(f.name == plain_target for f in names.target) and any(f.name == plain_source for f in names.source)
-    if names.is_statement and any(is_floating(type_at(name, names.fields)) for name in (target, source)):
+    kinds = [type_at(name, names.fields) for name in (target, source)]
+    if names.is_statement and any(map(is_floating, kinds)):
         return None  # the engine compares zeros as SQL does; equal columns are equal keys
+    if names.time_zone != UTC and is_instant(kinds[0]) != is_instant(kinds[1]):
+        return None  # they are compared in the time zone
     return _check_pair(plain_target, plain_source, names) if is_plain else None
 
 

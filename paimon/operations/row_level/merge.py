@@ -17,6 +17,7 @@ from paimon.domain.assignment.expression import Assignment, ColumnValue, Express
 from paimon.domain.assignment.given_values import compute_late_input, to_expression
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, BoundMerge, MergeAction, MergeClause, MergeOn
 from paimon.domain.assignment.merge_sql import MergeNames, bind_condition, bind_expression, parse_on
+from paimon.domain.assignment.time_zones import UTC, use_zone_in_value
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.commit.request import CommitRequest, CommitResult
@@ -76,6 +77,8 @@ class MergeRequest:
     clauses: tuple[WhenClause, ...] = field(default=(), converter=_to_clauses)
     # Whether the text is a SQL statement: names ignore the case, and -0.0 equals 0.0
     is_statement: bool = False
+    # The time zone of conditions and values
+    time_zone: str = UTC
 
     def compute_late_inputs(self) -> MergeRequest:
         """Return the request with the values that subqueries in its clauses have now."""
@@ -91,7 +94,9 @@ class MergeRequest:
 
     def name_columns(self, target: Sequence[DataField], source: Sequence[DataField]) -> MergeNames:
         """Return the columns of both sides under the names of this request."""
-        return MergeNames(tuple(target), tuple(source), self.target_alias, self.source_alias, self.is_statement)
+        return MergeNames(
+            tuple(target), tuple(source), self.target_alias, self.source_alias, self.is_statement, self.time_zone
+        )
 
 
 @frozen(eq=False)
@@ -210,6 +215,7 @@ class _Binding:
         if name not in columns:
             raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, columns))
         column = columns[name]
+        expression = use_zone_in_value(expression, column, names.fields, names.time_zone)
         if isinstance(expression, SqlValue):
             find_sql_type(self.context.engine, expression.expression, names.fields)
         if isinstance(expression, ColumnValue):

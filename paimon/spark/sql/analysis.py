@@ -29,12 +29,8 @@ from paimon.engines import translate_spark_error
 from paimon.ports.queries import TYPE_NAMES
 from paimon.spark.frame_reads import forget_view, remember_view
 from paimon.spark.sql.sql_dialect import translate_query
-from paimon.spark.warehouse import TIME_ZONE
 
-QUERY_ZONE = "UTC"
-"""The time zone of dates and times of day in a query."""
 _SETTINGS: Mapping[str, str] = {
-    TIME_ZONE: QUERY_ZONE,
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -47,7 +43,9 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.orderByOrdinal": "true",
 }
-"""Settings of the session that change what a query means. Substitution would replace ``${…}`` in texts."""
+"""Settings of the session that change what a query means. Substitution would replace ``${…}`` in texts. The time zone
+stays that of the session.
+"""
 _LOCK = threading.RLock()
 _NUMBERS = count()
 _LOGGER = "SQLQueryContextLogger"

@@ -45,6 +45,7 @@ from paimon.spark.types import (
     to_spark_frame,
     to_spark_schema,
 )
+from paimon.spark.warehouse import TIME_ZONE
 from paimon.sql.plan.plan_query import ScanOrigin
 
 _ROWS = "rows"
@@ -57,6 +58,11 @@ class SparkQueries:
 
     reads_files = False
     spark: SparkSession
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of the session."""
+        return str(self.spark.conf.get(TIME_ZONE))
 
     def adopt(self, data: Any) -> QuerySource | None:
         """Return a source for a data frame of Spark."""

@@ -28,7 +28,7 @@ from paimon.spark.maintenance.compact import compact
 from paimon.spark.maintenance.rescale import rescale
 from paimon.spark.row_level.delete_update import delete, update, write_changed_rows
 from paimon.spark.row_level.merge import FrameSource
-from paimon.spark.sql.analysis import QUERY_ZONE, mute_error_log, to_query_error
+from paimon.spark.sql.analysis import mute_error_log, to_query_error
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.sql_dialect import is_constant
 from paimon.spark.tasks.distribute import distribute_table
@@ -61,7 +61,7 @@ class SparkWorkers:
         """
         table = follow_overwrite_mode(self.queries.spark, table) if overwrite else table
         if not sources and is_constant(sql):
-            assign = StoreAssignment(table.table_schema.fields, QUERY_ZONE)
+            assign = StoreAssignment(table.table_schema.fields, self.queries.time_zone)
             rows = assign.assign_rows(self.queries.run(sql, sources).read_all())
             return table.overwrite(rows, partition) if overwrite else table.write(rows)
         frame = self.queries.to_frame(sql, sources)

@@ -252,7 +252,7 @@ class _Converter:
     def _literal(self, node: exp.Expression, kind: DataType) -> Any:
         """Return a value that the column's type holds exactly; None where there is none."""
         node = node.unnest()
-        if not all(isinstance(part, _CONSTANT) for part in node.walk()):
+        if not all(isinstance(part, _CONSTANT) and not _is_instant(part) for part in node.walk()):
             return None
         if isinstance(node, exp.Literal):
             value: Any = node.name if node.is_string else _to_number(node.name)
@@ -261,6 +261,14 @@ class _Converter:
         else:
             (value,) = self.evaluate([node.sql(dialect="duckdb")])
         return fit_literal(value, kind)
+
+
+def _is_instant(node: exp.Expression) -> bool:
+    """Return whether a node is the type of instants, whose dates and texts depend on the time zone of the engine."""
+    return isinstance(node, exp.DataType) and node.this in (
+        exp.DataType.Type.TIMESTAMPTZ,
+        exp.DataType.Type.TIMESTAMPLTZ,
+    )
 
 
 def _is_date(node: exp.Expression) -> bool:

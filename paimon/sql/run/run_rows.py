@@ -15,7 +15,8 @@ from attrs import evolve, frozen
 
 from paimon.builders.direct_writes import WriteResult, retry_source
 from paimon.display.row_formats import ROW_FORMATS, find_format, write_rows
-from paimon.domain.assignment.given_values import LateInput
+from paimon.domain.assignment.given_values import LateInput, to_expression
+from paimon.domain.assignment.time_zones import UTC, ZONED_TYPES, is_instant, use_zone_in_condition, use_zone_in_value
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
@@ -31,6 +32,7 @@ from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, D
 from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import format_type, quote_identifier, quote_text
 from paimon.results import SourceReads, find_reads
+from paimon.sql.parse.parse_rows import is_default
 from paimon.sql.parse.statements import CopyTo, Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.run.expressions import SubqueryError, has_subquery, name_columns, read_assignment, read_condition
@@ -75,6 +77,7 @@ def insert_rows(run: StatementRun, statement: Insert, table: Table | None = None
     rows = _CastRows.plan(run, table, statement)
     # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
     replaced = (statement.partition or None) if statement.overwrite else None
+    _check_replaced(run, table, replaced or {})
     workers = run.session.workers
     if workers is None:
         done = table.overwrite(rows, replaced) if statement.overwrite else table.write(rows)
@@ -84,6 +87,15 @@ def insert_rows(run: StatementRun, statement: Insert, table: Table | None = None
     else:
         done = _write_in_tasks(workers, table, False, replaced, rows, None)
     return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def _check_replaced(run: StatementRun, table: Table, partition: Mapping[str, object]) -> None:
+    """Refuse to replace a partition of instants, whose text means one of UTC, in another time zone."""
+    zone = _find_time_zone(run)
+    for column in table.table_schema.fields:
+        if zone != UTC and is_instant(column.type) and partition.get(column.name) is not None:
+            hint = "leave PARTITION out, and give the instant in the query"
+            raise Unsupported(f"INSERT OVERWRITE of partition {column.name!r} in time zone {zone}", hint=hint)
 
 
 def _write_in_tasks(
@@ -242,6 +254,8 @@ def _update(run: StatementRun, statement: Update) -> SqlResult:
     table = run.session.open_table(statement.name)
     statement = evolve(statement, assignments=_name_assigned_columns(table, statement.assignments))
     texts = {column: _name_columns(table, statement, text) for column, text in statement.assignments.items()}
+    if _depends_on_zone(run, table, statement, texts):
+        return _change_by_query(run, table, _cast_assignments(table, statement))
     try:
         values = {column: _defer(run, read_assignment, text) for column, text in texts.items()}
         done = run.session.distribute(table).update(values, _defer_condition(run, table, statement))
@@ -252,11 +266,55 @@ def _update(run: StatementRun, statement: Update) -> SqlResult:
 
 def _delete(run: StatementRun, statement: Delete) -> SqlResult:
     table = run.session.open_table(statement.name)
+    if _depends_on_zone(run, table, statement, {}):
+        return _change_by_query(run, table, statement)
     try:
         done = run.session.distribute(table).delete(_defer_condition(run, table, statement))
     except SubqueryError:
         return _change_by_query(run, table, statement)
     return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def _find_time_zone(run: StatementRun) -> str:
+    """Return the time zone of what workers change; without workers, the library evaluates all of it in UTC."""
+    return UTC if run.session.workers is None else str(query_engine(run.session).time_zone)
+
+
+def _depends_on_zone(
+    run: StatementRun, table: Table, statement: Update | Delete, assignments: Mapping[str, str]
+) -> bool:
+    """Return whether a statement may mean other rows or values in the time zone of the session than in UTC.
+
+    The engine of queries then finds the rows: engines differ in the instant of a local time that clocks repeat.
+    """
+    zone = _find_time_zone(run)
+    texts = [text for text in (statement.where, *assignments.values()) if text is not None]
+    if zone == UTC or not texts:
+        return False
+    if any(map(has_subquery, texts)):
+        return True
+    fields = {field.name: field for field in table.table_schema.fields}
+    known, values = tuple(fields.values()), {name: to_expression(text) for name, text in assignments.items()}
+    where = None if statement.where is None else parse_condition(_name_columns(table, statement, statement.where))
+    is_changed = where is not None and use_zone_in_condition(where, known, zone) != where
+    is_changed = is_changed or any(
+        name in fields and use_zone_in_value(value, fields[name], known, zone) != value
+        for name, value in values.items()
+    )
+    if is_changed and table.context.options.data_evolution_enabled:
+        hint = "spark.conf.set('spark.sql.session.timeZone', 'UTC'), or use Table.update"
+        raise Unsupported(f"times in {zone} in a change of table {table.name!r} with data evolution", hint=hint)
+    return is_changed
+
+
+def _cast_assignments(table: Table, statement: Update) -> Update:
+    """Return an UPDATE whose new values of dates and times have the types of their columns."""
+    kinds = {f.name: f.type for f in table.table_schema.fields if isinstance(f.type, ZONED_TYPES)}
+    texts = {
+        name: f"CAST(({text}) AS {_to_engine_type(kinds[name])})" if name in kinds and not is_default(text) else text
+        for name, text in statement.assignments.items()
+    }
+    return evolve(statement, assignments=texts)
 
 
 def _defer(run: StatementRun, read: Callable[[StatementRun, str], Any], text: str) -> Any:
@@ -309,7 +367,7 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     table = run.session.open_table(statement.name)
     aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
     merge = table.merge((), statement.on, **aliases)
-    merge = evolve(merge, request=evolve(merge.request, is_statement=True))
+    merge = evolve(merge, request=evolve(merge.request, is_statement=True, time_zone=_find_time_zone(run)))
     for clause in statement.clauses:
         named = _name_assigned_columns(table, clause.values or {})
         values = {column: _defer(run, read_assignment, text) for column, text in named.items()}

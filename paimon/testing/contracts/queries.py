@@ -6,7 +6,9 @@ An adapter that keeps the contract of `paimon.ports.queries` passes. Derive a cl
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -55,6 +57,14 @@ class QueryEngineContract:
         described = engine.describe(sql, sources)
         assert described == engine.run(sql, {"x": _to_source(_ROWS)}).schema
         assert described.names == ["more", "name"]
+
+    def test_times_are_those_of_the_zone_of_the_engine(self) -> None:
+        """An instant as a local time, and a local time as an instant."""
+        engine = self.make_engine()
+        instant = datetime.datetime(2026, 7, 1, 20, tzinfo=datetime.UTC)
+        local = instant.astimezone(ZoneInfo(engine.time_zone)).replace(tzinfo=None)
+        sql = f"SELECT CAST(TIMESTAMPTZ '{instant}' AS TIMESTAMP) AS local, CAST('{local}' AS TIMESTAMPTZ) AS instant"
+        assert engine.run(sql, {}).read_all().to_pylist() == [{"local": local, "instant": instant}]
 
     def test_unknown_names_are_invalid_requests(self) -> None:
         """Names of columns, functions and tables."""

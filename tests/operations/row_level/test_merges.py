@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -714,3 +714,30 @@ def test_the_bytes_of_large_files_do_not_depend_on_threads(tmp_path: Path) -> No
     assert merge(Recording(2)) == first
     # The splits, the batches of two reads, and the columns of the new file.
     assert len(used) == 4
+
+
+@pytest.mark.parametrize("layout", ["append", "fixed"])
+def test_times_of_a_merge_are_those_of_its_zone(tmp_path: Path, layout: str) -> None:
+    noon = datetime(2026, 7, 1, 3, tzinfo=UTC)  # 12:00 in Tokyo
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    ddl = "id BIGINT NOT NULL, at TIMESTAMP_LTZ(6), local TIMESTAMP(6), n INT"
+    table = catalog.create_table("db.t", ddl, **LAYOUTS[layout])
+    table.write([{"id": i, "at": noon + timedelta(hours=i), "local": None, "n": 0} for i in range(3)])
+    rows = pa.table({"id": [0, 1, 2, 3], "l": pa.array([datetime(2026, 7, 2)] * 4, pa.timestamp("us"))})
+    merge = table.merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
+    merge = evolve(merge, request=evolve(merge.request, time_zone="Asia/Tokyo"))
+    merge = (
+        merge.when_matched_update({"n": "hour(t.at)", "at": "s.l"}, condition="t.at = '2026-07-01 12:00:00'")
+        .when_matched_update({"local": "t.at", "at": "'2026-07-03'"}, condition="hour(t.at) = 13")
+        .when_not_matched_insert({"id": "s.id", "at": "s.l", "n": "hour(s.l)"})
+    )
+    merge.execute()
+    found = table.scan().to_arrow().sort_by("id").to_pylist()
+    day = datetime(2026, 7, 1, 15, tzinfo=UTC)  # 2 July in Tokyo
+    assert [(row["at"], row["local"], row["n"]) for row in found] == [
+        (day, None, 12),
+        (day + timedelta(days=1), datetime(2026, 7, 1, 13), 0),
+        (noon + timedelta(hours=2), None, 0),
+        (day, None, 0),
+    ]

@@ -110,6 +110,11 @@ class UnorderedQueries(_Duckdb):
         return super().run(sql.partition(" ORDER BY")[0], sources)
 
 
+@plant(QUERIES, "test_times_are_those_of_the_zone", "the dates and times of day of instants")
+class QueriesInUtc(_Duckdb):
+    time_zone = "Asia/Tokyo"
+
+
 _LAST: dict[str, QuerySource] = {}
 
 
