@@ -62,7 +62,16 @@ if TYPE_CHECKING:
         SetOption,
     )
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.engines import attach_duckdb, connect, open_system_table, open_table, read_files, scan_polars
+    from paimon.engines import (
+        attach_datafusion,
+        attach_duckdb,
+        connect,
+        open_system_table,
+        open_table,
+        read_files,
+        scan_daft,
+        scan_polars,
+    )
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
@@ -116,6 +125,7 @@ _HOMES = {
     "TableReplaced": "paimon.domain.errors",
     "Unsupported": "paimon.domain.errors",
     "WriteResult": "paimon.builders.direct_writes",
+    "attach_datafusion": "paimon.engines",
     "attach_duckdb": "paimon.engines",
     "cdc": "paimon.capture.write_events",
     "col": "paimon.domain.predicate.build",
@@ -125,6 +135,7 @@ _HOMES = {
     "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
     "read_files": "paimon.engines",
+    "scan_daft": "paimon.engines",
     "scan_polars": "paimon.engines",
     "unload_ipython_extension": "paimon.display.ipython_extension",
 }
@@ -175,6 +186,7 @@ __all__ = [
     "Unsupported",
     "WriteResult",
     "__version__",
+    "attach_datafusion",
     "attach_duckdb",
     "cdc",
     "col",
@@ -183,6 +195,7 @@ __all__ = [
     "open_system_table",
     "open_table",
     "read_files",
+    "scan_daft",
     "scan_polars",
 ]
 

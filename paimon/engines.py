@@ -68,10 +68,14 @@ from paimon.ports.queries import QueryEngine
 from paimon.ports.row_files import FileRows
 
 if TYPE_CHECKING:
+    import daft
+    import datafusion
     import duckdb
     import polars as pl
 
+    from paimon.adapters.queries.datafusion_catalog import AttachedContext
     from paimon.adapters.queries.duckdb_views import AttachedCatalog
+    from paimon.datasets.arrow_datasets import TableDataset
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
@@ -99,6 +103,13 @@ class Readable(Protocol):
     """A table, a scan, or another result that Polars can read."""
 
     def lazy(self) -> pl.LazyFrame:
+        """Return the rows."""
+
+
+class Scannable(Protocol):
+    """A table, a scan, or another result with a dataset."""
+
+    def to_dataset(self) -> TableDataset:
         """Return the rows."""
 
 
@@ -305,6 +316,74 @@ def attach_duckdb(connection: duckdb.DuckDBPyConnection, name: str, catalog: Cat
     from paimon.adapters.queries.duckdb_views import AttachedCatalog
 
     return AttachedCatalog(connection, name, catalog)
+
+
+def attach_datafusion(context: datafusion.SessionContext, name: str, catalog: Catalog) -> AttachedContext:
+    """Show the tables of a catalog as a catalog of DataFusion, which pushes its columns and filters down to them.
+
+    All tables have the newest snapshots of this moment. They change together when `refresh` of the result is called.
+
+    Parameters
+    ----------
+    context : datafusion.SessionContext
+        The session.
+    name : str
+        The name of a new catalog in DataFusion: the table ``shop.orders`` is ``name.shop.orders``.
+    catalog : Catalog
+        The catalog.
+
+    Returns
+    -------
+    AttachedContext
+        Its `refresh` shows newer snapshots.
+
+    Raises
+    ------
+    AlreadyExists
+        DataFusion has a catalog of this name.
+    MissingExtra
+        The extra ``datafusion`` is not installed.
+    """
+    try:
+        from paimon.adapters.queries.datafusion_catalog import AttachedContext
+    except ModuleNotFoundError as missing:
+        raise missing_extra("A catalog of DataFusion", "datafusion") from missing
+    return AttachedContext(context, name, catalog)
+
+
+def scan_daft(source: Scannable | str | os.PathLike[str]) -> daft.DataFrame:
+    """Return the rows of a table as a lazy frame of Daft, which reads the columns that a query needs, split by split.
+
+    Daft evaluates its conditions itself, and reads all splits. Give a scan with ``where=`` to read fewer files.
+
+    Parameters
+    ----------
+    source : Table, Scan, SystemTable, or str or path
+        What to read, or the path of a table as in `open_table`.
+
+    Returns
+    -------
+    daft.DataFrame
+        A frame with the rows of one snapshot.
+
+    Raises
+    ------
+    InvalidRequest
+        The source is none of these.
+    NotFound
+        There is no table at this path.
+    MissingExtra
+        The extra ``daft`` is not installed.
+    """
+    opened = open_table(source) if isinstance(source, str | os.PathLike) else source
+    if not callable(getattr(type(opened), "to_dataset", None)):
+        hint = "pass a table, a scan, or the path of a table"
+        raise InvalidRequest(f"A {type(opened).__name__} is not a table.", subject="source", hint=hint)
+    try:
+        from paimon.datasets.daft_frames import scan_dataset
+    except ModuleNotFoundError as missing:
+        raise missing_extra("A frame of Daft", "daft") from missing
+    return scan_dataset(opened.to_dataset())
 
 
 def scan_polars(source: Readable | str | os.PathLike[str]) -> pl.LazyFrame:

@@ -32,7 +32,9 @@ _FUNCTIONS = (
     "open_system_table",
     "read_files",
     "scan_polars",
+    "scan_daft",
     "attach_duckdb",
+    "attach_datafusion",
     "cdc",
     "deadline",
 )

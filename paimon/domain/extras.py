@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from paimon.domain.errors import PaimonError
 
 EXTRAS: Mapping[str, str] = {
+    "daft": "daft",
+    "datafusion": "datafusion",
     "datasketches": "sketches",
     "duckdb": "duckdb",
     "hypothesis": "testing",

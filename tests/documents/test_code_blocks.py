@@ -58,6 +58,9 @@ NOT_RUN = {
     ("test-with-the-kit", "stress tests of the project"): "takes minutes to hours",
     ("test-with-the-kit", "simulate many seeds"): "takes hours; tests/simulation runs a share",
     ("write-data-frames", "files of the reader"): "reads files that only the reader has, through a pipe",
+    ("use-query-engines", "the extra datafusion"): "tests/public/test_datafusion.py covers the call",
+    ("use-query-engines", "the extras daft and ray"): "tests/public/test_daft.py and test_datasets.py cover the calls",
+    ("use-query-engines", "the package ibis-framework"): "tests/public/test_ibis.py runs it",
 }
 """Blocks that no test runs, by page and marker, with the reason."""
 
