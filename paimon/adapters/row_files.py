@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import fnmatch
 import io
-import json as text_json
-import lzma
 import os
 import re
-import shutil
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
-from tempfile import NamedTemporaryFile
-from typing import Any
+from json import JSONDecodeError, loads
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from attrs import frozen
@@ -32,6 +27,9 @@ from paimon.domain.types.ddl import to_fields
 from paimon.ports.files import FileIO, OutputFile
 from paimon.ports.formats import FileInspection, FormatIO, ReadRequest
 from paimon.ports.row_files import ROW_FILE_ENDINGS, ROW_FILE_FORMATS, FileRows, Piece, RowFile
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
 
 OpenStorage = Callable[[str, Mapping[str, object], Sequence[str]], FileIO]
 """Returns the files at a location, with storage options; links may not lead out of the roots, if there are any."""
@@ -48,11 +46,6 @@ _PATTERN = re.compile(r"[*?\[]")
 _JSON_BYTES = 8 << 20
 _JSON_ROWS = 20_000
 _COPIED_BYTES = 1 << 20
-_DAMAGE = (
-    pa.ArrowException, UnicodeDecodeError, text_json.JSONDecodeError, OSError, EOFError, zlib.error, lzma.LZMAError,
-    zipfile.BadZipFile, NotImplementedError, RuntimeError,
-)  # fmt: skip
-"""Errors that libraries raise for files of another format; a zip file with a password is a RuntimeError."""
 
 
 @frozen(eq=False)
@@ -184,7 +177,7 @@ class ArrowRowFiles:
                     yield from _FILE_READERS[format_name](file)
         except PaimonError:
             raise
-        except _DAMAGE as error:
+        except _list_damage() as error:
             what = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "repair the file, or pass its format if it is another one"
             raise CorruptTable(source.name, f"cannot be read as {format_name}: {what}", hint=hint) from error
@@ -197,6 +190,16 @@ class ArrowRowFiles:
         for batch in form.read(file, ReadRequest(name, tuple(to_fields(schema)))):
             yield pa.Table.from_batches([batch])
         yield schema.empty_table()
+
+
+def _list_damage() -> tuple[type[Exception], ...]:
+    """Return the errors of libraries for files of another format; a zip file with a password is a RuntimeError."""
+    from lzma import LZMAError
+    from zipfile import BadZipFile
+    from zlib import error as zlib_error
+
+    broken = (UnicodeDecodeError, JSONDecodeError, OSError, EOFError, NotImplementedError, RuntimeError)
+    return (pa.ArrowException, LZMAError, BadZipFile, zlib_error, *broken)
 
 
 def _outside_error(text: str, roots: Sequence[str]) -> InvalidRequest:
@@ -245,17 +248,21 @@ def _unpack(source: _Source) -> Iterator[Any]:
         if source.compression is None:
             yield stream
         elif source.compression == "xz":
+            import lzma  # these modules are for few files
+
             with lzma.open(stream) as unpacked:
                 yield unpacked
         elif source.compression == "zip":
-            with zipfile.ZipFile(stream) as archive, archive.open(_only_member(archive, source.name)) as member:
+            from zipfile import ZipFile
+
+            with ZipFile(stream) as archive, archive.open(_only_member(archive, source.name)) as member:
                 yield member
         else:
             with pa.CompressedInputStream(stream, source.compression) as unpacked:
                 yield unpacked
 
 
-def _only_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+def _only_member(archive: ZipFile, name: str) -> ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
         hint = "unpack the archive, and pass its files"
@@ -270,9 +277,12 @@ def _unpack_seekable(source: _Source) -> Iterator[pa.NativeFile]:
         with source.open() as file:
             yield file
         return
+    from shutil import copyfileobj
+    from tempfile import NamedTemporaryFile
+
     with NamedTemporaryFile(prefix="paimon-input-") as copy:
         with _unpack(source) as stream:
-            shutil.copyfileobj(stream, copy, _COPIED_BYTES)
+            copyfileobj(stream, copy, _COPIED_BYTES)
         copy.flush()
         with pa.OSFile(copy.name) as file:
             yield file
@@ -338,7 +348,7 @@ def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int)
 
 
 def _parse_row(line: str, number: int, name: str) -> dict[str, Any]:
-    row = text_json.loads(line)
+    row = loads(line)
     if not isinstance(row, dict):
         raise CorruptTable(name, f"line {number} is not a JSON object", hint="write one JSON object per line")
     return row

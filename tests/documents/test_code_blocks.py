@@ -35,6 +35,10 @@ NOT_RUN = {
     ("object-stores", "s3 with credentials"): "needs a store and its credentials",
     ("query", "torch"): "needs PyTorch; tests/public/test_datasets.py covers the call",
     ("rescale", "spark"): "needs a Spark session; tests/spark covers the call",
+    (
+        "run-a-service",
+        "OpenTelemetry is not a dependency of the tests",
+    ): "tests/adapters/test_opentelemetry.py covers it",
     ("run-a-service", "profiles"): "a file of settings; tests/cli/test_profiles.py reads one",
     ("run-on-spark", "read and write"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "maintain"): "needs a Spark session; tests/spark covers the calls",

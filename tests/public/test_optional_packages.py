@@ -53,6 +53,12 @@ CASES = {
     "a location gs://": (["obstore", "gcsfs"], 'import paimon; paimon.connect("gs://bucket/lake")', "stores"),
     "a location abfs://": (["obstore", "adlfs"], 'import paimon; paimon.connect("abfs://box@account/lake")', "stores"),
     "A SQL query": (["duckdb"], "import paimon; paimon.connect({path!r}).sql('SELECT 1')", "sql"),
+    "A frame of Daft": (["daft"], SCAN.replace("table.scan().{method}()", "paimon.scan_daft(table)"), "daft"),
+    "A catalog of DataFusion": (
+        ["datafusion"],
+        "import paimon; paimon.attach_datafusion(None, 'lake', paimon.connect({path!r}))",
+        "datafusion",
+    ),
     "An observer of OpenTelemetry": (
         ["opentelemetry"],
         "from paimon.embed import make_opentelemetry_observer; make_opentelemetry_observer()",
