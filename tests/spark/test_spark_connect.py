@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkValueError
 from pyspark.sql import SparkSession
+from support.java_spark_statements import read_statements
 
 import paimon
 from paimon.spark import pipelines
@@ -143,11 +144,11 @@ def server(spark: SparkSession) -> Iterator[str]:
     plugin.shutdown()
 
 
-def run_client(server: str, *arguments: object) -> str:
+def run_client(server: str, *arguments: object, stdin: str | None = None) -> str:
     """Run a Python process whose session is one of the server, and return its output."""
     environment = {**os.environ, "SPARK_REMOTE": server}
     command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -272,3 +273,34 @@ def test_pipelines_of_an_older_pyspark_and_without_packages_are_refused(monkeypa
             patch.setitem(sys.modules, missing, None)
             with pytest.raises(paimon.PaimonError, match=message):
                 pipelines.main()
+
+
+STATEMENTS = """
+import json, sys
+import paimon, paimon.spark
+from pyspark.sql import SparkSession
+
+shop = paimon.spark.connect(SparkSession.builder.getOrCreate(), sys.argv[1])
+found = []
+for text in json.loads(sys.stdin.read()):
+    try:
+        shop.sql(text).collect()
+        found.append(None)
+    except Exception as error:
+        found.append(f"{type(error).__name__}: {error}".split("\\n")[0])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.slow("runs 76 statements")
+def test_statements_of_java_work_through_connect_or_are_refused_as_listed(server: str, catalog: paimon.Catalog) -> None:
+    statements = list(read_statements(through_connect=True))
+    texts = [text.replace("lake.", "paimon.") for text, _ in statements]  # the name of the catalog there
+    found = json.loads(run_client(server, "-c", STATEMENTS, catalog.warehouse, stdin=json.dumps(texts)))
+    wrong = [
+        (text, refused, error)
+        for (text, refused), error in zip(statements, found, strict=True)
+        if (refused is None) != (error is None) or not (error or "").startswith(refused or "")
+    ]
+    assert not wrong, "\n".join(map(str, wrong))

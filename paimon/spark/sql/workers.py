@@ -19,6 +19,7 @@ from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import StorageError
 from paimon.domain.maintenance.sort_order import NO_STRATEGY
 from paimon.domain.predicate.expression import Predicate
+from paimon.operations.analyze import Analyzed
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.row_level.numbered_rows import NumberedChange
@@ -108,6 +109,10 @@ class _TaskTable(Table):
         """Set columns of rows with tasks."""
         with _translate_errors():
             return update(self.original, set, where, spark=self.spark, properties=properties)
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Analyzed:
+        """Compute statistics in this process: tasks have no text for what they would return."""
+        return self.original.analyze(columns)
 
     def compact(
         self,
