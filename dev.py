@@ -8,6 +8,7 @@
     python3 dev.py tests [PYTEST ARGS]            run pytest with these arguments
     python3 dev.py checks                         run the static checks: lint, format, types, imports, docstrings
     python3 dev.py release                        build, check and sign the files of a release; publish nothing
+    python3 dev.py golden [--java]                build the distribution paimon-golden; Java writes its tables anew
 
 All commands create a virtual environment in `.venv` (or in PAIMON_VENV) and install what they need with pip, with
 pip's own settings. They install again only after a change of pyproject.toml.
@@ -33,7 +34,7 @@ from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("PAIMON_VENV", ROOT / ".venv"))
-EXTRAS = {"flights": "examples", "tests": "test", "checks": "test", "release": "release"}
+EXTRAS = {"flights": "examples", "tests": "test", "checks": "test", "release": "release", "golden": "test"}
 FLIGHTS = ROOT / "examples" / "flights"
 WIPE = "\r\x1b[K"
 LAST_LINES = 20
@@ -59,6 +60,9 @@ def main(arguments: list[str]) -> int:
         return run_static_checks(python)
     if command == "release":
         return subprocess.call([python, str(ROOT / "tests" / "support" / "release.py")])
+    if command == "golden":
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+        return subprocess.call([python, "-m", "support.golden_package", *rest], env=environment)
     return run_tests(python, rest)
 
 

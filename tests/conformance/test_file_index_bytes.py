@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.canonical_rows import rows_of, types_of
-from support.golden_input import arrow_rows
 from support.golden_tables import golden_directory, golden_reads
 
 import paimon
@@ -21,6 +20,7 @@ from paimon.domain.schema.declared_indexes import declare_indexes
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_json import type_from_json
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.testing.conformance.golden import rows_to_arrow
 
 VECTORS = Path(__file__).resolve().parents[1] / "data" / "file_indexes.tar.xz"
 """The `.index` file of a table with all types and kinds that Java 1.4.2 wrote, with the schema and the rows."""
@@ -48,7 +48,7 @@ def test_indexes_of_all_types_have_the_bytes_of_java() -> None:
     fields = tuple(
         DataField(i, f["name"], type_from_json(f["type"], f["name"])) for i, f in enumerate(schema["fields"])
     )
-    ours = build(fields, schema["options"], arrow_rows(rows, fields))
+    ours = build(fields, schema["options"], rows_to_arrow(rows, fields))
     by_index = {(e.column, e.kind): e.cut(ours, "ours") for e in decode_head(ours, "ours")}
     assert by_index == {(e.column, e.kind): e.cut(java, "java") for e in decode_head(java, "java")}
     assert ours == java

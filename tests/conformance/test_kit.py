@@ -8,15 +8,22 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import time
+import tomllib
+import zipfile
 from pathlib import Path
 
+import pandas  # noqa: F401  (an interrupt inside of its import would break it for other tests)
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.case_lists import mark_nightly
+from support.golden_package import build_wheel, pack_golden
+from support.golden_tables import ARCHIVE, golden_directory
 
 from paimon.domain.extras import MissingExtra
 from paimon.domain.schema.table_schema import TableSchema
@@ -153,7 +160,135 @@ def test_tables_are_deleted_after_each_case_and_by_a_signal(capsys: pytest.Captu
     before = signal.getsignal(signal.SIGTERM)
     assert run(*unaware, adapter=f"{__name__}:Stopped") == 130
     assert Stopped.warehouse and not Path(Stopped.warehouse).exists() and signal.getsignal(signal.SIGTERM) is before
-    assert capsys.readouterr().err == "error: The run was stopped.\n"
+    shown, error = capsys.readouterr()
+    assert error == "error: The run was stopped.\n" and "stopped   by a signal" in shown
+
+
+class Hangs(Reads):
+    """Returns no rows of compacted tables, and does not return from reads of deletion vectors."""
+
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        while "deletion-vectors.enabled" in table.options:
+            time.sleep(0.01)
+        return table.schema.empty_table() if table.primary_keys else super().read(table, snapshot)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html"])
+def test_a_timeout_prints_what_is_known(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    features = ("buckets:unaware", "deletion-vectors:append-table", "type:INT")
+    chosen = [argument for name in features for argument in ("--feature", name)]
+    alarm = signal.getsignal(signal.SIGALRM)
+    # type:INT comes last, so it is not run
+    assert run("--timeout", "0.3", "--format", form, "--quiet", *chosen, adapter=f"{__name__}:Hangs", examples=1) == 124
+    shown = capsys.readouterr().out
+    assert signal.getsignal(signal.SIGALRM) is alarm and signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    if form == "json":
+        report = json.loads(shown)
+        assert report["stopped"] == "by --timeout"
+        assert {cell["feature"]: cell["status"] for cell in report["results"]} == {
+            "deletion-vectors:append-table": "stopped", "buckets:unaware": "not run", "type:INT": "not run",
+        }  # fmt: skip
+    else:
+        assert "Not run, because the run was stopped: buckets:unaware, type:INT" in shown
+
+
+class WrongThenStopped(Reads):
+    """Loses large values, and is stopped in the call after the first loss."""
+
+    was_wrong = False
+
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        rows = super().read(table, snapshot)
+        if WrongThenStopped.was_wrong:
+            os.kill(os.getpid(), signal.SIGINT)
+        WrongThenStopped.was_wrong = (pc.max(rows["v"]).as_py() or 0) > 10
+        return rows.filter(pc.less_equal(rows["v"], 10)) if WrongThenStopped.was_wrong else rows
+
+
+def test_a_wrong_example_is_known_after_a_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--quiet", "--feature", "type:INT", adapter=f"{__name__}:WrongThenStopped", examples=20) == 130
+    shown = capsys.readouterr().out
+    assert "stopped   by a signal" in shown and "wrong [1]" in shown and "WrongThenStopped reads" in shown
+
+
+class Lookup(PaimonForPython):
+    """Loses a row of tables with a sequence field."""
+
+    def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
+        if "json" in table.name:
+            raise Refused("json")
+        rows = super().read(table, snapshot)
+        return rows.slice(1) if "sequence.field" in table.options else rows
+
+
+def test_golden_tables_are_cells(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    golden = ("--quiet", "--golden", str(golden_directory()))
+    some = ("--feature", "golden:pk_dedup_avro", "--feature", "golden:seq_one", "--feature", "golden:evo_pk")
+    assert run(*golden, *some, adapter=OWN) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(" right") == 4 and "read Java's" in shown
+    assert run(*golden, *some[:4], "--format", "json", adapter=f"{__name__}:Lookup") == 1
+    right, wrong = json.loads(capsys.readouterr().out)["results"]
+    assert right["status"] == "right" and right["examples"] > 1
+    assert wrong["status"] == "wrong" and wrong["example"]["only_differences"] and wrong["example"]["snapshot"] is None
+    assert len(wrong["example"]["expected"]) == 1 and wrong["example"]["reads"] == {"Lookup": []}
+    assert run(*golden, *some[2:4], adapter=f"{__name__}:Lookup") == 1
+    assert "Lookup adds  no rows" in capsys.readouterr().out
+
+
+def test_golden_tables_need_declared_capabilities_only(capsys: pytest.CaptureFixture[str]) -> None:
+    golden = ("--list", "--golden", str(golden_directory()), "--feature", "golden")
+    assert run(*golden, adapter=OWN) == 0
+    every = capsys.readouterr().out.split()
+    assert len(every) > 150 and "golden:format_json" not in every and "golden:blob" not in every
+    assert run(*golden, adapter=f"{__name__}:OnlyInts") == 0
+    few = capsys.readouterr().out.split()
+    assert 0 < len(few) < 40 and "golden:tags" in few and "golden:cl_full_pu" not in few
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ([], "error: Package 'paimon-golden' is not installed. Install packages/golden of this repository"),
+        (["absent.tar.xz"], "error: Golden set 'absent.tar.xz' cannot be read"),
+        (["."], "error: '.' has no golden tables"),
+    ],
+)
+def test_a_golden_set_at_fault_is_named(
+    path: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "paimon_golden", None)
+    assert run("--quiet", "--golden", *path, adapter=OWN) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_the_loader_of_the_package_unpacks_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ARCHIVE.parents[2] / "packages" / "golden"
+    monkeypatch.syspath_prepend(source / "src")
+    loader = importlib.import_module("paimon_golden")
+    monkeypatch.setattr(loader, "ARCHIVE", pack_golden(golden_directory() / "tags", tmp_path / "tags.tar.xz"))
+    assert (loader.unpack(tmp_path / "out") / "expected" / "latest.jsonl").is_file()
+    monkeypatch.delitem(sys.modules, "paimon_golden")
+    included = tomllib.loads((source / "pyproject.toml").read_text("utf8"))["tool"]["hatch"]["build"]["targets"][
+        "wheel"
+    ]
+    (path,) = included["force-include"]
+    assert (source / path).resolve() == ARCHIVE
+
+
+@pytest.mark.nightly
+def test_the_library_is_right_by_the_installed_package(tmp_path: Path) -> None:
+    wheel = build_wheel(ARCHIVE, tmp_path)
+    home = tmp_path / "home"
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(home)
+    command = [sys.executable, "-m", "paimon.testing.conformance", "--adapter", OWN, "--golden", "--feature", "golden"]
+    done = subprocess.run(
+        [*command, "--quiet", "--seconds", "3600"], env=os.environ | {"PYTHONPATH": str(home)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_warehouse_keeps_the_tables_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +338,10 @@ class NeedsTypes(Undeclared):
 
 class OnlyBigints(Undeclared):
     capabilities = Capabilities(types=("BIGINT",), key_types=("BIGINT",), features=("deletion-vectors",))
+
+
+class OnlyInts(Undeclared):
+    capabilities = Capabilities(types=("INT", "VARCHAR"), merge_engines=("deduplicate",), features=("added-columns",))
 
 
 class OnlyPostponed(Undeclared):

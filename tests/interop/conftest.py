@@ -10,13 +10,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from support.java_paimon import JavaPaimon
-from support.maven_jars import find_home, resolve_jars
+from support.java_paimon import JavaPaimon, compile_driver
 
-HERE = Path(__file__).parent
 TOOLS = ("java", "javac", "mvn")
 
 
@@ -52,15 +49,3 @@ def java() -> Iterator[JavaPaimon]:
         pytest.skip(f"Java's Paimon cannot be had here: {error}")
     with JavaPaimon(classpath) as paimon:
         yield paimon
-
-
-def compile_driver() -> str:
-    """The class path: the resolved jars and our driver, compiled once for each version of its sources."""
-    sources = sorted((HERE / "java").glob("*.java"))
-    pom = HERE / "pom.xml"
-    home = find_home(pom, *sources)
-    classes, text = home / "classes", os.pathsep.join(resolve_jars(pom, home))
-    if not (classes / "interop" / "TableDriver.class").exists():
-        command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", text, "-d", str(classes), *map(str, sources)]
-        subprocess.run(command, check=True, capture_output=True)
-    return f"{classes}{os.pathsep}{text}"

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 from support.canonical_rows import rows_of, types_of
 from support.case_lists import mark_nightly
-from support.golden_input import KIND, arrow_rows
+from support.golden_input import KIND
 from support.golden_replay import NOTHING_TO_DO, USER, Replay, number_steps
 from support.golden_tables import golden_directory
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
+from paimon.testing.conformance.golden import rows_to_arrow
 
 pytestmark = pytest.mark.interop
 
@@ -176,7 +177,7 @@ def test_java_reads_its_tables_as_we_compact_them(java: JavaPaimon, tmp_path: Pa
 def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = read_expected(case)
     table, directory = opened_copy(case, tmp_path)
-    gone = arrow_rows(rows[::2], table.table_schema.fields)
+    gone = rows_to_arrow(rows[::2], table.table_schema.fields)
     table.write(gone.append_column("op", pa.array(["-D"] * len(gone), pa.string())), kind_column="op")
     assert java.read(directory) == read_rows(table) == canonical(rows[1::2])
 
@@ -185,9 +186,9 @@ def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: s
 def test_we_append_to_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = read_expected(case)
     table, directory = opened_copy(case, tmp_path)
-    table.write(arrow_rows(rows, table.table_schema.fields))
+    table.write(rows_to_arrow(rows, table.table_schema.fields))
     assert java.read(directory) == read_rows(table) == canonical(rows + rows)
-    table.overwrite(arrow_rows(rows[:3], table.table_schema.fields), partition={})
+    table.overwrite(rows_to_arrow(rows[:3], table.table_schema.fields), partition={})
     assert java.read(directory) == read_rows(table) == canonical(rows[:3])
 
 

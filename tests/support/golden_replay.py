@@ -18,7 +18,8 @@ from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.types.type_json import type_from_json
 from paimon.operations.commit.commit import commit
 from paimon.operations.evolve import TableDeclaration, create_table
-from support.golden_input import KIND, arrow_rows
+from paimon.testing.conformance.golden import rows_to_arrow
+from support.golden_input import KIND, read_input
 
 USER = "replay"
 NOTHING_TO_DO = ("compact", "compactManifests", "analyze", "expireSnapshots", "createTag", "deleteTag", "consumer")
@@ -101,9 +102,9 @@ class Replay:
 
     def _rows(self, table: paimon.Table, step: Mapping[str, Any]) -> pa.Table:
         path = self.case / "input" / step["rowsFile"].rpartition("/")[2]
-        rows = [json.loads(line) for line in path.read_text("utf8").splitlines()]
+        rows = read_input(path)
         kinds = [row.get(KIND, "+I") for row in rows]
-        return arrow_rows(rows, table.table_schema.fields).append_column(KIND, pa.array(kinds, pa.string()))
+        return rows_to_arrow(rows, table.table_schema.fields).append_column(KIND, pa.array(kinds, pa.string()))
 
     def create(self) -> None:
         """The table of the case's first schema."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +13,9 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from support.java_options import SHORT_RUN
+from support.maven_jars import find_home, resolve_jars
 
+_INTEROP = Path(__file__).resolve().parents[1] / "interop"
 _OPEN = [f"--add-opens=java.base/java.{part}=ALL-UNNAMED" for part in ("nio", "lang", "util")]
 
 
@@ -107,7 +111,7 @@ class JavaPaimon:
         self._driver.write(str(directory), text, json.dumps(request))
 
     def delete(self, directory: Path, column: str, values: Iterable[int], *, identifier: int = 1) -> None:
-        """Delete the rows of an append table whose BIGINT column has one of the values, by deletion vectors."""
+        """Delete the rows of an append table whose integer column has one of the values, by deletion vectors."""
         rows = self._gateway.jvm.interop.RowDriver
         rows.delete(str(directory), column, json.dumps(list(values)), self._long(identifier))
 
@@ -170,3 +174,15 @@ class JavaPaimon:
 def canonical(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     """Rows in an order that depends on their values only."""
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def compile_driver() -> str:
+    """The class path: the resolved jars and our driver, compiled once for each version of its sources."""
+    sources = sorted((_INTEROP / "java").glob("*.java"))
+    pom = _INTEROP / "pom.xml"
+    home = find_home(pom, *sources)
+    classes, text = home / "classes", os.pathsep.join(resolve_jars(pom, home))
+    if not (classes / "interop" / "TableDriver.class").exists():
+        command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", text, "-d", str(classes), *map(str, sources)]
+        subprocess.run(command, check=True, capture_output=True)
+    return f"{classes}{os.pathsep}{text}"

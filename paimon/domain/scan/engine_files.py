@@ -152,7 +152,7 @@ def _is_plain_split(split: DataSplit, place: int) -> bool:
     file = split.files[place]
     return (
         split.raw_convertible
-        and not (split.before_files or split.row_ranges)
+        and not (split.before_files or split.row_ranges or split.row_id_ranges)
         and split.branch is None
         and not (split.deletion_files and split.deletion_files[place])
         and file.write_cols is None

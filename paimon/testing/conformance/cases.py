@@ -6,6 +6,7 @@ Invariant: a case needs declared capabilities only, and this library does not re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import evolve, frozen
@@ -13,7 +14,17 @@ from hypothesis import strategies as st
 
 from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.data_types import DataField, DataType, IntType, MapType, MultisetType, VarCharType
+from paimon.domain.types.data_types import (
+    NESTED_TYPES,
+    ArrayType,
+    DataField,
+    DataType,
+    IntType,
+    MapType,
+    MultisetType,
+    RowType,
+    VarCharType,
+)
 from paimon.domain.types.field_ids import assign_ids
 from paimon.testing.conformance.implementation import BUCKET_MODES, Capabilities
 from paimon.testing.strategies.histories import DELETE, INSERT, UPDATE_AFTER
@@ -268,10 +279,22 @@ def _writes(draw: st.DrawFn, schema: TableSchema, shape: Shape) -> st.SearchStra
         if column.name in "pk":
             pool = values if column.name == "p" else values.filter(lambda value: value is not None)
             values = st.sampled_from(draw(st.lists(pool, min_size=1, max_size=3, unique_by=repr)))
-        columns.append(values.map(sort_map) if isinstance(column.type, MapType | MultisetType) else values)
+        is_nested = isinstance(column.type, NESTED_TYPES)
+        columns.append(values.map(partial(sort_maps, data_type=column.type)) if is_nested else values)
     return st.lists(st.tuples(*columns), min_size=1, max_size=4).map(lambda rows: Write(tuple(rows)))
 
 
-def sort_map(pairs: list[tuple[Any, Any]] | None) -> list[tuple[Any, Any]] | None:
-    """Sort the entries of a map, whose order has no meaning."""
-    return None if pairs is None else sorted(pairs, key=repr)
+def sort_maps(value: Any, data_type: DataType) -> Any:
+    """Sort the entries of the maps in an internal value; their order has no meaning."""
+    match data_type:
+        case _ if value is None:
+            return None
+        case MapType(key=key, value=item):
+            return sorted(((sort_maps(k, key), sort_maps(v, item)) for k, v in value), key=repr)
+        case MultisetType(element=element):
+            return sorted(((sort_maps(k, element), count) for k, count in value), key=repr)
+        case ArrayType(element=element):
+            return [sort_maps(v, element) for v in value]
+        case RowType(fields=fields):
+            return tuple(sort_maps(v, f.type) for v, f in zip(value, fields, strict=True))
+    return value

@@ -29,11 +29,12 @@ from paimon.domain.types.data_types import (
 )
 from paimon.domain.types.type_text import format_type
 from paimon.testing.conformance.cases import AddColumn, Compact, Delete, Step, Write
-from paimon.testing.conformance.run_cases import WRITERS, Mismatch, Result
+from paimon.testing.conformance.run_cases import Mismatch, Result
 from paimon.testing.strategies.tables import Row
 
 _LONGEST_REASON = 100
 _MOST_ROWS = 10
+_STATUSES = ("right", "wrong", "refused", "stopped", "not run")
 
 
 @frozen
@@ -44,26 +45,29 @@ class Run:
     version: str
     versions: str
     results: tuple[Result, ...]
+    # why the run was stopped before its end
+    stopped: str | None = None
 
     def of_status(self, status: str) -> list[Result]:
         """Return the results of one status."""
         return [result for result in self.results if result.status == status]
 
 
-def format_text(run: Run) -> str:
-    """Format a run as text."""
-    return format_report(_report(run))
+def format_run(run: Run, form: str) -> str:
+    """Format a run as ``text``, ``json`` or ``html``."""
+    if form == "json":
+        return _format_json(run)
+    return _format_html(run) if form == "html" else format_report(_report(run))
 
 
-def format_html(run: Run) -> str:
-    """Format a run as an HTML page."""
+def _format_html(run: Run) -> str:
     card = format_report_card(_report(run))
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Conformance</title>\n<body>{card}</body></html>'
     )
 
 
-def format_json(run: Run) -> str:
+def _format_json(run: Run) -> str:
     """Format a run as JSON: the versions, and for each cell its status, counts, and the example."""
     cells = [
         {
@@ -77,8 +81,8 @@ def format_json(run: Run) -> str:
         }
         for r in run.results
     ]
-    described = {"adapter": run.name, "version": run.version, "versions": run.versions, "results": cells}
-    return json.dumps(described, indent=1, ensure_ascii=False)
+    described = {"adapter": run.name, "version": run.version, "versions": run.versions, "stopped": run.stopped}
+    return json.dumps(described | {"results": cells}, indent=1, ensure_ascii=False)
 
 
 def _to_json(mismatch: Mismatch) -> dict[str, Any]:
@@ -87,6 +91,7 @@ def _to_json(mismatch: Mismatch) -> dict[str, Any]:
         "table": _describe_table(mismatch.schema),
         "steps": [f"{actor} {_describe_step(step, fields)}" for actor, step in mismatch.steps],
         "snapshot": mismatch.snapshot,
+        "only_differences": mismatch.only_differences,
         "expected": _describe_rows(mismatch.expected, fields),
         "reads": {name: _describe_rows(rows, fields) for name, rows in mismatch.reads.items()},
     }
@@ -98,27 +103,31 @@ def _report(run: Run) -> Report:
     others = dict.fromkeys(result.feature for result in run.results if result.feature not in features)
     cells = {(r.feature, r.writer): r for r in run.results}
     numbers = {id(result): number for number, result in enumerate(run.of_status("wrong"), 1)}
-    writers = [writer for writer in WRITERS if any(r.writer == writer for r in run.results)]
+    writers = list(dict.fromkeys(r.writer for r in run.results))
     columns = [TextColumn("feature", False, tuple(features))]
     for writer in writers:
-        texts = tuple(_describe_cell(cells[feature, writer], numbers) for feature in features)
+        texts = tuple(_describe_cell(cells.get((feature, writer)), numbers) for feature in features)
         columns.append(TextColumn(writer, False, texts))
     facts = (
+        *((("stopped", run.stopped),) if run.stopped else ()),
         ("versions", run.versions),
-        ("cells", ", ".join(f"{counts[s]} {s}" for s in ("right", "wrong", "refused", "not run") if counts[s])),
+        ("cells", ", ".join(f"{counts[s]} {s}" for s in _STATUSES if counts[s])),
         ("examples", str(sum(result.examples for result in run.results))),
     )
     examples = [_describe_mismatch(numbers[id(result)], result) for result in run.of_status("wrong")]
     refusals = list(dict.fromkeys(f"{r.feature}, {r.writer}: {r.reason}" for r in run.of_status("refused")))
     parts: list[Grid | Lines | str] = [Lines(""), Grid(tuple(columns)), *map(Lines, examples)]
     if others:
-        parts.append(Lines(f"\nNot run, because the time ended: {', '.join(others)}"))
+        reason = "run was stopped" if run.stopped else "time ended"
+        parts.append(Lines(f"\nNot run, because the {reason}: {', '.join(others)}"))
     if refusals:
         parts.append(Lines("\nRefused:\n" + "\n".join(f"  {shorten_text(text, 160)}" for text in refusals)))
     return Report(f"{run.name} {run.version}".strip(), "conformance", facts, tuple(parts))
 
 
-def _describe_cell(result: Result, numbers: dict[int, int]) -> str:
+def _describe_cell(result: Result | None, numbers: dict[int, int]) -> str:
+    if result is None:
+        return ""
     if result.status == "wrong":
         return f"wrong [{numbers[id(result)]}]"
     if result.status == "refused" and result.refused < result.examples:
@@ -133,9 +142,10 @@ def _describe_mismatch(number: int, result: Result) -> str:
     where = "" if mismatch.snapshot is None else f" at snapshot {mismatch.snapshot}"
     lines = [("table", _describe_table(mismatch.schema))]
     lines += [(actor, _describe_step(step, fields)) for actor, step in mismatch.steps]
-    lines.append((f"expected{where}", _join_rows(_describe_rows(mismatch.expected, fields))))
+    what, verb = ("missing", "adds") if mismatch.only_differences else ("expected", "reads")
+    lines.append((f"{what}{where}", _join_rows(_describe_rows(mismatch.expected, fields))))
     for name, rows in mismatch.reads.items():
-        label = name if isinstance(rows, str) else f"{name} reads"
+        label = name if isinstance(rows, str) else f"{name} {verb}"
         lines.append((label, _join_rows(_describe_rows(rows, fields))))
     width = max(len(label) for label, _ in lines)
     return "\n".join([f"\n[{number}] {result.feature}, {result.writer}", *(f"  {a:{width}}  {b}" for a, b in lines)])

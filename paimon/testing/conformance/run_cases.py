@@ -18,10 +18,12 @@ Invariant: a result depends on the seed and the number of examples alone, unless
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from shutil import rmtree
 
 import pyarrow as pa
@@ -34,8 +36,8 @@ from hypothesis.errors import HypothesisException
 from paimon.domain.row.values import to_values
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema
-from paimon.domain.types.data_types import DataField, MapType, MultisetType
-from paimon.testing.conformance.cases import AddColumn, Case, Compact, Delete, Shape, Step, Write, cases, sort_map
+from paimon.domain.types.data_types import NESTED_TYPES, DataField
+from paimon.testing.conformance.cases import AddColumn, Case, Compact, Delete, Shape, Step, Write, cases, sort_maps
 from paimon.testing.conformance.expected_rows import ExpectedRows
 from paimon.testing.conformance.implementation import Implementation, Refused, TableUnderTest, describe_error
 from paimon.testing.conformance.own import PaimonForPython, open_table
@@ -59,11 +61,13 @@ class Mismatch:
     expected: tuple[Row, ...]
     # rows, or the text of an error
     reads: Mapping[str, tuple[Row, ...] | str]
+    # whether `expected` has only the rows that are missing, and `reads` those that should not be there
+    only_differences: bool = False
 
 
 @frozen
 class Result:
-    """The outcome of one cell: ``right``, ``wrong``, ``refused`` or ``not run``."""
+    """The outcome of one cell: ``right``, ``wrong``, ``refused``, ``stopped`` or ``not run``."""
 
     feature: str
     writer: str
@@ -100,8 +104,21 @@ class _End:
             self.seconds = max(self.seconds, time.monotonic() + _SHRINK_SECONDS)
 
 
+Cell = Callable[[float], Result]
+"""Runs a cell, which may take so many seconds."""
+
+
 class _Wrong(Exception):
     """A wrong case, which Hypothesis makes smaller."""
+
+
+class _Stopped(KeyboardInterrupt):
+    """Stops a run inside a cell, with what is known of the cell."""
+
+    def __init__(self, reason: KeyboardInterrupt, result: Result) -> None:
+        super().__init__()
+        self.reason = reason
+        self.result = result
 
 
 @frozen(eq=False)
@@ -142,7 +159,7 @@ class Runner:
             states.append((None, tuple(expected.rows())))
             for snapshot, rows in states:
                 reads = self._read(table, case, snapshot)
-                if any(_to_multiset(read) != _to_multiset(rows) for read in reads.values()):
+                if any(to_multiset(read) != to_multiset(rows) for read in reads.values()):
                     return Mismatch(case.schema, tuple(done), snapshot, rows, reads)
         except _Failed as failure:
             return Mismatch(case.schema, tuple(done), None, tuple(expected.rows()), failure.reads)
@@ -186,7 +203,7 @@ class Runner:
         for name in (OWN_NAME, self.name):
             try:
                 found = self._attempt(name, "read", lambda who: who.read(table, snapshot))
-                reads[name] = tuple(_to_rows(found, case.schema.fields))
+                reads[name] = tuple(to_rows(found, case.schema.fields))
             except _Failed as failure:
                 reads[name] = failure.reads[name]
             except (LookupError, ValueError, ArithmeticError, pa.ArrowException, AttributeError, TypeError) as error:
@@ -210,14 +227,18 @@ def _find_newest_snapshot(table: TableUnderTest) -> int | None:
     return None if snapshot is None else snapshot.id
 
 
-def _to_rows(table: pa.Table, fields: tuple[DataField, ...]) -> Iterator[Row]:
+def to_rows(table: pa.Table, fields: Sequence[DataField]) -> Iterator[Row]:
+    """Return the rows as internal values, with sorted maps."""
     schema = arrow_schema(fields)
     columns = [to_values(table[f.name].cast(schema.field(f.name).type), f.type) for f in fields]
-    return zip(*(map(sort_map, values) if isinstance(f.type, MapType | MultisetType) else values
-                 for f, values in zip(fields, columns, strict=True)), strict=True)  # fmt: skip
+    sorted_columns = (
+        map(partial(sort_maps, data_type=f.type), values) if isinstance(f.type, NESTED_TYPES) else values
+        for f, values in zip(fields, columns, strict=True)
+    )
+    return zip(*sorted_columns, strict=True)
 
 
-def _to_multiset(rows: tuple[Row, ...] | str) -> Counter[str] | str:
+def to_multiset(rows: tuple[Row, ...] | str) -> Counter[str] | str:
     """Count rows by their text, in which NaN equals NaN, and -0.0 differs from 0.0."""
     return rows if isinstance(rows, str) else Counter(map(repr, rows))
 
@@ -244,6 +265,11 @@ def run_feature(
     -------
     Result
         Wrong if an example is wrong, else refused if one is refused; not run if no example can be drawn.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The run is stopped. `run_cells` gets what is known of the cell, such as a wrong example.
     """
     examples, seed_number, seconds = limits
     outcomes: dict[str, Mismatch | Refused | None] = {}
@@ -266,8 +292,12 @@ def run_feature(
             end.allow_shrinking(len(outcomes))
             _report_wrong_case()
 
-    with suppress(_Wrong, HypothesisException):
-        run()
+    try:
+        with suppress(_Wrong, HypothesisException):
+            run()
+    except KeyboardInterrupt as stop:
+        found = _summarize(feature, writer, outcomes)
+        raise _Stopped(stop, found if found.status == "wrong" else evolve(found, status="stopped")) from stop
     return _summarize(feature, writer, outcomes)
 
 
@@ -290,42 +320,48 @@ def _summarize(feature: str, writer: str, outcomes: Mapping[str, Mismatch | Refu
     return Result(feature, writer, status, len(outcomes), len(refusals), refusals[-1] if refusals else "", mismatch)
 
 
-def run_features(
-    runner: Runner,
-    features: Mapping[str, st.SearchStrategy[Shape]],
-    limits: tuple[int, int, float],
-    report: Callable[[Result], None],
-) -> list[Result]:
-    """Run the cells of some features within the limits.
+def list_cells(
+    runner: Runner, features: Mapping[str, st.SearchStrategy[Shape]], examples: int, seed: int
+) -> dict[tuple[str, str], Cell]:
+    """Return the cells of some features by feature and writer; without the capability to write, they are only read."""
+    writers = WRITERS if "write" in runner.theirs.capabilities.features else WRITERS[:1]
+
+    def make_cell(feature: str, writer: str) -> Cell:
+        return lambda seconds: run_feature(runner, feature, features[feature], writer, (examples, seed, seconds))
+
+    return {(feature, writer): make_cell(feature, writer) for feature in features for writer in writers}
+
+
+def run_cells(
+    cells: Mapping[tuple[str, str], Cell], seconds: float, report: Callable[[Result], None]
+) -> KeyboardInterrupt | None:
+    """Run cells one after the other, and report the result of each.
 
     Parameters
     ----------
-    runner : Runner
-        The implementation.
-    features : mapping
-        The shapes of each feature's tables by its name.
-    limits : tuple of int, int, float
-        The examples of each cell, the seed, and the seconds of all cells.
+    cells : mapping
+        The cells by feature and writer.
+    seconds : float
+        The seconds of all cells. Those that have not begun by then are ``not run``.
     report : callable
         Receives each result when it is known.
 
     Returns
     -------
-    list of Result
-        One for each cell, by feature. A cell is ``not run`` if the time ended, or if its writer does not write.
+    KeyboardInterrupt or None
+        What stopped the run: the cell of that moment is reported as ``stopped``, and the next ones as ``not run``.
     """
-    examples, seed_number, seconds = limits
-    end = time.monotonic() + seconds
-    writers = WRITERS if "write" in runner.theirs.capabilities.features else WRITERS[:1]
-    cells = [(feature, writer) for feature in features for writer in writers]
-    results = []
-    for number, (feature, writer) in enumerate(cells):
-        left = end - time.monotonic()
-        if left > 0:
-            share = max(_LEAST_SECONDS, left / (len(cells) - number))
-            result = run_feature(runner, feature, features[feature], writer, (examples, seed_number, share))
-        else:
-            result = Result(feature, writer, "not run")
-        results.append(result)
+    end, left, stop = time.monotonic() + seconds, len(cells), None
+    for (feature, writer), run in cells.items():
+        rest, result = end - time.monotonic(), Result(feature, writer, "not run")
+        try:
+            if rest > 0 and stop is None:
+                result = run(max(_LEAST_SECONDS, rest / left))
+        except KeyboardInterrupt as error:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            stop, result = error, evolve(result, status="stopped")
+            if isinstance(error, _Stopped):
+                stop, result = error.reason, error.result
+        left -= 1
         report(result)
-    return results
+    return stop

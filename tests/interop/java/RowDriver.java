@@ -44,7 +44,7 @@ public final class RowDriver {
 
     private RowDriver() {}
 
-    /** Deletes the rows whose BIGINT column has one of the values (a JSON array). */
+    /** Deletes the rows whose integer column has one of the values (a JSON array). */
     public static void delete(String directory, String column, String values, long identifier) throws Exception {
         FileStoreTable table = table(directory);
         Set<Long> wanted = new HashSet<>();
@@ -95,12 +95,13 @@ public final class RowDriver {
             throws Exception {
         Map<String, DeletionVector> found = new LinkedHashMap<>();
         boolean wide = table.coreOptions().deletionVectorBitmap64();
+        InternalRow.FieldGetter column = InternalRow.createFieldGetter(table.rowType().getTypeAt(place), place);
         try (RecordReader<InternalRow> reader = table.newReadBuilder().newRead().createReader(split)) {
             FileRecordIterator<InternalRow> rows;
             while ((rows = (FileRecordIterator<InternalRow>) reader.readBatch()) != null) {
                 InternalRow row;
                 while ((row = rows.next()) != null) {
-                    if (!row.isNullAt(place) && wanted.contains(row.getLong(place))) {
+                    if (!row.isNullAt(place) && wanted.contains(((Number) column.getFieldOrNull(row)).longValue())) {
                         found.computeIfAbsent(
                                         rows.filePath().getName(),
                                         name -> wide ? new Bitmap64DeletionVector() : new BitmapDeletionVector())

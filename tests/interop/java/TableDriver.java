@@ -216,6 +216,8 @@ public final class TableDriver {
     private static FileStoreTable table(String directory, JsonNode asked) {
         FileStoreTable table = FileStoreTableFactory.create(LocalFileIO.create(), new Path(directory));
         Map<String, String> options = options(asked.get("options"));
+        String branch = options.remove("branch");
+        table = branch == null ? table : table.switchToBranch(branch);
         return options.isEmpty() ? table : table.copy(options);
     }
 
