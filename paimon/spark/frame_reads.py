@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.adapters.executors.spark import is_remote
 from paimon.domain.commit.message import ReadState
-from paimon.domain.errors import PaimonError, SnapshotExpired
+from paimon.domain.errors import PaimonError
 from paimon.domain.paths import MAIN_BRANCH
 from paimon.engines import translate_spark_error
 from paimon.operations.metadata.snapshots import find_expiry
@@ -56,7 +56,7 @@ def to_frame_error(frame: Any, error: Exception) -> PaimonError:
     return find_frame_expiry(frame, error) or translate_spark_error(error)
 
 
-def find_frame_expiry(frame: Any, error: Exception) -> SnapshotExpired | None:
+def find_frame_expiry(frame: Any, error: Exception) -> PaimonError | None:
     """Return the error for a missing file that Spark itself reads; None if its snapshot did not expire."""
     missing = _MISSING_FILE.search(str(error))
     if missing is None or getattr(frame, "_jdf", None) is None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.canonical_rows import rows_of, types_of
+from support.golden_input import parse_input
 from support.golden_tables import golden_directory, golden_reads
 
 import paimon
@@ -40,7 +41,7 @@ def read_vectors() -> tuple[dict[str, Any], list[dict[str, Any]], bytes]:
             archive.extractfile(name).read()  # type: ignore[union-attr]
             for name in ("schema.json", "rows.jsonl", "java.index")
         )
-    return json.loads(schema), [json.loads(line) for line in rows.decode().splitlines()], data
+    return json.loads(schema), parse_input(rows.decode()), data
 
 
 def test_indexes_of_all_types_have_the_bytes_of_java() -> None:

@@ -17,10 +17,14 @@ KIND = "_ROW_KIND"
 """The member of an input row that holds its kind; an insert where it is missing."""
 
 
+def parse_input(text: str) -> list[dict[str, Any]]:
+    """Rows in JSON. Java read the number -0.0 as 0.0. Only the text "-0.0" preserves the sign."""
+    return [json.loads(line, parse_float=lambda number: float(number) + 0.0) for line in text.splitlines()]
+
+
 def read_input(path: Path) -> list[dict[str, Any]]:
-    """The rows of a step in JSON. Java read the number -0.0 as 0.0. Only the text "-0.0" preserves the sign."""
-    lines = path.read_text("utf8").splitlines()
-    return [json.loads(line, parse_float=lambda number: float(number) + 0.0) for line in lines]
+    """The rows of a step in JSON."""
+    return parse_input(path.read_text("utf8"))
 
 
 def input_rows(path: Path, fields: Sequence[DataField]) -> tuple[pa.Table, pa.Int8Array]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from paimon.domain.errors import CorruptTable, NotFound, SnapshotExpired, StorageError, did_you_mean
+from paimon.domain.errors import CorruptTable, NotFound, PaimonError, SnapshotExpired, StorageError, did_you_mean
 from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE, STATISTICS_FILE, load_object
 from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
 from paimon.domain.stats.table_statistics import TableStatistics
-from paimon.operations.metadata.schemas import check_table_exists
+from paimon.operations.metadata.schemas import check_table_exists, find_missing_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
@@ -283,7 +283,7 @@ def read_hint(engine: Engine, path: str) -> int | None:
 
 @contextmanager
 def report_expired(context: TableContext, snapshot_id: int) -> Iterator[None]:
-    """Raise SnapshotExpired, not CorruptTable, where the block misses a file because its snapshot expired."""
+    """Raise why the block misses a file: its snapshot expired, or its table was dropped; not CorruptTable."""
     try:
         yield
     except CorruptTable as error:
@@ -307,8 +307,11 @@ def read_statistics(context: TableContext, snapshot: Snapshot | None) -> TableSt
     return TableStatistics.of(load_object(data, path, STATISTICS_FILE))
 
 
-def find_expiry(context: TableContext, snapshot_id: int, path: str) -> SnapshotExpired | None:
-    """Return the error of a read that misses a file of a snapshot; None if no expiry deleted it."""
+def find_expiry(context: TableContext, snapshot_id: int, path: str) -> PaimonError | None:
+    """Return the error of a read that misses a file of a snapshot; None if neither an expiry nor a drop deleted it."""
+    gone = find_missing_table(context)
+    if gone is not None:
+        return gone
     if _is_state_kept(context, snapshot_id):
         return None
     return SnapshotExpired(

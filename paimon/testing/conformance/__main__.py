@@ -98,9 +98,13 @@ def _stop_by_signals(timeout: float | None) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        _stop_clock()
         signal.signal(signal.SIGALRM, alarm)
         signal.signal(signal.SIGTERM, terminated)
+
+
+def _stop_clock() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _raise_timed_out(*_: object) -> NoReturn:
@@ -142,10 +146,10 @@ def _run(options: argparse.Namespace) -> int:
                 print(describe_progress(seen, len(cells)), file=sys.stderr, flush=True)
 
         if options.timeout is not None:
-            # repeated, because code of C can drop an exception; `run_cells` ends it
+            # repeated, because code of C can drop an exception
             signal.setitimer(signal.ITIMER_REAL, options.timeout, 1.0)
-        stop = run_cells(cells, options.seconds, show)
-        signal.setitimer(signal.ITIMER_REAL, 0)  # the report is printed whole
+        stop = run_cells(cells, options.seconds, show, _stop_clock)
+        _stop_clock()  # the report is printed whole
     versions = f"paimon {paimon.__version__}, Python {platform.python_version()}"
     why = None if stop is None else "by --timeout" if isinstance(stop, _TimedOut) else "by a signal"
     run = Run(name, str(getattr(theirs, "version", "")), versions, tuple(seen), why)

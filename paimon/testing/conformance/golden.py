@@ -62,7 +62,13 @@ class _GoldenRead:
 
 
 def open_golden_set(path: str, folder: Path) -> Path:
-    """Return the folder of a set, unpacked to `folder` if it is an archive; an empty path is the installed package."""
+    """Return the folder of a set, unpacked to `folder` if it is an archive; an empty path is the installed package.
+
+    Raises
+    ------
+    InvalidRequest
+        There are no golden tables.
+    """
     source = Path(path) if path else _find_installed()
     if not source.is_dir():
         try:
@@ -133,7 +139,13 @@ def _list_types(data_type: DataType) -> Iterator[str]:
 
 
 def list_golden_cells(runner: Runner, tables: Mapping[str, Path]) -> dict[tuple[str, str], Cell]:
-    """Return a cell for each of some golden tables."""
+    """Return a cell for each of some golden tables.
+
+    Raises
+    ------
+    InvalidRequest
+        The warehouse is not local.
+    """
     if tables and "://" in runner.warehouse:
         hint = "leave out --warehouse, or give a local directory"
         raise InvalidRequest("Golden tables are copied to local warehouses only", subject=runner.warehouse, hint=hint)

@@ -18,7 +18,6 @@ Invariant: a result depends on the seed and the number of examples alone, unless
 
 from __future__ import annotations
 
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -323,7 +322,22 @@ def _summarize(feature: str, writer: str, outcomes: Mapping[str, Mismatch | Refu
 def list_cells(
     runner: Runner, features: Mapping[str, st.SearchStrategy[Shape]], examples: int, seed: int
 ) -> dict[tuple[str, str], Cell]:
-    """Return the cells of some features by feature and writer; without the capability to write, they are only read."""
+    """Return the cells of some features; without the capability to write, they are only read.
+
+    Parameters
+    ----------
+    runner : Runner
+        The implementation.
+    features : mapping
+        The shapes of each feature's tables by its name.
+    examples, seed : int
+        Those of each cell.
+
+    Returns
+    -------
+    dict
+        The cells by feature and writer.
+    """
     writers = WRITERS if "write" in runner.theirs.capabilities.features else WRITERS[:1]
 
     def make_cell(feature: str, writer: str) -> Cell:
@@ -333,7 +347,10 @@ def list_cells(
 
 
 def run_cells(
-    cells: Mapping[tuple[str, str], Cell], seconds: float, report: Callable[[Result], None]
+    cells: Mapping[tuple[str, str], Cell],
+    seconds: float,
+    report: Callable[[Result], None],
+    stop_clock: Callable[[], object],
 ) -> KeyboardInterrupt | None:
     """Run cells one after the other, and report the result of each.
 
@@ -345,6 +362,8 @@ def run_cells(
         The seconds of all cells. Those that have not begun by then are ``not run``.
     report : callable
         Receives each result when it is known.
+    stop_clock : callable
+        Called when the run is stopped, so that it is not stopped again.
 
     Returns
     -------
@@ -358,7 +377,7 @@ def run_cells(
             if rest > 0 and stop is None:
                 result = run(max(_LEAST_SECONDS, rest / left))
         except KeyboardInterrupt as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            stop_clock()
             stop, result = error, evolve(result, status="stopped")
             if isinstance(error, _Stopped):
                 stop, result = error.reason, error.result
