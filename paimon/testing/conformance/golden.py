@@ -191,12 +191,15 @@ def _compare(runner: Runner, folder: Path, location: Path, read: _GoldenRead) ->
     table = TableUnderTest(runner.warehouse, _DATABASE, folder.name, columns, *keys, schema.options)
     lines = [json.loads(line) for line in read.expected.read_text("utf8").splitlines()]
     expected = tuple(to_rows(rows_to_arrow(lines, scan.fields), scan.fields))
-    found = catch_outcome(lambda: tuple(to_rows(runner.theirs.read(table, read.snapshot), scan.fields)))
-    if isinstance(found, Refused | NotImplementedError):
-        raise Refused(f"read: {str(found)[:200]}")
+    read_rows = catch_outcome(lambda: runner.theirs.read(table, read.snapshot))
+    if isinstance(read_rows, Refused | NotImplementedError):
+        raise Refused(f"read: {str(read_rows)[:200]}")
+    what, found = "read", read_rows
+    if not isinstance(read_rows, BaseException):
+        what, found = "not rows of the table", catch_outcome(lambda: tuple(to_rows(read_rows, scan.fields)))
     if isinstance(found, BaseException):
         text = describe_error(found).replace(str(location), folder.name)
-        return Mismatch(schema, (), read.snapshot, expected[:_MOST_ROWS], {runner.name: f"read: {text}"})
+        return Mismatch(schema, (), read.snapshot, expected[:_MOST_ROWS], {runner.name: f"{what}: {text}"})
     if to_multiset(expected) == to_multiset(found):
         return None
     missing, added = _leave_out(expected, found), _leave_out(found, expected)
