@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader.metadata import Refused
-from reader.reader import read_table
+from reader.reader import Refused, read_table
 from support.canonical_rows import rows_of, types_of
 from support.golden_tables import GoldenRead, golden_directory, golden_reads
 
@@ -116,10 +115,12 @@ def write_schemas(file_format: str) -> Callable[[Path], paimon.Table]:
 
 def write_partitions(**options: str) -> Callable[[Path], paimon.Table]:
     def write(folder: Path) -> paimon.Table:
-        table = create(folder, "s STRING, v INT, day DATE, t TIMESTAMP(6), n DECIMAL(31, 16)", partitions="s day t n",
+        table = create(folder, "s STRING, v INT, day DATE, clock TIME(3), t TIMESTAMP(6), n DECIMAL(31, 16)",
+                       partitions="s day clock t n",
                        **options)  # fmt: skip
         row = {
             "day": date(2024, 2, 29),
+            "clock": time(1, 2, 3, 120000),
             "t": datetime(2024, 1, 1, 12, 0, 0, 50),
             "n": Decimal("-123456789012345.0123456789012345"),
         }
