@@ -147,6 +147,8 @@ def cast_value(value: Any, of: Type, to: Type) -> Any:
         return (int(value) + half) % (2 * half) - half
     if to.name == "DECIMAL":
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        if not exact.is_finite():
+            return None
         rounded = exact.quantize(Decimal(1).scaleb(-to.s), ROUND_HALF_UP, Context(prec=400))
         return rounded if abs(rounded) < 10 ** (to.p - to.s) else None
     return bool(value) if to.name == "BOOLEAN" else float(value)

@@ -22,8 +22,9 @@ class Executor(Protocol):
 
         The iterator is lazy: no task runs before the first result is requested. An executor may run a bounded number
         of tasks ahead, or all of them at once. Tasks that have not started do not run after the caller closes the
-        iterator. A task that runs in this process may call `map` of the same executor. Each result is either yielded
-        or given to `discard`, so that files which tasks wrote ahead can be deleted.
+        iterator. A task that runs in this process may call `map` of the same executor, and has the tokens of the
+        caller: threads run it by `paimon.ports.cancellation.copy_task_context`. Each result is either yielded or given
+        to `discard`, so that files which tasks wrote ahead can be deleted.
 
         Parameters
         ----------

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 
 from paimon.domain.errors import StorageError
+from paimon.ports.cancellation import activate_token, deactivate_token, has_token
 from paimon.ports.executor import Executor
 
 _TASKS = 20
@@ -122,6 +123,22 @@ class ExecutorContract:
             return 1 if depth == 0 else sum(executor.map(run, [depth - 1] * 3))
 
         assert list(executor.map(run, [2, 3])) == [9, 27]
+
+    def test_tasks_have_the_tokens_of_the_caller(self) -> None:
+        """A deadline of the caller stops the tasks in threads, too."""
+        if not self.runs_in_this_process:
+            return
+        token = _Token()
+        activate_token(token)
+        try:
+            assert all(self.make_executor().map(lambda _: has_token(), range(_TASKS)))
+        finally:
+            deactivate_token(token)
+
+
+class _Token:
+    def is_stopped(self) -> bool:
+        return False
 
 
 def _square(number: int) -> int:

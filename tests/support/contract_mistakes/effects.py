@@ -6,6 +6,7 @@ import os
 import random
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from paimon.adapters.cache import LruCache
@@ -209,6 +210,13 @@ class RepeatingExecutor(SerialExecutor):
 class LosingExecutor(SerialExecutor):
     def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
         yield from [function(task) for task in tasks]
+
+
+@plant(EXECUTORS, "test_tasks_have_the_tokens_of_the_caller", "has the tokens of the caller")
+class UnstoppableExecutor(SerialExecutor):
+    def map(self, function: Any, tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
+        with ThreadPoolExecutor(1) as pool:
+            yield from pool.map(function, tasks)
 
 
 TEMP = contracts.TempStoreContract
