@@ -483,7 +483,9 @@ def merge(rows: pa.Table, table: Table) -> pa.Table:
         keep &= ~retracts
     sequence = re.findall(r"[^\s,]+", table.options.get("sequence.field", ""))
     direction = table.options.get("sequence.field.sort-order", "ascending")
-    ranks = [rank(rows[name].combine_chunks(), direction) for name in sequence]
+    values = [rows[name].combine_chunks() for name in sequence]
+    values = [pc.add(array, 0.0) if pa.types.is_floating(array.type) else array for array in values]  # no -0.0
+    ranks = [rank(array, direction) for array in values]
     order = np.lexsort((~retracts, rows["_SEQUENCE_NUMBER"].to_numpy(), *reversed(ranks), key))
     order = order[keep[order]]
     rows, key, retracts = rows.take(order), key[order], retracts[order]

@@ -56,6 +56,7 @@ NOT_RUN = {
     ("stream-on-spark", "names of an attached catalog"): "needs a Spark session; tests/spark covers the calls",
     ("sql", "SQL on Spark"): "needs a Spark session; tests/spark and tests/sql cover the calls",
     ("embed", "entry point of a package"): "needs a package; tests/public/test_own_ports.py installs some",
+    ("embed", "starts processes"): "needs processes; tests/public/test_own_ports.py covers the recipe",
     ("test-another-implementation", "install an extra"): "installs a package",
     ("test-another-implementation", "a run against an adapter"): "takes minutes; tests/conformance/test_kit.py runs it",
     ("test-with-the-kit", "stress a store"): "takes minutes; tests/stress/test_concurrent_processes.py runs it",

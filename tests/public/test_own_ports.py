@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +19,7 @@ import paimon
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.embed import BufferedOutput, make_catalog, make_engine
+from paimon.ports.engine import Engine
 from paimon.ports.files import Directories, FileIO, ManyFiles, PutOutcome
 from paimon.ports.formats import FormatIO
 from paimon.testing.contracts import CatalogStoreContract, FileIOContract, FormatIOContract, SnapshotCommitContract
@@ -96,6 +98,34 @@ def test_other_buckets_have_an_own_format(bucket: str) -> None:
         table.write({"id": [1, 2], "v": [value, value]})
     table.compact(full=True)
     assert table.scan().to_arrow().sort_by("id").to_pylist() == [{"id": 1, "v": 2}, {"id": 2, "v": 2}]
+
+
+class PicklingExecutor:
+    """Runs each task as another process does: after a trip through pickle."""
+
+    def map(self, function: Callable[[Any], Any], tasks: Iterable[Any], discard: object = None) -> Iterator[Any]:
+        for task in tasks:
+            call, copy = pickle.loads(pickle.dumps((function, task)))
+            yield call(copy)
+
+
+def make_remote_engine(database: str) -> Engine:
+    return make_engine(
+        SqliteFiles(database),
+        {"arrow": ArrowFormat()},
+        executor=PicklingExecutor(),
+        recipe=(make_remote_engine, (database,)),
+    )
+
+
+def test_tasks_of_an_engine_with_a_recipe_run_in_other_processes() -> None:
+    lake = make_catalog(make_remote_engine(tempfile.mkdtemp() + "/lake.sqlite"), "/lake")
+    lake.create_database("shop")
+    items = lake.create_table("shop.items", "id INT, item STRING", primary_keys=["id"], options=KEYED)
+    for item in ("cup", "pan"):
+        items.write({"id": [1, 2, 3], "item": [item] * 3})
+    assert items.compact(full=True).buckets == 2
+    assert pickle.loads(pickle.dumps(items)).scan().to_arrow()["item"].to_pylist() == ["pan"] * 3
 
 
 def test_the_engine_decides_which_formats_a_table_may_have() -> None:
