@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long, which take hours")
     parser.addoption("--nightly", action="store_true", help="run the cases marked nightly, and properties in full")
     parser.addoption("--kills", type=int, default=50, help="kills in each long case of tests/spark/test_spark_kills.py")
+    parser.addoption("--kill-seed", default="", help="draw other kills in the long cases of test_spark_kills.py")
     parser.addoption("--record-durations", action="store_true", help="write the CPU seconds to tests/durations.json")
     parser.addoption("--progress", type=Path, help="directory in which long tests record their progress")
 

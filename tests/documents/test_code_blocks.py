@@ -26,6 +26,7 @@ NOT_RUN = {
     ("declarative-pipelines", "definitions"): "needs a Spark session; tests/spark runs the example pipeline",
     ("declarative-pipelines", "run"): "needs a Spark session; tests/spark runs the example pipeline",
     ("declarative-pipelines", "example"): "needs a Spark session; tests/spark runs the example pipeline",
+    ("declarative-pipelines", "live"): "needs a Spark session; tests/spark runs it by night",
     ("index", "install"): "installs packages",
     ("move-from-java-spark", "set-up"): "needs a Spark session; tests/spark covers the call",
     ("move-from-java-spark", "create"): "needs a Spark session; tests/spark covers the calls",

@@ -242,6 +242,20 @@ def test_a_pipeline_writes_each_row_once(server: str, tmp_path: Path) -> None:
         catalog.table("shop.orders").write({"id": [4, 5], "day": ["wed", "wed"], "amount": [1, 900]})
 
 
+@pytest.mark.slow("starts programs of a pipeline")
+@pytest.mark.nightly
+def test_a_live_pipeline_keeps_its_tables_up_to_date(tmp_path: Path) -> None:
+    for program in (["create_tables.py", tmp_path], *[["live.py", tmp_path, "1"]] * 2):  # started again once
+        command = [sys.executable, str(EXAMPLE / program[0]), *map(str, program[1:])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    catalog = paimon.connect(tmp_path / "lake")
+    days = catalog.table("shop.days").scan().to_arrow().to_pydict()
+    assert dict(zip(*days.values(), strict=True)) == {"mon": 500, "tue": 700, "wed": 900, "thu": 900, "fri": 1800}
+    states = catalog.table("shop.states").scan(["id", "state"]).to_arrow().sort_by("id").to_pydict()
+    assert states == {"id": [2, 3, 5, 7, 9, 11], "state": ["shipped"] * 4 + ["new"] * 2}
+
+
 def test_a_pipeline_ends_as_its_run_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.pipelines import cli
 

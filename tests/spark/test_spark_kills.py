@@ -1,6 +1,7 @@
 """Kill processes of a stream from table to table: after the last restart, each row is in the target once.
 
-The number of kills of the long cases is `--kills`. With `--progress DIR` each kill is recorded there.
+The number of kills of the long cases is `--kills`, and `--kill-seed` draws others. With `--progress DIR` each kill is
+recorded there.
 """
 
 # After some of its commits, a part of a running query is killed or lost. What is drawn:
@@ -260,7 +261,8 @@ STATES = ["expired snapshots", "older checkpoint", "older checkpoint", "second d
 def test_a_stream_whose_processes_are_killed_writes_each_row_once(
     tmp_path: Path, progress: Path, request: pytest.FixtureRequest, way: str, master: str, kills: list[str] | None
 ) -> None:
-    draw = random.Random(f"{way} {master} {kills}")  # each case has its own sequence
+    seed = request.config.getoption("--kill-seed") if kills is None else ""
+    draw = random.Random(f"{way} {master} {kills}{seed}")  # each case has its own sequence
     stream, log = Stream(tmp_path, way, master, draw), progress / f"stream-kills-{way}-{master}.jsonl"
     count = request.config.getoption("--kills") if kills is None else len(kills)
     started, killed = time.time(), 0
