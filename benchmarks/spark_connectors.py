@@ -1,11 +1,12 @@
 """Compare Spark with this library and Spark with Paimon's connector for Java, step by step in turn.
 
-    python benchmarks/spark_connectors.py --java PYTHON --jar paimon-spark-3.5-0.9.0.jar [--scale 0.3]
+    python benchmarks/spark_connectors.py --java PYTHON --jar paimon-spark-3.5-0.9.0.jar [--scale 0.3] [--only idioms]
 
 PYTHON has PySpark 3.5, for example ``pip install pyspark==3.5.7 'numpy<2' 'pandas<2.3' setuptools``. Ten commits of
 300,000 rows over a million keys go into four buckets, in a local session with two cores. Both connectors run each step
 one after the other, so that other work on the machine delays both. Their results must be equal. Python may write
-bytecode, as installed packages have it.
+bytecode, as installed packages have it. The idioms are statements and calls of Spark through the catalog of a session;
+this library is attached (`paimon.spark.attach`).
 """
 
 from __future__ import annotations
@@ -101,12 +102,21 @@ def list_steps(repeat: int) -> list[tuple[str, str]]:
     ]
 
 
+def list_idioms(repeat: int) -> list[tuple[str, str]]:
+    """Return the rows of the idioms with their steps, and at the end one that compares the tables."""
+    from spark_worker import IDIOMS
+
+    rounds = [(name, number) for number in range(repeat + 1) for name in IDIOMS]
+    steps = [(f"{name}, {'later' if number else 'first'}", f"{name} {number}") for name, number in rounds]
+    return [*steps, ("scan after the idioms", "aggregate"), ("table, later", "table 0")]
+
+
 def print_table(figures: Figures) -> None:
     """Print the sum of the writes, and of all others the least wall time and the median of the CPU times."""
     print("| Work | ours, s | Java, s | ours / Java | ours, CPU s | Java, CPU s | CPU, ours / Java |")
     print("|---|---|---|---|---|---|---|")
     for row, both in figures.items():
-        is_write = row.startswith("write")
+        is_write = row.startswith("write,")
         wall, java_wall = ((sum if is_write else min)(run[0] for run in both[kind]) for kind in ("ours", "java"))
         cpu, java_cpu = ((sum if is_write else median)(run[1] for run in both[kind]) for kind in ("ours", "java"))
         print(
@@ -122,6 +132,7 @@ def main() -> None:
     parser.add_argument("--jar", required=True, type=Path, help="paimon-spark-3.5-0.9.0.jar")
     parser.add_argument("--scale", default="1", help="factor for the numbers of rows and keys")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each read, of which the fastest counts")
+    parser.add_argument("--only", choices=["steps", "idioms"], help="measure a part; the idioms after two commits")
     parser.add_argument("--master", default="local[2]", help="Spark's master")
     given = parser.parse_args()
     os.environ["BENCHMARK_SCALE"] = given.scale
@@ -132,7 +143,9 @@ def main() -> None:
         environment = {"PAIMON_JAR": str(given.jar.resolve())}
         pythons = {"ours": sys.executable, "java": given.java}
         workers = {kind: Worker(kind, python, folder, given.master, environment) for kind, python in pythons.items()}
-        for at, (row, step) in enumerate(list_steps(given.repeat)):
+        steps = list_steps(given.repeat)
+        steps = steps[:2] if given.only == "idioms" else steps
+        for at, (row, step) in enumerate(steps + ([] if given.only == "steps" else list_idioms(given.repeat))):
             results = []
             for kind in list(workers)[:: 1 if at % 2 else -1]:
                 done = workers[kind].run(step)

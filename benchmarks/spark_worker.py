@@ -39,6 +39,8 @@ class Ours:
         options = {"bucket": "4", "write-only": "true"}
         columns = COLUMNS.format(moment="TIMESTAMP_LTZ(6)")
         self._table = catalog.create_table(TABLE, columns, primary_keys=["id"], options=options)
+        self.catalog = "lake"
+        paimon.spark.attach(self.spark, catalog, self.catalog)
 
     def write(self, rows: Any) -> None:
         """Commit the rows of a frame."""
@@ -70,6 +72,7 @@ class Java:
         for key, value in settings.items():
             builder = builder.config(key, value)
         self.spark: Any = builder.getOrCreate()
+        self.catalog = "paimon"
         self.spark.sql("USE paimon")
         self.spark.sql("CREATE DATABASE IF NOT EXISTS b")
         properties = "'primary-key' = 'id', 'bucket' = '4', 'write-only' = 'true', 'file.format' = 'parquet'"
@@ -96,6 +99,40 @@ def settings_of(folder: Path) -> dict[str, str]:
     return {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "3g", "spark.local.dir": str(folder / "spark")}
 
 
+MERGE = "USING rows AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+IDIOMS = {
+    "sql": "SELECT city, count(*), max(day) FROM {table} WHERE quantity > 500 GROUP BY city ORDER BY city LIMIT 5",
+    "table": "spark.table(…).where(…).selectExpr(…)",
+    "writeTo": "df.writeTo(…).append()",
+    "insertInto": "df.write.insertInto(…)",
+    "saveAsTable": "df.write.saveAsTable(…)",
+    "INSERT": "INSERT INTO {table} SELECT * FROM rows",
+    "DELETE": "DELETE FROM {table} WHERE id % 20 = {number}",
+    "UPDATE": "UPDATE {table} SET total = total + 1 WHERE id % 20 = {number}",
+    "MERGE": f"MERGE INTO {{table}} AS t {MERGE}",
+}
+"""What users of Spark write, by name: a statement, or the calls of `run_idiom`."""
+
+
+def run_idiom(spark: Any, catalog: str, name: str, number: int, folder: Path) -> Any:
+    """Run an idiom through the catalog of a session; a number is used once for an idiom."""
+    table = f"{catalog}.{TABLE}"
+    rows = spark.read.parquet(str(folder / f"rows-{number}.parquet"))
+    rows.createOrReplaceTempView("rows")
+    if name == "table":
+        return list(spark.table(table).where("id < 5000").selectExpr("count(*)", "sum(total)").first())
+    if name == "writeTo":
+        rows.writeTo(table).append()
+    elif name == "insertInto":
+        rows.write.insertInto(table)
+    elif name == "saveAsTable":
+        rows.write.format("paimon").saveAsTable(f"{catalog}.b.saved_{number}")
+    else:
+        found = spark.sql(IDIOMS[name].format(table=table, number=number)).collect()
+        return [str(row) for row in found] if name == "sql" else None
+    return None
+
+
 def run_step(connector: Ours | Java, step: str, folder: Path) -> Any:
     """Run one step, and return what both connectors must agree on."""
     name, *given = step.split()
@@ -105,6 +142,8 @@ def run_step(connector: Ours | Java, step: str, folder: Path) -> Any:
         connector.compact()
     elif name == "count":
         return connector.read(["id"]).count()
+    elif name in IDIOMS:
+        return run_idiom(connector.spark, connector.catalog, name, int(given[0]), folder)
     elif name == "aggregate":
         return [str(value) for value in connector.read().selectExpr(*ALL_COLUMNS).first()[::7]]
     elif name == "noop":

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import paimon
+import paimon.spark
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -49,3 +52,50 @@ def test_the_plan_of_many_files_is_measured(
     assert found["tasks"] == 6  # each of 12 files counts as 4 MB
     assert 0 < found["largest"] <= found["bytes"] <= 6 * found["largest"]
     assert min(found[name] for name in ("driver", "jvm", "planner", "plan")) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.slow("writes and reads many tables")
+@pytest.mark.parametrize("scenario", ["merge", "append", "key", "bucket", "partitions"])
+def test_the_sums_of_large_tables_are_checked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: str
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import spark_scale
+
+    monkeypatch.setattr(spark_scale, "PARTITIONS", 10)
+    catalog = paimon.connect(tmp_path / "lake")
+    run = spark_scale.Run(scenario, 4_000, spark, catalog)
+    try:
+        spark_scale.SCENARIOS[scenario](run)
+        table = catalog.table("b." + catalog.list_tables("b")[0])
+        with pytest.raises(SystemExit, match="has"):
+            run.check(table, 1, 0, 0)
+    finally:
+        run.watch.close()
+        spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+@pytest.mark.nightly
+@pytest.mark.slow("runs statements of Spark")
+def test_the_idioms_of_spark_run_through_the_catalog(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setenv("BENCHMARK_SCALE", "0.001")
+    import spark_connectors
+    import spark_worker
+
+    spark_connectors.write_rows(tmp_path)
+    lake = paimon.connect(tmp_path / "lake")
+    lake.create_database("b")
+    paimon.spark.attach(spark, lake, "lake")
+    columns = spark_worker.COLUMNS.format(moment="TIMESTAMP_LTZ(6)")
+    table = lake.create_table(spark_worker.TABLE, columns, primary_keys=["id"], options={"bucket": 4})
+    try:
+        results = {name: spark_worker.run_idiom(spark, "lake", name, 1, tmp_path) for name in spark_worker.IDIOMS}
+    finally:
+        paimon.spark.detach(spark, "lake")
+    assert len(results["sql"]) == 5
+    assert lake.table("b.saved_1").scan().count() == 300
+    assert table.scan(where="id % 20 = 1").count() > 0  # MERGE inserted again what DELETE had removed
