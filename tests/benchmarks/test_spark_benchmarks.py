@@ -93,6 +93,7 @@ def test_the_idioms_of_spark_run_through_the_catalog(
     columns = spark_worker.COLUMNS.format(moment="TIMESTAMP_LTZ(6)")
     table = lake.create_table(spark_worker.TABLE, columns, primary_keys=["id"], options={"bucket": 4})
     try:
+        spark_worker.run_idiom(spark, "lake", "writeTo", 0, tmp_path)
         results = {name: spark_worker.run_idiom(spark, "lake", name, 1, tmp_path) for name in spark_worker.IDIOMS}
     finally:
         paimon.spark.detach(spark, "lake")

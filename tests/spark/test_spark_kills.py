@@ -79,10 +79,10 @@ class Stream:
         self.checkpoint, self.copy = folder / "checkpoint", folder / "copy"
         catalog = paimon.connect(folder / "lake")
         catalog.create_database("db")
-        split = {"source.split.target-size": "1 b"}
+        kept = {"snapshot.time-retained": "30 d", "snapshot.num-retained.max": "100000"}
+        split = {"source.split.target-size": "1 b", **kept}
         self.source = catalog.create_table("db.source", "id BIGINT, amount BIGINT", options=split)
         sums = {"merge-engine": "aggregation", "fields.amount.aggregate-function": "sum"}
-        kept = {"snapshot.time-retained": "30 d", "snapshot.num-retained.max": "100000"}
         self.target = catalog.create_table(
             "db.sums", "id BIGINT NOT NULL, amount BIGINT", primary_keys=["id"], options={"bucket": 2, **sums, **kept}
         )
