@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from paimon.adapters.process_effects import prepare_allocator
 
 if TYPE_CHECKING:
+    from paimon.adapters.async_calls import iterate_async, run_async
     from paimon.adapters.cancellation import CancelToken, deadline
     from paimon.builders.direct_writes import WriteResult
     from paimon.builders.merge_builder import MergeBuilder, MergeResult
@@ -131,10 +132,12 @@ _HOMES = {
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
     "deadline": "paimon.adapters.cancellation",
+    "iterate_async": "paimon.adapters.async_calls",
     "load_ipython_extension": "paimon.display.ipython_extension",
     "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
     "read_files": "paimon.engines",
+    "run_async": "paimon.adapters.async_calls",
     "scan_daft": "paimon.engines",
     "scan_polars": "paimon.engines",
     "unload_ipython_extension": "paimon.display.ipython_extension",
@@ -192,9 +195,11 @@ __all__ = [
     "col",
     "connect",
     "deadline",
+    "iterate_async",
     "open_system_table",
     "open_table",
     "read_files",
+    "run_async",
     "scan_daft",
     "scan_polars",
 ]

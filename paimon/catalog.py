@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 import pyarrow as pa
 from attrs import field, frozen
@@ -27,9 +27,8 @@ from paimon.domain.options.setting import option_text
 from paimon.domain.paths import check_segment, has_same_store
 from paimon.domain.report import Report
 from paimon.domain.secrets import remove_password
-from paimon.domain.text_checks import check_mapping, check_names
+from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.ddl import to_fields
 from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from paimon.builders.table_creation import TableCreation
     from paimon.domain.predicate.expression import Predicate
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.operations.evolve import TableDeclaration
     from paimon.operations.refs.clone_table import ClonedTable
     from paimon.operations.write.migrate_files import MigratedTable
     from paimon.sql.run.result import SqlResult
@@ -83,6 +81,20 @@ class Catalog(NotebookDisplay):
                 "This catalog has no recipe and cannot be pickled.", hint="create it with paimon.connect"
             )
         return self.recipe
+
+    def close(self) -> None:
+        """End the SQL session of `sql`, and release what the engine caches; the end of a ``with`` block calls it.
+
+        The catalog and its tables stay usable, and cache again what they read.
+        """
+        self._sessions.clear()
+        self.engine.cache.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def warehouse(self) -> str:
@@ -263,7 +275,7 @@ class Catalog(NotebookDisplay):
             raise InvalidRequest(wrong, subject="replace", hint="give one of them")
         creation = self._creation_of(name)
         if not exist_ok or name not in self:
-            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+            declaration = creation.declare(schema, primary_keys, partition_keys, self._add_defaults(options), comment)
             creation.create(declaration, allow_unknown_options, replace)
         return self.table(name)
 
@@ -305,7 +317,7 @@ class Catalog(NotebookDisplay):
         from paimon.operations.refs.filled_tables import begin_filled_table
 
         creation = self._creation_of(name)
-        declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+        declaration = creation.declare(schema, primary_keys, partition_keys, self._add_defaults(options), comment)
         if replace and name in self:
             return creation.replace(declaration, fill)
         return creation.create_filled(lambda paths: begin_filled_table(self.engine, paths, declaration), fill)
@@ -319,30 +331,10 @@ class Catalog(NotebookDisplay):
         self._check_database_exists(identifier.database)
         return TableCreation(self.engine, self.store, identifier, partial(open_at, self.engine, options={}))
 
-    def _declare(
-        self,
-        schema: Any,
-        primary_keys: Sequence[str],
-        partition_keys: Sequence[str],
-        options: Mapping[str, object] | None,
-        comment: str | None,
-    ) -> TableDeclaration:
-        """Check the types of what a caller declares, and add the catalog's default options."""
-        from paimon.operations.evolve import TableDeclaration  # here and below: loaded when first used
-
-        if not isinstance(schema, str | pa.Schema | Sequence):
-            from paimon.operations.write.input_rows import find_schema, open_files
-
-            found = find_schema(open_files(self.engine, schema))
-            schema = schema if found is None else found
+    def _add_defaults(self, options: Mapping[str, object] | None) -> dict[str, str]:
+        """Return the options of a new table, with the catalog's default options."""
         defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
-        return TableDeclaration(
-            to_fields(schema),
-            check_names(primary_keys, "primary_keys"),
-            check_names(partition_keys, "partition_keys"),
-            defaults | _to_option_texts(options),
-            comment,
-        )
+        return defaults | _to_option_texts(options)
 
     def clone_table(
         self,

@@ -37,6 +37,8 @@ _FUNCTIONS = (
     "attach_datafusion",
     "cdc",
     "deadline",
+    "run_async",
+    "iterate_async",
 )
 _VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 

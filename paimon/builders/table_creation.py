@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.domain.errors import AlreadyExists, PaimonError, PaimonWarning
@@ -17,6 +18,8 @@ from paimon.domain.schema.external_paths import check_external_places
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.text_checks import check_names
+from paimon.domain.types.ddl import to_fields
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.evolve import TableDeclaration, build_catalog_properties, create_table
 from paimon.operations.refs.external_files import delete_hidden_table
@@ -50,6 +53,23 @@ class TableCreation:
     def paths(self) -> TablePaths:
         """The directory of the table."""
         return TablePaths(self.store.table_location(self.identifier.database, self.identifier.table))
+
+    def declare(
+        self,
+        schema: Any,
+        primary_keys: Sequence[str],
+        partition_keys: Sequence[str],
+        options: Mapping[str, str],
+        comment: str | None,
+    ) -> TableDeclaration:
+        """Check the types of what a caller declares; a data frame or a file has its own columns."""
+        if not isinstance(schema, str | pa.Schema | Sequence):
+            from paimon.operations.write.input_rows import find_schema, open_files  # loaded when first used
+
+            found = find_schema(open_files(self.engine, schema))
+            schema = schema if found is None else found
+        keys = check_names(primary_keys, "primary_keys"), check_names(partition_keys, "partition_keys")
+        return TableDeclaration(to_fields(schema), *keys, options, comment)
 
     def create(self, declaration: TableDeclaration, allow_unknown_options: bool, replace: bool) -> None:
         """Write the first schema, and register the table; `replace` also if there is one."""

@@ -427,26 +427,49 @@ def test_asyncio_cancels_a_call_through_a_token() -> None:
         finally:
             ended.append(True)
 
-    async def run(call: Callable[[], object]) -> object:
-        with paimon.CancelToken() as token:
-            try:
-                return await asyncio.to_thread(call)
-            except asyncio.CancelledError:
-                token.cancel()
-                raise
-
     async def main() -> None:
-        assert (await run(table.scan().to_arrow)).num_rows == 4
-        task = asyncio.create_task(run(wait_for_the_stop))
+        assert (await paimon.run_async(table.scan().to_arrow)).num_rows == 4
+        task = asyncio.create_task(paimon.run_async(wait_for_the_stop))
         await asyncio.to_thread(begun.wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert ended == [True]  # nothing goes on behind the caller
         with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0):
-            await asyncio.to_thread(table.scan().to_arrow)
+            await paimon.run_async(table.scan().to_arrow)
+        with pytest.raises(paimon.InvalidRequest):
+            await paimon.run_async(table.delete, where="nothing = 1")
 
-    asyncio.run(main())  # waits for the thread
-    assert ended == [True]
+    asyncio.run(main())
+
+
+def test_asyncio_iterates_over_batches_and_closes_what_it_leaves() -> None:
+    table = Lake("append").open()
+    following = table.follow()
+
+    async def main() -> list[int]:
+        found = [batch.num_rows async for batch in paimon.iterate_async(table.scan().to_batches())]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                async for batch in paimon.iterate_async(following):  # waits for a snapshot that does not come
+                    found.append(batch.num_rows)
+        return found
+
+    assert sum(asyncio.run(main())) == 8
+    assert list(following) == []
+
+
+def test_the_end_of_a_catalog_releases_what_its_engine_caches() -> None:
+    with paimon.connect("memory://closed") as catalog:
+        catalog.create_database("shop")
+        table = catalog.create_table("shop.t", "id INT")
+        table.write([{"id": 1}])
+        catalog.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM shop.t")
+        assert table.scan().count() == 1 and catalog.engine.cache.paths()
+    assert catalog.engine.cache.paths() == []
+    assert table.scan().count() == 1 and catalog.databases() == ["shop"]
+    with pytest.raises(paimon.PaimonError):
+        catalog.sql("SELECT * FROM v")
 
 
 def test_a_token_serves_several_threads_and_tasks_at_once() -> None:
