@@ -14,7 +14,7 @@ Source: `BTreeGlobalIndexBuilder`, `CreateGlobalIndexProcedure`, `DropGlobalInde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -31,7 +31,7 @@ from paimon.domain.index.btree_writer import BtreeWriter
 from paimon.domain.index.varints import Numbers
 from paimon.domain.maintenance.index_columns import check_index_column, check_index_type, find_index_ids
 from paimon.domain.maintenance.sort_order import SortOrder
-from paimon.domain.manifest.entries import DataFileMeta, FileKind, GlobalIndex, IndexManifestEntry
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, GlobalIndex, IndexManifestEntry, to_files
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.prune_by_global_index import BTREE, cover, find_indexes, range_of
@@ -72,10 +72,6 @@ class GlobalIndexChange:
     rows: int = 0
 
 
-def _to_files(files: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    return tuple(files)
-
-
 @frozen
 class IndexTask:
     """A range of rows of one partition that gets an index: from `first` to `end`, which is not included."""
@@ -85,7 +81,7 @@ class IndexTask:
     first: int
     end: int
     # the files that have rows of the range
-    files: tuple[DataFileMeta, ...] = field(converter=_to_files)
+    files: tuple[DataFileMeta, ...] = field(converter=to_files)
 
 
 @on_same_table

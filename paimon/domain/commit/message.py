@@ -10,12 +10,8 @@ from collections.abc import Iterable
 
 from attrs import field, frozen
 
-from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
+from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry, to_files
 from paimon.domain.snapshot.snapshot import Snapshot
-
-
-def _to_files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    return tuple(values)
 
 
 def _to_index_files(values: Iterable[IndexManifestEntry]) -> tuple[IndexManifestEntry, ...]:
@@ -30,9 +26,9 @@ def _to_names(values: Iterable[str]) -> tuple[str, ...]:
 class DataIncrement:
     """The files that a write added, and for copy-on-write also the files that it removed."""
 
-    new_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
-    deleted_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
-    changelog_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    new_files: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
+    deleted_files: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
+    changelog_files: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
     new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
     deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
 
@@ -45,9 +41,9 @@ class CompactIncrement:
     deletes out because it knew no older rows that need them.
     """
 
-    compact_before: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
-    compact_after: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
-    changelog_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    compact_before: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
+    compact_after: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
+    changelog_files: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
     new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
     deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
     looked_up: tuple[str, ...] = field(converter=_to_names, default=())

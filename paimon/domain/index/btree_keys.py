@@ -25,6 +25,7 @@ Source: `KeySerializer`.
 from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Context, Decimal
+from struct import calcsize
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,33 +37,26 @@ from paimon.domain.columns.buffers import to_stored_numbers
 from paimon.domain.columns.java_float_order import from_float_ordinals, to_float_ordinals
 from paimon.domain.index.varints import Bytes, Lengths, encode_varints, join_parts, read_varint
 from paimon.domain.predicate.expression import Operator
+from paimon.domain.row.binary_layout import (
+    COMPACT_DECIMAL_PRECISION,
+    COMPACT_TIMESTAMP_PRECISION,
+    NANOS_PER_MILLI,
+    PRIMITIVE_CODES,
+)
 from paimon.domain.types.arrow import UNIT_NANOS, timestamp_unit
 from paimon.domain.types.data_types import (
     TIMESTAMP_TYPES,
-    BigIntType,
-    BooleanType,
     DataType,
-    DateType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntType,
-    SmallIntType,
-    TimeType,
-    TinyIntType,
     VarCharType,
 )
 
 Key: TypeAlias = int | bytes
 Interval: TypeAlias = tuple[Key | None, Key | None]
 """From the first key to the one before the second; None is open."""
-_WIDTHS: dict[type[DataType], int] = {
-    BooleanType: 1, TinyIntType: 1, SmallIntType: 2, IntType: 4, BigIntType: 8, DateType: 4, TimeType: 4,
-    FloatType: 4, DoubleType: 8,
-}  # fmt: skip
-_COMPACT_DIGITS = 18
-_MILLI_DIGITS = 3
-_MILLI_NANOS = 1_000_000
+_WIDTHS = {kind: calcsize(f"<{code}") for kind, code in PRIMITIVE_CODES.items()}
 _DIGITS = Context(prec=100)
 
 
@@ -86,16 +80,16 @@ class BtreeKeys:
     def width(self) -> int | None:
         """The number of stored bytes; None if it differs between keys."""
         if isinstance(self.data_type, DecimalType):
-            return 8 if self.data_type.precision <= _COMPACT_DIGITS else None
+            return 8 if self.data_type.precision <= COMPACT_DECIMAL_PRECISION else None
         if isinstance(self.data_type, TIMESTAMP_TYPES):
-            return 8 if self.data_type.precision <= _MILLI_DIGITS else None
+            return 8 if self.data_type.precision <= COMPACT_TIMESTAMP_PRECISION else None
         return _WIDTHS.get(type(self.data_type))
 
     @property
     def _unit_nanos(self) -> int:
         """Of a timestamp, the nanoseconds of the unit of its keys."""
         assert isinstance(self.data_type, TIMESTAMP_TYPES)
-        return _MILLI_NANOS if self.width else UNIT_NANOS[timestamp_unit(self.data_type.precision)]
+        return NANOS_PER_MILLI if self.width else UNIT_NANOS[timestamp_unit(self.data_type.precision)]
 
     def decode(self, data: bytes) -> Key:
         """Return the key of stored bytes; raise ValueError if they are no key."""
@@ -112,7 +106,7 @@ class BtreeKeys:
         if len(data) < 9:
             raise ValueError(f"a key has {len(data)} bytes instead of at least 9")
         millis, nanos = int.from_bytes(data[:8], "little", signed=True), read_varint(data, 8)[0]
-        return millis * (_MILLI_NANOS // self._unit_nanos) + nanos // self._unit_nanos
+        return millis * (NANOS_PER_MILLI // self._unit_nanos) + nanos // self._unit_nanos
 
     def find_interval(self, operator: Operator, literal: Any) -> Interval | None:
         """Return the keys for which a comparison with an internal value can be true; None for all."""
@@ -163,7 +157,7 @@ class BtreeKeys:
         if isinstance(self.data_type, FloatType | DoubleType):
             numbers = to_float_ordinals(numbers.view(f"<f{self.width}"))
         elif isinstance(self.data_type, TIMESTAMP_TYPES) and self.width is not None:
-            scale = UNIT_NANOS[column.type.unit] // _MILLI_NANOS
+            scale = UNIT_NANOS[column.type.unit] // NANOS_PER_MILLI
             numbers = numbers * scale
         return pa.array(numbers.astype(np.int64))
 
@@ -179,7 +173,7 @@ class BtreeKeys:
             return _fixed(floats)
         if self.width is not None:
             return _fixed(numbers.astype(f"<i{self.width}"))
-        per_milli = _MILLI_NANOS // self._unit_nanos
+        per_milli = NANOS_PER_MILLI // self._unit_nanos
         millis = _fixed(np.floor_divide(numbers, per_milli).astype("<i8"))
         return join_parts([millis, encode_varints(np.mod(numbers, per_milli) * self._unit_nanos)])
 

@@ -94,6 +94,11 @@ class DataFileMeta:
         return [path, *(f"{path.rpartition('/')[0]}/{name}" for name in self.extra_files)]
 
 
+def to_files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+    """Convert files to the tuple that a value keeps."""
+    return tuple(values)
+
+
 @frozen
 class ManifestEntry:
     """One record of a manifest; `partition` is a serialized BinaryRow of the partition columns."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from attrs import field, frozen
 
-from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
+from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange, to_files
 from paimon.domain.markup import format_count
 from paimon.domain.secrets import remove_password
 
@@ -21,10 +21,6 @@ class DeletionFile:
 
     path: str
     range: DeletionVectorRange
-
-
-def _to_files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    return tuple(values)
 
 
 def _to_vectors(values: Iterable[DeletionFile | None]) -> tuple[DeletionFile | None, ...]:
@@ -47,7 +43,7 @@ class DataSplit:
     total_buckets: int
     bucket_path: str
     # in the order in which they must be read
-    files: tuple[DataFileMeta, ...] = field(converter=_to_files)
+    files: tuple[DataFileMeta, ...] = field(converter=to_files)
     # whether no merge is needed, so that rows are read file by file
     raw_convertible: bool = False
     # parallel to `files`; empty if no file has a deletion vector
@@ -55,7 +51,7 @@ class DataSplit:
     # the branch to read from; None for the branch of the table
     branch: str | None = None
     # for a difference between two states: the files of the earlier state; `files` are the later ones
-    before_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    before_files: tuple[DataFileMeta, ...] = field(converter=to_files, default=())
     # parallel to `before_files`
     before_deletion_files: tuple[DeletionFile | None, ...] = field(converter=_to_vectors, default=())
     # parallel to `files`: the positions (first, end) to read, `end` not included; empty: all rows

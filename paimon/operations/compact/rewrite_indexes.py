@@ -27,7 +27,7 @@ from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import ColumnIndex, decode_container, encode_container
-from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.manifest.entries import DataFileMeta, to_files
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.splits import DataSplit
@@ -46,10 +46,6 @@ from paimon.operations.metadata.snapshots import check_unexpired, latest_snapsho
 from paimon.operations.table_context import TableContext
 
 
-def _to_files(files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    return tuple(files)
-
-
 @frozen
 class IndexWork:
     """The files of one bucket whose indexes are built by one task."""
@@ -58,7 +54,7 @@ class IndexWork:
     bucket: int
     total_buckets: int
     directory: str
-    files: tuple[DataFileMeta, ...] = field(converter=_to_files)
+    files: tuple[DataFileMeta, ...] = field(converter=to_files)
 
 
 @frozen

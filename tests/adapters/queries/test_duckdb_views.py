@@ -86,6 +86,21 @@ def test_a_name_is_attached_once_until_it_is_detached(catalog: paimon.Catalog, t
         assert connection.sql("SELECT count(*) FROM lake.shop.orders").fetchall() == [(30,)]
 
 
+def test_two_catalogs_with_the_same_names_stay_apart(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    other = paimon.connect(tmp_path / "other")
+    other.create_database("shop")
+    other.create_table("shop.orders", "id BIGINT").write([{"id": 7}, {"id": 99}])
+    with duckdb.connect() as connection:
+        attach(connection, catalog)
+        with pytest.raises(paimon.AlreadyExists, match=r"lake.*detach"):
+            attach(connection, other)
+        attach(connection, other, "second")
+        join = "SELECT a.day FROM lake.shop.orders a RIGHT JOIN second.shop.orders b USING (id) ORDER BY id"
+        assert connection.sql(join).fetchall() == [(1,), (None,)]
+        with pytest.raises(duckdb.Error, match=r"orders"):
+            connection.sql("SELECT * FROM shop.orders")
+
+
 @pytest.mark.filterwarnings("error")
 def test_writes_go_on_after_the_connection_is_closed(catalog: paimon.Catalog) -> None:
     with duckdb.connect() as connection:
