@@ -144,7 +144,7 @@ def main() -> None:
         pythons = {"ours": sys.executable, "java": given.java}
         workers = {kind: Worker(kind, python, folder, given.master, environment) for kind, python in pythons.items()}
         steps = list_steps(given.repeat)
-        steps = steps[:2] if given.only == "idioms" else steps
+        steps = [("write, two commits", step) for _, step in steps[:2]] if given.only == "idioms" else steps
         for at, (row, step) in enumerate(steps + ([] if given.only == "steps" else list_idioms(given.repeat))):
             results = []
             for kind in list(workers)[:: 1 if at % 2 else -1]:
