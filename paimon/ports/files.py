@@ -404,6 +404,7 @@ class ManyFiles(Protocol):
 
         Each file becomes visible whole or not at all, in no particular order. When the call returns, all files are as
         durable as after the `close` of `create`. Missing parents are created, and files of the same names are replaced.
+        A power loss during the call may leave a file with a part of its bytes, so nothing refers to the names before.
 
         Parameters
         ----------

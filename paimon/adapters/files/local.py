@@ -1,8 +1,9 @@
 """LocalFiles: a FileIO for the local disk. It writes hidden files first, and opens regular files only.
 
 Invariant: a file is written under a hidden temporary name in its directory, flushed to disk, and then renamed; the
-directory entry is flushed before the call returns. Only `replace`, for hints that a power loss may take, flushes
-nothing. `put_if_absent` creates the name with a hard link, which fails if the name exists; a check before a rename
+directory entry is flushed before the call returns. `create_all`, for new names that no file refers to yet, renames
+first, so that it waits for the disk once. Only `replace`, for hints that a power loss may take, flushes nothing.
+`put_if_absent` creates the name with a hard link, which fails if the name exists; a check before a rename
 could replace a file. Symbolic links do not lead out of the allowed roots.
 Source: `LocalFileIO`, `AtomicFsOutput`.
 """
@@ -16,8 +17,9 @@ import shutil
 import stat
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache, partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -66,8 +68,7 @@ class LocalFiles:
     def create_all(self, files: Mapping[str, bytes]) -> None:
         """Create several files. After an error, files that were not renamed by then are removed.
 
-        They are flushed concurrently, which takes little longer than one flush. Then they are renamed, and each
-        directory is flushed once.
+        They are renamed, then files and directories are flushed concurrently, which takes little longer than one flush.
         """
         outputs: list[LocalOutputFile] = []
         with undo_on_failure(lambda: _abort_all(outputs)):
@@ -75,12 +76,15 @@ class LocalFiles:
                 with translate_os_errors(path, missing_is_error=True):
                     outputs.append(LocalOutputFile(path, self._check_parent(path)))
                 outputs[-1].write(data)
-            _flush_to_disk(outputs)
+            for output in outputs:
+                output.flush()
             for output in outputs:
                 output.publish()
-        for directory, path in {output.directory: path for output, path in zip(outputs, files, strict=True)}.items():
-            with translate_os_errors(path, missing_is_error=True):
-                sync_directory(directory)
+            directories = {output.directory: path for output, path in zip(outputs, files, strict=True)}
+            _run_concurrently(
+                [output.flush_to_disk for output in outputs]
+                + [partial(_sync_directory_of, directory, path) for directory, path in directories.items()]
+            )
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create a durable file, unless it exists."""
@@ -175,14 +179,30 @@ class LocalFiles:
             return None
 
 
-def _flush_to_disk(outputs: Sequence[LocalOutputFile]) -> None:
-    if len(outputs) <= 1:
-        for output in outputs:
-            output.flush_to_disk()
-        return
-    with ThreadPoolExecutor(min(len(outputs), _FLUSH_THREADS), thread_name_prefix="paimon-flush") as pool:
-        for done in [pool.submit(output.flush_to_disk) for output in outputs]:
-            done.result()
+def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
+    """Call all functions, the last one in this thread; return when all ended, and raise an error of them."""
+    running = [_flush_threads(os.getpid()).submit(flush) for flush in flushes[:-1]]
+    try:
+        for flush in flushes[-1:]:
+            flush()
+    finally:
+        wait(running)
+    for done in running:
+        done.result()
+
+
+@cache
+def _flush_threads(process: int) -> ThreadPoolExecutor:
+    """Return the threads that flush files; they stay, because a new thread costs more CPU than a flush.
+
+    A forked child, which has none of them, gets its own by the id of its `process`.
+    """
+    return ThreadPoolExecutor(_FLUSH_THREADS, thread_name_prefix="paimon-flush")
+
+
+def _sync_directory_of(directory: str, path: str) -> None:
+    with translate_os_errors(path, missing_is_error=True):
+        sync_directory(directory)
 
 
 def local_path(path: str) -> str:

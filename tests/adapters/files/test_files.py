@@ -194,7 +194,7 @@ def test_a_write_to_a_full_disk_leaves_no_file(tmp_path, monkeypatch, failing: s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_written_together_are_flushed_before_their_names(tmp_path, monkeypatch) -> None:
+def test_files_written_together_are_flushed_after_their_names(tmp_path, monkeypatch) -> None:
     steps: list[str] = []
     fsync, replace = os.fsync, os.replace
 
@@ -212,8 +212,8 @@ def test_files_written_together_are_flushed_before_their_names(tmp_path, monkeyp
     monkeypatch.setattr(os, "fsync", noted_fsync)
     monkeypatch.setattr(os, "replace", noted_replace)
     LocalFiles().create_all({f"{tmp_path}/a/x": b"1", f"{tmp_path}/a/y": b"2", f"{tmp_path}/b/z": b"3"})
-    assert sorted(steps[:3]) == ["flush x", "flush y", "flush z"]
-    assert steps[3:] == ["name x", "name y", "name z", "flush /a", "flush /b"]
+    assert steps[:3] == ["name x", "name y", "name z"]
+    assert sorted(steps[3:]) == ["flush /a", "flush /a/x", "flush /a/y", "flush /b", "flush /b/z"]
     assert [(tmp_path / n).read_bytes() for n in ("a/x", "a/y", "b/z")] == [b"1", b"2", b"3"]
     assert sorted(os.listdir(tmp_path / "a")) == ["x", "y"]
 
@@ -232,7 +232,8 @@ def test_files_written_together_are_complete_or_absent_when_the_disk_fails(tmp_p
     monkeypatch.setattr(os, failing, fail_after_call)
     with pytest.raises(StorageError, match="No space left"):
         LocalFiles().create_all({f"{tmp_path}/{name}": b"data" for name in "xyz"})
-    assert os.listdir(tmp_path) == {"fsync": [], "replace": ["x"]}[failing]
+    assert sorted(os.listdir(tmp_path)) == {"fsync": ["x", "y", "z"], "replace": ["x"]}[failing]
+    assert {(tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == {b"data"}
 
 
 def test_a_directory_that_cannot_be_flushed_is_an_unknown_outcome(tmp_path, monkeypatch) -> None:
