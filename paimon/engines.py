@@ -16,6 +16,7 @@ from attrs import evolve
 from paimon.adapters.cache import LruCache
 from paimon.adapters.cancellation import stoppable_files, stoppable_store
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
+from paimon.adapters.commit_groups import ThreadCommitGroups
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
@@ -551,8 +552,8 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
     files = stoppable_files(files)
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
     cache = LruCache(release=release_free_memory, others=[footers])  # deleted files leave both
-    expressions, queries = PolarsEvaluator(DuckdbEvaluator()), _queries(options)
-    abandon_in_children(footers, cache, temp, expressions)
+    expressions, queries, groups = PolarsEvaluator(DuckdbEvaluator()), _queries(options), ThreadCommitGroups()
+    abandon_in_children(footers, cache, temp, expressions, groups)
     file_formats = FormatsOnDemand(_memory(options).bytes, footers, formats, InstalledFormats())
     return Engine(
         files=files,
@@ -572,6 +573,7 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
         queries=queries,
         row_files=_row_files(file_formats),
         reports=HttpReports(),
+        commit_groups=groups,
     )
 
 

@@ -411,11 +411,10 @@ class Table(NotebookDisplay):
         kind_column : str
             A column of `data` that holds row kinds (``"+I"``, ``"-U"``, ``"+U"``, ``"-D"``) and is not stored.
         commit_user, identifier : str, int
-            With both given the commit happens once: a second call with the same pair changes nothing.
-        properties : mapping
-            Text to store in the snapshot.
-        watermark : int
-            Event time in epoch milliseconds; the snapshot's never goes back.
+            With both given the commit happens once: a second call with the same pair changes nothing. Without a user,
+            the snapshot may also have rows that other threads of the process append at the same time.
+        properties, watermark : mapping, int
+            Text to store in the snapshot; event time in epoch milliseconds, which never goes back in a table.
         merge_schema : bool
             Add the columns that only `data` have (streams: those of their first batch). They are added once all rows
             are written to files, so a refused write adds none. This handle keeps its columns.
@@ -441,7 +440,8 @@ class Table(NotebookDisplay):
         from paimon.builders.direct_writes import commit_messages, write_and_commit  # loaded with the first write
 
         user = commit_user_of(self.context, commit_user, identifier)
-        commit = partial(commit_messages, properties=properties, identifier=identifier, watermark=watermark)
+        commit = partial(commit_messages, properties=properties, shares_snapshot=commit_user is None)
+        commit = partial(commit, identifier=identifier, watermark=watermark)
         return write_and_commit(self.context, data, kind_column, user, merge_schema, commit, missing_columns)
 
     def overwrite(

@@ -324,14 +324,16 @@ def commit_messages(
     properties: Mapping[str, str] | None = None,
     identifier: int = BATCH_COMMIT_IDENTIFIER,
     watermark: int | None = None,
+    shares_snapshot: bool = False,
 ) -> WriteResult:
     """Commit what writers prepared, here or in other processes, as `Table.write` does.
 
     Where the commit is certainly refused, or was already committed, the files of the messages are deleted. `identifier`
     is unique for each commit of a user. `properties` are stored in the snapshot. `watermark` is in epoch milliseconds.
+    The snapshot may contain concurrent commits if it `shares_snapshot`, because no caller knows its user.
     """
     try:
-        owner = evolve(commit, owns_messages=True)
+        owner = evolve(commit, owns_messages=True, shares_snapshot=shares_snapshot)
         done = owner.commit(messages, properties, identifier=identifier, watermark=watermark)
     except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported, TableDropped, TableReplaced) as error:
         if not is_still_needed(messages, error):

@@ -54,6 +54,8 @@ class TableCommit(BuilderDisplay):
         Make no snapshot where there is nothing to commit.
     owns_messages : bool
         No caller keeps the messages, so their files may be written again; see `commit.late-rows.max-size`.
+    shares_snapshot : bool
+        No caller knows the user, so the snapshot may contain concurrent commits of this process, too.
     """
 
     context: TableContext
@@ -62,6 +64,7 @@ class TableCommit(BuilderDisplay):
     dynamic_overwrite: bool = False
     ignore_empty: bool = True
     owns_messages: bool = field(default=False, repr=False, kw_only=True)
+    shares_snapshot: bool = field(default=False, repr=False, kw_only=True)
     _safe: SafeSnapshot = field(factory=SafeSnapshot, init=False, eq=False, repr=False)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
@@ -116,6 +119,7 @@ class TableCommit(BuilderDisplay):
             properties=dict(check_mapping(properties, "properties")),
             ignore_empty=self.ignore_empty,
             renumbers=self.owns_messages,
+            shares_snapshot=self.shares_snapshot,
         )
         done = commit_rows(self.context, request, self._safe)
         run_after_commit(self.context, done.snapshot_ids, identifier)

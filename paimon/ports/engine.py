@@ -14,6 +14,7 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import TableStore
+from paimon.ports.commit_groups import CommitGroups
 from paimon.ports.effects import Clock, Ids, NoProcessEffects, ProcessEffects, Random
 from paimon.ports.executor import Executor
 from paimon.ports.expressions import ExpressionEvaluator
@@ -124,6 +125,8 @@ class Engine:
         Reports that a partition is done to an HTTP server. None: the action ``http-report`` is refused.
     row_files : RowFiles, optional
         Opens the files of rows that writes and SQL statements name. None: such files are refused.
+    commit_groups : CommitGroups, optional
+        Lets additions of concurrent threads share a snapshot. None: each commit makes its own.
     """
 
     files: FileIO
@@ -148,6 +151,7 @@ class Engine:
     reports: ReportSender | None = None
     allowed_roots: tuple[str, ...] = ()
     row_files: RowFiles | None = None
+    commit_groups: CommitGroups | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
         if self.recipe is None:

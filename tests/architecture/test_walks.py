@@ -27,10 +27,10 @@ from paimon.domain.commit.message import CommitMessage
 PACKAGE = Path(paimon.__file__).parent
 OPERATIONS = f"{PACKAGE / 'operations'}/"
 BUDGETS: Mapping[str, int] = {
-    "commit": 12,
+    "commit": 13,
     "write and prepare": 12,
     "Table.write": 28,
-    "Table.write that compacts": 30,
+    "Table.write that compacts": 31,
     "compact": 26,
     "read": 12,
     "merge": 40,
@@ -38,7 +38,7 @@ BUDGETS: Mapping[str, int] = {
 """The most modules of operations on each walk."""
 DRAWN = {"Read": "read", "Write": "Table.write", "Commit": "commit", "Compact": "compact"}
 """The walks of ARCHITECTURE.md, by their titles there."""
-IN_OTHER_CASES = {"evolve.py", "write/row_visibility.py", "write/resolve_commit.py"}
+IN_OTHER_CASES = {"evolve.py", "commit/group.py", "write/row_visibility.py", "write/resolve_commit.py"}
 """What ARCHITECTURE.md names of a walk for other tables, new columns, or unknown outcomes."""
 DEEPEST = 2
 """Calls are printed if at most so many modules lie between them and the caller."""

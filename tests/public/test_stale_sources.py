@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,15 @@ def make_table(catalog: paimon.Catalog, keyed: bool) -> paimon.Table:
 
 def run_before_publish(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Let another user act once, between the read of a change and its first attempt to commit."""
-    real, waiting = commit_module.publish_change, [action]
+    waiting = [action]
 
-    def publish(*given: Any) -> Any:
+    def publish(real: Any, *given: Any) -> Any:
         while waiting:
             waiting.pop()()
         return real(*given)
 
-    monkeypatch.setattr(commit_module, "publish_change", publish)
+    for name in ("publish_change", "publish_in_group"):
+        monkeypatch.setattr(commit_module, name, partial(publish, getattr(commit_module, name)))
 
 
 def read(catalog: paimon.Catalog) -> list[tuple[int, int]]:

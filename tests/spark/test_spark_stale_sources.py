@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,14 +29,15 @@ def read(table: paimon.Table) -> list[tuple[int, int]]:
 
 
 def act_before_publish(monkeypatch: pytest.MonkeyPatch, table: paimon.Table) -> None:
-    real, waiting = commit_module.publish_change, [lambda: table.with_options({}).write([{"id": 1, "v": 100}])]
+    waiting = [lambda: table.with_options({}).write([{"id": 1, "v": 100}])]
 
-    def publish(*given: Any) -> Any:
+    def publish(real: Any, *given: Any) -> Any:
         while waiting:
             waiting.pop()()
         return real(*given)
 
-    monkeypatch.setattr(commit_module, "publish_change", publish)
+    for name in ("publish_change", "publish_in_group"):
+        monkeypatch.setattr(commit_module, name, partial(publish, getattr(commit_module, name)))
 
 
 def add_one(source: Any, table: paimon.Table) -> object:

@@ -11,7 +11,10 @@ import random
 import time
 import traceback
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -50,6 +53,10 @@ def run_process(role: str, root: str, number: int) -> None:
 def work(role: str, root: str, number: int) -> None:
     """Run one process in its role until the test creates the stop file. The result of each write goes to a file."""
     table, chance, step, stop = open_table(root), random.Random(number), 0, find_stop_file(root)
+    if role == "threads":  # which share snapshots
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(partial(write_rows, table), [f"{number}.{thread}" for thread in range(4)]))
+        return
     with open(f"{root}.{number}.log", "a", buffering=1) as log:
         while not stop.exists():
             step += 1
@@ -68,6 +75,18 @@ def work(role: str, root: str, number: int) -> None:
             else:
                 tag_and_branch(table, f"{number}-{step}", step)
                 time.sleep(0.2)  # each tag is checked at the end
+
+
+def write_rows(table: paimon.Table, name: str) -> None:
+    """Write rows until the test creates the stop file, as one of several threads of a process."""
+    number, thread = map(int, name.split("."))
+    with open(f"{table.location}.{name}.log", "a", buffering=1) as log:
+        for step in count(1):
+            if find_stop_file(table.location).exists():
+                return
+            key = number * 1_000_000 + thread * 200_000 + step
+            log.write(f"{key} started\n")
+            log.write(f"{key} {write_row(table, key)}\n")
 
 
 def find_stop_file(root: str) -> Path:
@@ -104,8 +123,16 @@ def tag_and_branch(table: paimon.Table, name: str, step: int) -> None:
 
 
 @pytest.mark.slow("six processes run for four seconds")
-@pytest.mark.parametrize("seconds", [4, pytest.param(1800, marks=pytest.mark.long)])
-def test_killed_processes_lose_no_rows(tmp_path: Path, progress: Path, seconds: int) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "writer"),
+    [
+        (4, "write"),
+        pytest.param(20, "threads", marks=pytest.mark.nightly),
+        pytest.param(1800, "write", marks=pytest.mark.long),
+        pytest.param(1800, "threads", marks=pytest.mark.long),
+    ],
+)
+def test_killed_processes_lose_no_rows(tmp_path: Path, progress: Path, seconds: int, writer: str) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
     columns = "k BIGINT NOT NULL, times BIGINT"
@@ -118,18 +145,19 @@ def test_killed_processes_lose_no_rows(tmp_path: Path, progress: Path, seconds: 
         process.start()
         return process
 
-    running = [start_process(role) for role in ROLES]
+    roles = [writer if role == "write" else role for role in ROLES]
+    running = [start_process(role) for role in roles]
     killed: Counter[str] = Counter()
     until = time.time() + seconds
-    while time.time() < until or (not killed["write"] and time.time() < until + SLOW_SECONDS):
+    while time.time() < until or (not killed[writer] and time.time() < until + SLOW_SECONDS):
         time.sleep(KILL_EVERY)
         if not any(what == "acknowledged" for _, what, *_ in read_events(root)) and time.time() < until + SLOW_SECONDS:
             continue  # a slow machine: no process has written yet
-        place = random.randrange(len(ROLES))
+        place = random.randrange(len(roles))
         running[place].kill()
         running[place].join()
-        running[place] = start_process(ROLES[place])
-        killed[ROLES[place]] += 1
+        running[place] = start_process(roles[place])
+        killed[roles[place]] += 1
     find_stop_file(root).touch()
     for process in running:
         process.join()
@@ -143,7 +171,7 @@ def test_killed_processes_lose_no_rows(tmp_path: Path, progress: Path, seconds: 
     found = dict(zip(rows["k"], rows["times"], strict=True))
     counts = f"{len(started)} rows started, {len(acknowledged)} acknowledged, {len(found) - 1} found"
     summary = f"killed {dict(killed)}; {counts}"
-    (progress / f"killed-{seconds}.txt").write_text(summary)
+    (progress / f"killed-{writer}-{seconds}.txt").write_text(summary)
     print(summary)
     assert acknowledged
     assert acknowledged <= found.keys() <= started | {0}

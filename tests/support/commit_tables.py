@@ -22,9 +22,11 @@ from paimon.domain.row.binary_row import serialize
 from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import BigIntType, DataField, IntType
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
+from paimon.operations.metadata.snapshots import latest_snapshot, snapshot_ids, snapshots
 from paimon.operations.table_context import TableContext
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.engine import Engine
@@ -123,6 +125,28 @@ def live_names(engine: Engine, table: TableDefinition) -> list[str]:
     base = CommitBase(TableContext(engine, table), latest_snapshot(TableContext(engine, table)))
     files = (entry.file for entry in base.read_live_files(lambda _: True))
     return sorted(f"{f.file_name}@{f.level}" if f.level else f.file_name for f in files)
+
+
+def check_table(engine: Engine, table: TableDefinition) -> Snapshot | None:
+    """The table is consistent: ids without gaps, correct counts, every manifest readable."""
+    ids = snapshot_ids(TableContext(engine, table))
+    assert list(ids) == list(range(ids[0], ids[-1] + 1)) if ids else True
+    for snapshot in snapshots(TableContext(engine, table)):
+        live = CommitBase(TableContext(engine, table), snapshot).read_live_files(lambda _: True)
+        assert snapshot.total_record_count == ROWS * len(live)
+    return latest_snapshot(TableContext(engine, table))
+
+
+def list_referenced_files(engine: Engine, table: TableDefinition) -> set[str]:
+    """Paths of all files that the existing snapshots reference."""
+    paths = {table.paths.schema(0), table.paths.latest_hint}
+    for snapshot in snapshots(TableContext(engine, table)):
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        metas = [m for name in lists for m in read_manifest_list(TableContext(engine, table), name)]
+        paths |= {table.paths.snapshot(snapshot.id), *(table.paths.manifest(n) for n in lists)}
+        paths |= {table.paths.manifest(m.file_name) for m in metas}
+        assert all(read_manifest(TableContext(engine, table), m.file_name) for m in metas)
+    return paths
 
 
 def as_another_process(engine: Engine, files: FileIO | None = None) -> Engine:

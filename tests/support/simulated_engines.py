@@ -12,6 +12,7 @@ from attrs import evolve
 import paimon.domain.commit.conflicts.files as conflicting_files
 import paimon.domain.commit.plan_change as planning
 import paimon.maintain
+import paimon.operations.commit.attempts as attempts
 import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
 import paimon.operations.commit.publish as withdraw
@@ -92,7 +93,7 @@ def _take_unknown_for_lost() -> Patches:
         outcome = context.engine.snapshots.publish(context.paths, snapshot, base)
         return PublishOutcome.LOST if outcome is PublishOutcome.UNKNOWN else outcome
 
-    return [(commits, "publish", publish)]
+    return [(attempts, "publish", publish)]
 
 
 def _take_unknown_for_published() -> Patches:
@@ -115,7 +116,7 @@ def _skip_confirmation() -> Patches:
 def _ignore_earlier_commits() -> Patches:
     return [
         (commits, "is_already_committed", lambda *_: False),
-        (commits, "_find_same_commit", lambda *_: None),
+        (attempts, "_find_same_commit", lambda *_: None),
     ]
 
 
@@ -134,7 +135,7 @@ def _commit_by_hint() -> Patches:
         except (NotFound, ValueError):
             return None
 
-    return [(commits, "latest_snapshot", latest)]
+    return [(attempts, "latest_snapshot", latest)]
 
 
 def _read_by_hint() -> Patches:
@@ -152,7 +153,7 @@ def _read_by_hint() -> Patches:
 
 
 def _cache_latest_snapshot() -> Patches:
-    right = commits.latest_snapshot
+    right = attempts.latest_snapshot
 
     def latest(context: TableContext) -> Snapshot | None:
         head = context.engine.cache.get("head")
@@ -161,7 +162,7 @@ def _cache_latest_snapshot() -> Patches:
             context.engine.cache.put("head", head, 1)
         return head  # type: ignore[return-value]
 
-    return [(commits, "latest_snapshot", latest)]
+    return [(attempts, "latest_snapshot", latest)]
 
 
 def _restart_sequence_numbers() -> Patches:
@@ -299,14 +300,14 @@ def _ignore_rows_in_rescales() -> Patches:
 
 
 def _skip_table_confirmation() -> Patches:
-    return [(commits, "confirm_same_table", lambda *_: None)]
+    return [(attempts, "confirm_same_table", lambda *_: None)]
 
 
 def _trust_open_tables() -> Patches:
     """A commit looks neither before nor after its publication whether its table is there."""
     return [
-        (commits, "list_schemas_of_table", lambda c: schema_ids(c.engine, c.paths)),
-        (commits, "confirm_same_table", lambda *_: None),
+        (attempts, "list_schemas_of_table", lambda c: schema_ids(c.engine, c.paths)),
+        (attempts, "confirm_same_table", lambda *_: None),
         (snapshot_listing, "check_table_exists", lambda *_: None),
     ]
 

@@ -49,6 +49,7 @@ from paimon.domain.commit.conflicts.compactions import check_dropped_deletes, ch
 from paimon.domain.commit.conflicts.files import check_conflicts, check_vectors, drop_known, needs_check
 from paimon.domain.commit.conflicts.global_indexes import check_new_indexes, drop_stale_indexes
 from paimon.domain.commit.conflicts.other_commits import (
+    BucketKey,
     LateRowsFound,
     can_strict_mode_refuse,
     check_read_state,
@@ -327,16 +328,22 @@ def _sets_bucket_counts(table: TableDefinition, change: Change) -> bool:
 
 def _check_late_rows(intent: Intent, base: Base, change: Change) -> None:
     """Raise LateRowsFound if the rows of an append would lose against rows that were committed before it."""
-    request = intent.request
-    if not request.renumbers or change.kind is not CommitKind.APPEND or base.snapshot is None:
+    read = find_numbered_after(intent.request)
+    if change.kind is not CommitKind.APPEND or base.snapshot is None or read is None or read.is_state_of(base.snapshot):
         return
-    read = find_oldest(m.numbered_after for m in request.messages)
-    if read is None or read.is_state_of(base.snapshot):
-        return
-    written = {
-        (m.partition, m.bucket): files for m in request.messages if (files := list_numbered_files(m.data.new_files))
-    }
     added = base.read_added_since(read.snapshot_id, change.partitions)
-    found = find_late_rows(written, added, intent.key_types)
+    found = find_late_rows(list_written_files(intent.request), added, intent.key_types)
     if found:
         raise LateRowsFound(found)
+
+
+def find_numbered_after(request: CommitRequest) -> ReadState | None:
+    """Return the oldest snapshot after whose rows those of a request are numbered; None if the order does not count."""
+    return find_oldest(m.numbered_after for m in request.messages) if request.renumbers else None
+
+
+def list_written_files(request: CommitRequest) -> dict[BucketKey, list[DataFileMeta]]:
+    """Return the numbered files of a request by bucket."""
+    return {
+        (m.partition, m.bucket): files for m in request.messages if (files := list_numbered_files(m.data.new_files))
+    }

@@ -54,6 +54,8 @@ class CommitRequest:
     read_state: ReadState | None = None
     # `commit_rows` may write level-0 files again, because no caller keeps the messages
     renumbers: bool = False
+    # The snapshot may contain concurrent commits, too, because no caller looks for this user
+    shares_snapshot: bool = False
 
     @property
     def replaces(self) -> bool:

@@ -14,7 +14,7 @@ from paimon.domain.commit.plan_change import Intent, SafeSnapshot
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.manifest.merge_plan import manifests_with_deletes, must_change
 from paimon.domain.snapshot.snapshot import CommitKind
-from paimon.operations.commit.commit import publish_change
+from paimon.operations.commit.attempts import publish_change
 from paimon.operations.commit.manifest_writer import build_merge_limits
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.metadata.schemas import on_same_table

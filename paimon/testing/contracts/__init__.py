@@ -5,6 +5,7 @@ from paimon.testing.contracts.aggregates import AggregateContract
 from paimon.testing.contracts.caches import ObjectCacheContract
 from paimon.testing.contracts.callbacks import CommitCallbackContract, PartitionDoneCallbackContract
 from paimon.testing.contracts.catalogs import CatalogStoreContract
+from paimon.testing.contracts.commit_groups import CommitGroupsContract
 from paimon.testing.contracts.directories import DirectoriesContract, ManyFilesContract
 from paimon.testing.contracts.effects import (
     ClockContract,
@@ -31,6 +32,7 @@ __all__ = [
     "CatalogStoreContract",
     "ClockContract",
     "CommitCallbackContract",
+    "CommitGroupsContract",
     "DirectoriesContract",
     "ExecutorContract",
     "ExpressionEvaluatorContract",

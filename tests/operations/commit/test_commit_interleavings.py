@@ -7,16 +7,20 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.commit_tables import ROWS, create, engine_on, live_names, message, table_at
+from support.commit_tables import (
+    check_table,
+    create,
+    engine_on,
+    list_referenced_files,
+    live_names,
+    message,
+    table_at,
+)
 
 from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict, CommitUncertain, PaimonError, StorageError
-from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.commit import commit
-from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
-from paimon.operations.metadata.snapshots import latest_snapshot, snapshot_ids, snapshots
+from paimon.operations.metadata.snapshots import snapshot_ids
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied
@@ -100,16 +104,6 @@ class CommitSimulation:
     results: dict[str, list[tuple[str, object]]]
 
 
-def check_table(engine: Engine, table: TableDefinition) -> Snapshot | None:
-    """The table is consistent: ids without gaps, correct counts, every manifest readable."""
-    ids = snapshot_ids(TableContext(engine, table))
-    assert list(ids) == list(range(ids[0], ids[-1] + 1)) if ids else True
-    for snapshot in snapshots(TableContext(engine, table)):
-        live = CommitBase(TableContext(engine, table), snapshot).read_live_files(lambda _: True)
-        assert snapshot.total_record_count == ROWS * len(live)
-    return latest_snapshot(TableContext(engine, table))
-
-
 def check_outcomes(simulation: CommitSimulation, results: Sequence[tuple[str, object]], died: bool) -> None:
     """Acknowledged rows exist once, refused rows do not exist, and uncertain rows may exist."""
     counts = Counter(live_names(simulation.faultless, simulation.table))
@@ -157,15 +151,3 @@ def test_without_faults_all_commits_succeed_and_leave_no_files(order: list[int],
     assert all(isinstance(o, CommitResult) for results in simulation.results.values() for _, o in results)
     check_outcomes(simulation, [t for results in simulation.results.values() for t in results], False)
     assert set(simulation.memory.contents) == list_referenced_files(simulation.faultless, simulation.table)
-
-
-def list_referenced_files(engine: Engine, table: TableDefinition) -> set[str]:
-    """Paths of all files that the existing snapshots reference."""
-    paths = {table.paths.schema(0), table.paths.latest_hint}
-    for snapshot in snapshots(TableContext(engine, table)):
-        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        metas = [m for name in lists for m in read_manifest_list(TableContext(engine, table), name)]
-        paths |= {table.paths.snapshot(snapshot.id), *(table.paths.manifest(n) for n in lists)}
-        paths |= {table.paths.manifest(m.file_name) for m in metas}
-        assert all(read_manifest(TableContext(engine, table), m.file_name) for m in metas)
-    return paths

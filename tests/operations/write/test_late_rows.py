@@ -62,17 +62,17 @@ def read(table: paimon.Table) -> list[tuple[int, int]]:
 
 def commit_others_first(monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
     """Let others commit before the first attempts of a commit, one action each."""
-    real, waiting = commit_module.publish_change, list(actions)
-    is_other: list[bool] = []
+    waiting, is_other = list(actions), list[bool]()
 
-    def publish(*given: Any) -> Any:
+    def publish(real: Callable[..., object], *given: Any) -> Any:
         if waiting and not is_other:
             is_other.append(True)
             waiting.pop(0)()
             is_other.clear()
         return real(*given)
 
-    monkeypatch.setattr(commit_module, "publish_change", publish)
+    for name in ("publish_change", "publish_in_group"):
+        monkeypatch.setattr(commit_module, name, partial(publish, getattr(commit_module, name)))
 
 
 def update_twice(table: paimon.Table, start: int) -> Callable[[], object]:

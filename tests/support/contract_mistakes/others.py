@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
+from paimon.adapters.commit_groups import ThreadCommitGroups
 from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
 from paimon.adapters.queries.duckdb_queries import DuckDBQueries
 from paimon.domain.errors import PaimonError, StorageError
@@ -201,3 +203,25 @@ class WrongIsNull(DuckdbEvaluator):
 class RawErrorsOfSql(DuckdbEvaluator):
     def evaluate(self, expression: ScalarSql, rows: pa.RecordBatch) -> pa.Array:
         return pa.array(duckdb.sql(f"SELECT {expression.sql}").fetchall() * rows.num_rows)
+
+
+GROUPS = contracts.CommitGroupsContract
+
+
+@plant(GROUPS, "test_a_call_that_is_not_taken_leads_later", "one leads at a time")
+class UnqueuedGroups(ThreadCommitGroups):
+    def run(self, key: str, member: Any, lead: Any) -> None:
+        super().run(f"{key} {member}", member, lead)
+
+
+@plant(GROUPS, "test_an_error_of_the_leader_is_its_own", "What `lead` raises, in the call that leads only.")
+class SilentLeaders(ThreadCommitGroups):
+    def run(self, key: str, member: Any, lead: Any) -> None:
+        with suppress(LookupError):
+            super().run(key, member, lead)
+
+
+@plant(GROUPS, "test_a_stopped_call_is_never_taken", "Stopped, in a call that waits: its member is never taken.")
+class UnstoppedGroups(ThreadCommitGroups):
+    def _leave(self, queue: Any, call: Any) -> bool:
+        return not call.leads
