@@ -1,6 +1,6 @@
 """Run one of several processes that commit to one table concurrently.
 
-Usage: `concurrent_writer.py LIBRARY FOLDER make`, `… write WRITER COMMITS` or `… read`.
+Usage: `concurrent_writer.py LIBRARY FOLDER make`, `… write WRITER COMMITS`, `… threads WRITERS COMMITS` or `… read`.
 
 A writer prints ``ready``, waits for a line, and commits row by row. For each row it prints ``acknowledged``,
 ``refused`` or ``failed`` with milliseconds and the reason. At the end it prints its seconds of CPU and wall time. A
@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +74,15 @@ def connect_delta(folder: Path) -> Contest:
     return lambda: deltalake.DeltaTable.create(place, deltalake.Schema.from_arrow(SCHEMA)), lambda: _write, _read
 
 
+def connect_alone(folder: Path) -> Contest:
+    """Return the functions of this library, whose writers name their user, so that no commits share a snapshot."""
+    create, open_writer, read = connect_ours(folder)
+    return create, lambda: partial(open_writer(), commit_user="writer"), read
+
+
 CONTESTS: dict[str, Callable[[Path], Contest]] = {
     "ours": connect_ours,
+    "ours-alone": connect_alone,
     "peer": connect_peer,
     "peer-native": lambda folder: connect_peer(folder, native=True),
     "delta": connect_delta,
@@ -110,8 +119,34 @@ def commit_rows(write: Write, writer: int, commits: int) -> Iterator[str]:
     yield f"took {time.process_time() - cpu} {time.perf_counter() - start}"
 
 
+def commit_in_threads(write: Write, writers: int, commits: int) -> Iterator[str]:
+    """Commit as several writers that are threads of this process; the lines are those of `commit_rows`.
+
+    Parameters
+    ----------
+    write : callable
+        Commits a table of rows.
+    writers : int
+        Number of threads.
+    commits : int
+        Number of rows of each.
+
+    Yields
+    ------
+    str
+        The lines of all writers. The first one has the seconds of CPU of all.
+    """
+    cpu = time.process_time()
+    with ThreadPoolExecutor(writers) as pool:
+        done = list(pool.map(lambda writer: list(commit_rows(write, writer, commits)), range(writers)))
+    cpu = time.process_time() - cpu
+    for writer, lines in enumerate(done):
+        yield from lines[:-1]
+        yield f"took {0 if writer else cpu} {lines[-1].split()[2]}"
+
+
 def main(library: str, folder: str, mode: str, *more: str) -> None:
-    """Run the process in a mode: ``make``, ``write`` or ``read``.
+    """Run the process in a mode: ``make``, ``write``, ``threads`` or ``read``.
 
     Parameters
     ----------
@@ -122,16 +157,16 @@ def main(library: str, folder: str, mode: str, *more: str) -> None:
     mode : str
         The mode.
     *more : str
-        The number of the writer and of its commits, in mode ``write``.
+        The number of the writer (of the writers, in mode ``threads``) and of its commits.
     """
     create, open_writer, read = CONTESTS[library](Path(folder))
     if mode == "make":
         create()
-    elif mode == "write":
+    elif mode in ("write", "threads"):
         write = open_writer()
         print("ready", flush=True)
         sys.stdin.readline()
-        for line in commit_rows(write, int(more[0]), int(more[1])):
+        for line in (commit_rows if mode == "write" else commit_in_threads)(write, int(more[0]), int(more[1])):
             print(line, flush=True)
     else:
         rows = read().select(["writer", "number"]).to_pydict()

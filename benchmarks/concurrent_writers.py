@@ -1,4 +1,4 @@
-"""Measure eight processes that commit to one table concurrently, one library after the other.
+"""Measure eight processes, then eight threads of one, that commit to one table, one library after the other.
 
 The figures are acknowledged commits per second, and the rows that were lost, doubled or refused.
 """
@@ -21,21 +21,24 @@ HERE = Path(__file__).resolve().parent
 WRITERS = 8
 COMMITS = 25
 LIBRARIES = ("ours", "peer", "peer-native", "delta")
+THREADED = ("ours", "ours-alone", "peer", "delta")
+"""The libraries whose writers may be threads; of `ours-alone` each commit makes a snapshot."""
 COUNTED = ("attempted", "acknowledged", "lost", "doubled", "refused", "failed", "unfinished")
 
 
 def measure_writers(bench: Bench, scale: float) -> None:
     """Measure each library, as often as the run repeats."""
     commits = max(int(COMMITS * scale), 1)
-    for library in [x for x in LIBRARIES if x in bench.libraries]:
-        found = [run_writers(bench, library, commits) for _ in range(bench.repeat)]
+    cases = [("writers", library) for library in LIBRARIES] + [("threads", library) for library in THREADED]
+    for kind, library in [case for case in cases if case[1].removesuffix("-alone") in bench.libraries]:
+        found = [run_writers(bench, library, commits, kind == "threads") for _ in range(bench.repeat)]
         best = max(found, key=lambda f: f["commits/s"])
         counts = {name: sum(f[name] for f in found) for name in COUNTED}
         figures = best | counts
-        bench.results.append({"title": f"{WRITERS} writers", "library": library, "figures": figures})
+        bench.results.append({"title": f"{WRITERS} {kind}", "library": library, "figures": figures})
         text = ", ".join(f"{number} {name}" for name, number in counts.items())
         print(
-            f"{WRITERS} writers x {commits}, {library:12}: {best['commits/s']:6.1f} commits/s (best of {len(found)}), "
+            f"{WRITERS} {kind} x {commits}, {library:12}: {best['commits/s']:6.1f} commits/s (best of {len(found)}), "
             f"median {best['median_ms']:.0f} ms, slowest {best['slowest_ms']:.0f} ms, CPU {best['cpu']:.1f} s; {text}",
             flush=True,
         )
@@ -43,7 +46,7 @@ def measure_writers(bench: Bench, scale: float) -> None:
             print(f"  {reason[:300]}")
 
 
-def run_writers(bench: Bench, library: str, commits: int) -> dict[str, Any]:
+def run_writers(bench: Bench, library: str, commits: int, in_threads: bool = False) -> dict[str, Any]:
     """Run all writers once; at the cap, kill those that are still running.
 
     Parameters
@@ -54,6 +57,8 @@ def run_writers(bench: Bench, library: str, commits: int) -> dict[str, Any]:
         Name of the library.
     commits : int
         Number of commits of each writer.
+    in_threads : bool
+        Whether the writers are threads of one process.
 
     Returns
     -------
@@ -61,9 +66,15 @@ def run_writers(bench: Bench, library: str, commits: int) -> dict[str, Any]:
         The figures of `summarize_writers`.
     """
     folder = Path(tempfile.mkdtemp(dir=bench.folder))
-    command = [bench.find_python(library), str(HERE / "concurrent_writer.py"), library, str(folder)]
+    command = [
+        bench.find_python(library.removesuffix("-alone")),
+        str(HERE / "concurrent_writer.py"),
+        library,
+        str(folder),
+    ]
     subprocess.run([*command, "make"], check=True, stdout=subprocess.DEVNULL)
-    running = [_start_writer([*command, "write", str(writer), str(commits)]) for writer in range(WRITERS)]
+    writers = [["threads", str(WRITERS)]] if in_threads else [["write", str(writer)] for writer in range(WRITERS)]
+    running = [_start_writer([*command, *writer, str(commits)]) for writer in writers]
     start = _release_writers(running)
     lines = [line.split(" ", 4) for process in running for line in _read_output(process, start + bench.cap)]
     reader = subprocess.run([*command, "read"], capture_output=True, text=True, check=True)
