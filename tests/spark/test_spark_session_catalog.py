@@ -333,6 +333,45 @@ def test_procedures(spark: SparkSession, lake: paimon.Catalog) -> None:
         spark.sql("CALL lake.sys.nothing()")
 
 
+def test_later_sessions_have_the_catalog(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
+    make_orders(lake)
+    clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # as each stream has
+    new = spark.newSession()
+    run(new, "USE lake.db")
+    run(new, "INSERT INTO orders VALUES (3, 'd1', 8)")
+    assert run(clone, "SELECT amount FROM lake.db.orders WHERE id = 3") == [(8,)]
+    run(clone, "DELETE FROM lake.db.orders WHERE id % 2 = 0")
+    assert run(new, "SELECT id FROM orders WHERE id < 3") == [(1,)]
+    run(new, "USE spark_catalog.default")
+    with pytest.raises(AlreadyExists):
+        paimon.spark.attach(spark.newSession(), lake, "lake")
+    paimon.spark.detach(new, "lake")
+    other = paimon.connect(tmp_path / "other")
+    other.create_database("elsewhere")
+    paimon.spark.attach(new, other, "lake")
+    child = SparkSession(new.sparkContext, new._jsparkSession.cloneSession())
+    assert run(child, "SHOW NAMESPACES IN lake") == [("elsewhere",)]
+    with pytest.raises(AnalysisException):  # two warehouses have the name
+        run(spark.newSession(), "SHOW NAMESPACES IN lake")
+    assert run(spark, "SHOW NAMESPACES IN lake") == [("db",)]
+    paimon.spark.detach(new, "lake")
+
+
+@pytest.mark.nightly
+def test_a_batch_of_a_stream_has_the_catalog(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
+    make_orders(lake)
+    copy = lake.create_table("db.copy", "id BIGINT NOT NULL, amount INT", primary_keys=["id"], options={"bucket": "1"})
+
+    def merge(batch: DataFrame, number: int) -> None:
+        batch.createOrReplaceTempView("batch")
+        run(batch.sparkSession, "MERGE INTO lake.db.copy c USING batch b ON c.id = b.id WHEN NOT MATCHED THEN INSERT *")
+
+    frame = spark.readStream.table("lake.db.orders").select("id", "amount")
+    writer = frame.writeStream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert read_amounts(copy) == {i: i * 10 for i in range(6)}
+
+
 def test_names_that_cannot_be_attached(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
     with pytest.raises(AlreadyExists, match="'lake' already exists"):
         paimon.spark.attach(spark, lake, "lake")

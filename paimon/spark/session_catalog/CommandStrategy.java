@@ -22,6 +22,10 @@ public final class CommandStrategy extends SparkStrategy {
     this.planner = planner;
   }
 
+  public Function planner() {
+    return planner;
+  }
+
   public Seq apply(LogicalPlan plan) {
     Object planned = isChange(plan) ? planner.apply(plan) : null;
     if (planned != null && plan instanceof WriteToDataSourceV2) {

@@ -12,17 +12,23 @@
 #       |      newWriteBuilder                   WriteBuilderProxy     append, or what is overwritten
 #       |        toInsertableRelation.insert     InsertProxy           `paimon.spark.write` of the frame that Spark has
 #       |  ExperimentalMethods.extraStrategies    CommandStrategy.java  commands that have no such interface
+#       |  SparkSessionExtensions                 SessionRule.java      attaches the catalogs to each later session
 #
-# A class that Spark does not know as an interface must be Java: three small ones, which the compiler in Spark's own
+# A class that Spark does not know as an interface must be Java: four small ones, which the compiler in Spark's own
 # libraries (Janino, which compiles its queries) compiles when the first catalog is attached.
+#
+# A later session has a CatalogManager without the catalog. `newSession()` gets the catalogs of the application, and a
+# clone, as each stream has, those of the session from which it has its copy of the strategy.
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from paimon import engines
@@ -32,11 +38,13 @@ from paimon.spark.options import check_shared_location
 from paimon.spark.session import check_classic, register
 from paimon.spark.session_catalog.catalog_proxy import CatalogProxy
 from paimon.spark.session_catalog.commands import CommandPlanner
-from paimon.spark.session_catalog.jvm import Jvm, find_proxy
+from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
 
 _RESERVED = frozenset({"spark_catalog", "system", "session", "builtin", "global_temp"})
 """Names that mean something else to Spark."""
 _STRATEGY = "paimon.spark.CommandStrategy"
+_PLANNERS: WeakKeyDictionary[SparkContext, list[CommandPlanner]] = WeakKeyDictionary()
+"""The planners of the sessions of an application for which `attach` was called; new sessions get their catalogs."""
 
 
 def attach(
@@ -51,6 +59,7 @@ def attach(
 
     Its tables work in SQL and in data frames of this session like those of any other catalog: in `spark.sql`,
     `spark.table`, `saveAsTable`, `writeTo` and `spark.catalog`, together with temporary views and other catalogs.
+    Sessions that `spark.newSession()` makes later, and those of the batches of `foreachBatch`, have the catalog, too.
 
     Parameters
     ----------
@@ -90,15 +99,15 @@ def attach(
     catalogs = _find_catalogs(jvm)
     if catalogs.contains(name) or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None:
         raise AlreadyExists("catalog", name, hint="choose another name, or call paimon.spark.detach(spark, name) first")
-    register(spark)
     jvm.start_callbacks()
-    _add_strategy(jvm)
-    catalogs.put(name, CatalogProxy(jvm, name, catalog))
+    planner, known = _add_catalogs(jvm, {name: catalog}), _find_planners(jvm)
+    if planner not in known:
+        known.append(planner)
     return catalog
 
 
 def detach(spark: SparkSession, name: str = "lake") -> None:
-    """Remove a catalog that `attach` added; data frames of its tables keep working.
+    """Remove a catalog from a session; data frames of its tables keep working, and other sessions keep the catalog.
 
     Parameters
     ----------
@@ -117,14 +126,15 @@ def detach(spark: SparkSession, name: str = "lake") -> None:
         The session is one of Spark Connect.
     """
     check_classic(spark, "detach", "use a classic Spark session")
-    catalogs = _find_catalogs(Jvm(spark))
-    found = catalogs.get(name)
-    if not found.isDefined() or not isinstance(find_proxy(found.get()), CatalogProxy):
+    jvm = Jvm(spark)
+    catalogs, planner = _find_catalogs(jvm), _find_planner(jvm)
+    if planner is None or name not in planner.attached:
         raise NotFound("attached catalog", name, hint="attach it with paimon.spark.attach(spark, warehouse, name)")
     if spark.catalog.currentCatalog() == name:
         hint = "choose another one first: spark.catalog.setCurrentCatalog('spark_catalog')"
         raise InvalidRequest(f"Catalog {name!r} is the current one of the session.", subject=name, hint=hint)
     catalogs.remove(name)
+    del planner.attached[name]
 
 
 def _open_catalog(warehouse: Any, storage: Mapping[str, object] | None, options: Mapping[str, Any]) -> Catalog:
@@ -142,6 +152,11 @@ def _open_catalog(warehouse: Any, storage: Mapping[str, object] | None, options:
 
 def _find_catalogs(jvm: Jvm) -> Any:
     """Return the private map of the catalogs of a session, for which Spark has no public method."""
+    jvm.spark.range(0)  # the first statement of a session that has no catalogs yet, see `SessionRule`
+    return _find_map(jvm)
+
+
+def _find_map(jvm: Jvm) -> Any:
     manager = jvm.spark._jsparkSession.sessionState().catalogManager()
     try:
         field = manager.getClass().getDeclaredField("catalogs")
@@ -151,10 +166,76 @@ def _find_catalogs(jvm: Jvm) -> Any:
     return field.get(manager)
 
 
-def _add_strategy(jvm: Jvm) -> None:
-    experimental = jvm.spark._jsparkSession.experimental()
-    strategies = experimental.extraStrategies()
-    known = [strategies.apply(number).getClass().getName() for number in range(strategies.size())]
-    if _STRATEGY not in known:
-        made = jvm.create("CommandStrategy", CommandPlanner(jvm))
-        getattr(experimental, "extraStrategies_$eq")(strategies.appended(made))
+def _add_catalogs(jvm: Jvm, added: Mapping[str, Catalog]) -> CommandPlanner:
+    """Add catalogs to a session, and its own planner in place of one that a clone has from its parent."""
+    register(jvm.spark)
+    planner = _find_planner(jvm)
+    if planner is None or not planner.jvm.spark._jsparkSession.equals(jvm.spark._jsparkSession):
+        planner = CommandPlanner(jvm, {})
+        experimental = jvm.spark._jsparkSession.experimental()
+        others = [one for one in _list_strategies(jvm) if one.getClass().getName() != _STRATEGY]
+        strategies = getattr(getattr(jvm.gateway.jvm, "scala.collection.immutable.Nil$"), "MODULE$")
+        for one in (*others, jvm.create("CommandStrategy", planner)):
+            strategies = strategies.appended(one)
+        getattr(experimental, "extraStrategies_$eq")(strategies)
+    catalogs = _find_map(jvm)
+    for name, catalog in added.items():
+        catalogs.put(name, CatalogProxy(jvm, name, catalog))
+        planner.attached[name] = catalog
+    return planner
+
+
+def _list_strategies(jvm: Jvm) -> list[Any]:
+    found = jvm.spark._jsparkSession.experimental().extraStrategies()
+    return [found.apply(number) for number in range(found.size())]
+
+
+def _find_planner(jvm: Jvm) -> CommandPlanner | None:
+    """Return the planner of commands of a session, or, in a new clone, that of its parent."""
+    for strategy in _list_strategies(jvm):
+        if strategy.getClass().getName() == _STRATEGY:
+            found = find_proxy(strategy.planner())
+            return found if isinstance(found, CommandPlanner) else None
+    return None
+
+
+def _find_planners(jvm: Jvm) -> list[CommandPlanner]:
+    """Return the part of `_PLANNERS` of an application; the first call makes its new sessions get catalogs."""
+    context = jvm.spark.sparkContext
+    if context not in _PLANNERS:
+        _PLANNERS[context] = []
+        rule = jvm.create("SessionRule", NewSessionProxy(jvm))
+        jvm.spark._jsparkSession.extensions().injectHintResolutionRule(rule)
+    return _PLANNERS[context]
+
+
+def _list_shared(planners: Iterable[CommandPlanner]) -> dict[str, Catalog]:
+    """Return the catalogs of all sessions, without names that mean different warehouses in two sessions."""
+    found: dict[str, list[Catalog]] = {}
+    for planner in planners:
+        for name, catalog in planner.attached.items():
+            found.setdefault(name, []).append(catalog)
+    return {name: same[0] for name, same in found.items() if len({catalog.warehouse for catalog in same}) == 1}
+
+
+class NewSessionProxy(JavaProxy):
+    """The function that `SessionRule` calls with each new session."""
+
+    class Java:
+        """The interfaces."""
+
+        implements = ("java.util.function.Consumer",)
+
+    def __init__(self, jvm: Jvm) -> None:
+        self.jvm = jvm
+
+    def accept(self, session: Any) -> None:
+        """Attach the catalogs of the parent of a clone, and else those of the application."""
+        jvm = Jvm(SparkSession(self.jvm.spark.sparkContext, session))
+        parent = _find_planner(jvm)
+        added = dict(parent.attached) if parent is not None else _list_shared(_find_planners(jvm))
+        if added:
+            _add_catalogs(jvm, added)
+
+    def andThen(self, after: Any) -> Any:
+        """Return nothing; Spark does not compose this function."""

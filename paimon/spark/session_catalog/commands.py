@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.catalog import Catalog
 from paimon.domain.errors import ReadConflict, Unsupported
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy, get_or_none
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
@@ -23,15 +24,16 @@ _RELATION, _SCAN = "DataSourceV2Relation", "DataSourceV2ScanRelation"
 
 
 class CommandPlanner(JavaProxy):
-    """The function that `CommandStrategy` calls."""
+    """The function that `CommandStrategy` calls; `attached` has the catalogs of its session, by name."""
 
     class Java:
         """The interfaces."""
 
         implements = ("java.util.function.Function",)
 
-    def __init__(self, jvm: Jvm) -> None:
+    def __init__(self, jvm: Jvm, attached: dict[str, Catalog]) -> None:
         self.jvm = jvm
+        self.attached = attached
 
     def apply(self, command: Any) -> Any:
         """Return the plan of a command on a table of an attached catalog; None for other tables."""

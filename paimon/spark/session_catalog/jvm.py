@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from attrs import field, frozen
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import AnalysisException, CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ from paimon.engines import translate_spark_error
 
 _PACKAGE = "org.apache.spark.sql"
 CONNECTOR, INTERNAL = f"{_PACKAGE}.connector", f"{_PACKAGE}.internal"
-_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement", "PredicateText")
+_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement", "PredicateText", "SessionRule")
 """Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
 _MOST_KEPT = 500
 """Objects of `Jvm.remember`."""
@@ -115,7 +116,8 @@ class Jvm:
 
     def compile_class(self, name: str) -> Any:
         """Return the constructor of a class that must be Java."""
-        if self.spark not in _CLASSES:
+        context = self.spark.sparkContext
+        if context not in _CLASSES:
             loader = self.gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
             made = {}
             for source in _SOURCES:
@@ -123,8 +125,8 @@ class Jvm:
                 compiler.setParentClassLoader(loader)
                 compiler.cook(files(__package__).joinpath(f"{source}.java").read_text("utf-8"))
                 made[source] = compiler.getClassLoader().loadClass(f"paimon.spark.{source}").getConstructors()[0]
-            _CLASSES[self.spark] = made
-        return _CLASSES[self.spark][name]
+            _CLASSES[context] = made
+        return _CLASSES[context][name]
 
     def create(self, name: str, *arguments: Any) -> Any:
         """Create an object of a class that must be Java."""
@@ -142,7 +144,7 @@ class Jvm:
                 parameters.propagate_java_exceptions = True
 
 
-_CLASSES: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
+_CLASSES: WeakKeyDictionary[SparkContext, dict[str, Any]] = WeakKeyDictionary()
 
 
 def to_python_type(kind: Any) -> Any:
