@@ -357,6 +357,26 @@ def test_later_sessions_have_the_catalog(spark: SparkSession, lake: paimon.Catal
     paimon.spark.detach(new, "lake")
 
 
+def test_cached_rows_follow_the_statements_of_the_session(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_orders(lake)
+    run(spark, "CACHE TABLE lake.db.orders")
+    read = "SELECT amount FROM lake.db.orders WHERE id = 1"
+    assert run(spark, read) == [(10,)]
+    table.update({"amount": "11"}, "id = 1")
+    assert run(spark, read) == [(10,)]  # as Spark defines it, until REFRESH TABLE
+    with pytest.raises(IllegalArgumentException, match=ReadConflict.__name__):
+        run(spark, "INSERT INTO lake.db.orders SELECT * FROM lake.db.orders WHERE id = 1")
+    assert run(spark, read) == [(11,)]
+    for text, amount in (
+        ("UPDATE lake.db.orders SET amount = amount + 1 WHERE id + 1 = 2", 12),
+        ("INSERT INTO lake.db.orders VALUES (1, 'd1', 13)", 13),
+        ("CALL lake.sys.rollback(table => 'lake.db.orders', version => '1')", 10),
+    ):
+        run(spark, text)
+        assert run(spark, read) == [(amount,)]
+    run(spark, "UNCACHE TABLE lake.db.orders")
+
+
 @pytest.mark.nightly
 def test_a_batch_of_a_stream_has_the_catalog(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
     make_orders(lake)

@@ -13,7 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.catalog import Catalog
 from paimon.domain.errors import ReadConflict, Unsupported
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, find_proxy, get_or_none
+from paimon.spark.session_catalog.jvm import (
+    CONNECTOR,
+    JavaProxy,
+    Jvm,
+    find_proxy,
+    get_or_none,
+    refresh_cached_rows,
+)
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
 from paimon.spark.session_catalog.streams import StreamWriteProxy
 from paimon.spark.session_catalog.table_proxy import TableProxy
@@ -122,7 +129,7 @@ class CommandPlanner(JavaProxy):
 
     def _plan_rows(self, table: TableProxy, query: Any, write: Any) -> Any:
         kind = self.jvm.find_class(f"{_EXECUTION}.AppendDataExecV1")
-        return kind(table, query, NothingProxy(self.jvm), write)
+        return kind(table, query, RefreshProxy(self.jvm, table.title), write)
 
 
 class BatchConsumer(JavaProxy):
@@ -142,31 +149,34 @@ class BatchConsumer(JavaProxy):
         """Write and commit the rows."""
         self._stream.take_rows(DataFrame(rows, SparkSession(self.jvm.spark.sparkContext, rows.sparkSession())))
         self._write.commit(self.jvm.make_array(f"{CONNECTOR}.write.WriterCommitMessage"))
+        refresh_cached_rows(self.jvm, self._stream.title)
 
     def andThen(self, after: Any) -> Any:
         """Return nothing; Spark does not compose this function."""
 
 
-class NothingProxy(JavaProxy):
-    """What Spark does after a command: nothing, because data frames load tables anew."""
+class RefreshProxy(JavaProxy):
+    """What Spark does after a command: it reads the cached rows of the table again."""
 
     class Java:
         """The interfaces."""
 
         implements = ("scala.Function0",)
 
-    def __init__(self, jvm: Jvm) -> None:
+    def __init__(self, jvm: Jvm, title: str) -> None:
         self.jvm = jvm
+        self._title = title
 
     def apply(self) -> None:
-        """Do nothing."""
+        """Let Spark forget the cached rows."""
+        refresh_cached_rows(self.jvm, self._title)
 
     def toString(self) -> str:
         """Return nothing for plans to show."""
         return ""
 
 
-setattr(NothingProxy, "apply$mcV$sp", NothingProxy.apply)  # the method that Scala calls
+setattr(RefreshProxy, "apply$mcV$sp", RefreshProxy.apply)  # the method that Scala calls
 
 
 def find_table(plan: Any) -> TableProxy | None:

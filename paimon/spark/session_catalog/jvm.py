@@ -6,6 +6,7 @@ Invariant: an error of a proxy reaches Spark as a Java exception, whose text beg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from importlib.resources import files
 from itertools import count
@@ -160,6 +161,15 @@ def get_or_none(option: Any) -> Any:
 def to_dict(options: Any) -> dict[str, str]:
     """Convert a map of texts of Java; its iterator would end with an exception, which takes 50 ms to convert."""
     return {str(entry.getKey()): str(entry.getValue()) for entry in options.entrySet().toArray()}
+
+
+def refresh_cached_rows(jvm: Jvm, title: str) -> None:
+    """Let Spark read the rows of a table that it cached again, where they are next used; `title` has three parts."""
+    session = jvm.spark._jsparkSession
+    if session.sharedState().cacheManager().isEmpty():
+        return
+    with suppress(AnalysisException):  # dropped since
+        session.catalog().refreshTable(".".join(f"`{part.replace('`', '``')}`" for part in title.split(".", 2)))
 
 
 class JavaProxy:

@@ -8,7 +8,7 @@ from pyspark.sql.types import BooleanType, DataType, LongType, StringType
 
 from paimon.catalog import Catalog
 from paimon.domain.types.type_text import quote_text
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy, refresh_cached_rows
 from paimon.spark.sql.sql_catalog import connect
 from paimon.verbs.verb import Parameter, Type
 from paimon.verbs.verb_table import list_call_parameters
@@ -67,6 +67,9 @@ class ProcedureProxy(JavaProxy):
                 given.append(f"{parameter.call_name} => {self._write_value(row, number, parameter)}")
         text = f"CALL sys.{self._name}({', '.join(given)})"
         frame = connect(self.jvm.spark, self._catalog).sql(text)
+        for number, parameter in enumerate(self._parameters):
+            if parameter.name == "table" and not row.isNullAt(number):
+                refresh_cached_rows(self.jvm, f"{self._catalog_name}.{self._read_table(row, number)}")
         found = self.jvm.gateway.jvm.java.util.ArrayList()
         found.add(RowsProxy(self.jvm, frame._jdf))
         return found.iterator()
@@ -77,8 +80,12 @@ class ProcedureProxy(JavaProxy):
                 return str(row.getBoolean(number)).upper()
             case LongType():
                 return str(row.getLong(number))
-        text = str(row.getUTF8String(number).toString())
-        return quote_text(text.removeprefix(f"{self._catalog_name}.") if parameter.name == "table" else text)
+        if parameter.name == "table":
+            return quote_text(self._read_table(row, number))
+        return quote_text(str(row.getUTF8String(number).toString()))
+
+    def _read_table(self, row: Any, number: int) -> str:
+        return str(row.getUTF8String(number).toString()).removeprefix(f"{self._catalog_name}.")
 
 
 class RowsProxy(UnmeasuredProxy):

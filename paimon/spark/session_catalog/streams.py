@@ -120,13 +120,13 @@ class StreamWriteProxy(JavaProxy):
 
     def __init__(self, jvm: Jvm, title: str, commit: CommitRows) -> None:
         self.jvm = jvm
-        self._title = title
+        self.title = title
         self._commit = commit
         self._rows: DataFrame | None = None
 
     def toString(self) -> str:
         """Return what plans show."""
-        return f"paimon stream into {self._title}"
+        return f"paimon stream into {self.title}"
 
     def take_rows(self, rows: DataFrame) -> None:
         """Take the rows of the batch."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame
 
-from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest, ReadConflict, Unsupported
 from paimon.spark.options import (
     ACCESS_OPTIONS,
     DYNAMIC,
@@ -24,7 +24,14 @@ from paimon.spark.options import (
     TIME_TRAVEL_OPTIONS,
     parse_source_options,
 )
-from paimon.spark.session_catalog.jvm import CONNECTOR, INTERNAL, JavaProxy, Jvm, UnmeasuredProxy
+from paimon.spark.session_catalog.jvm import (
+    CONNECTOR,
+    INTERNAL,
+    JavaProxy,
+    Jvm,
+    UnmeasuredProxy,
+    refresh_cached_rows,
+)
 from paimon.spark.session_catalog.predicates import find_equal_value, read_predicates
 from paimon.spark.session_catalog.streams import CommitRows, StreamWriteProxy
 from paimon.spark.write import overwrite_partitions, write
@@ -106,7 +113,15 @@ class WriteBuilderProxy(JavaProxy):
         """Return the write."""
         run, table, is_stream_of_states = self._write.run, self._table, self._write.mode == "overwrite"
         stream = StreamWriteProxy(self.jvm, self._title, self._commit_stream(is_stream_of_states))
-        return FrameWriteProxy(self.jvm, f"{self._write.mode} {self._title}", lambda frame: run(frame, table), stream)
+
+        def insert(frame: DataFrame) -> None:
+            try:
+                run(frame, table)
+            except ReadConflict:  # the rows that it read may be cached
+                refresh_cached_rows(self.jvm, self._title)
+                raise
+
+        return FrameWriteProxy(self.jvm, f"{self._write.mode} {self._title}", insert, stream)
 
     def _find_partition(self, predicates: Any) -> dict[str, object]:
         """Return the partition values that the predicates select by equality; refuse other predicates."""
