@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark.errors import (
@@ -375,6 +376,39 @@ def test_cached_rows_follow_the_statements_of_the_session(spark: SparkSession, l
         run(spark, text)
         assert run(spark, read) == [(amount,)]
     run(spark, "UNCACHE TABLE lake.db.orders")
+
+
+def test_metadata_columns(spark: SparkSession, lake: paimon.Catalog) -> None:
+    options = {"bucket": "2", "bucket-key": "id", "deletion-vectors.enabled": "true"}
+    table = lake.create_table("db.t", "id INT, p STRING", partition_keys=["p"], options=options)
+    table.write([{"id": i, "p": f"p{i % 2}"} for i in range(20)])
+    table.delete("id IN (0, 1, 4)")
+    files = lake.table("db.t$files").scan().to_arrow().to_pylist()
+    wanted = {row["file_path"]: (row["bucket"], row["partition"]) for row in files}
+    text = "SELECT id, __paimon_file_path, __paimon_row_index, __paimon_bucket, __paimon_partition FROM lake.db.t"
+    rows = run(spark, f"{text} WHERE id > 2 AND __paimon_row_index >= 0")
+    assert sorted(row[0] for row in rows) == [3, *range(5, 20)]
+    for number, path, index, bucket, partition in rows:
+        assert wanted[path][0] == bucket
+        assert wanted[path][1] == f"{{{partition.p}}}"
+        assert pq.read_table(path).column("id")[index].as_py() == number
+    keyed = make_orders(lake)
+    keyed.write([{"id": 1, "day": "d1", "amount": 7}])
+    buckets = dict(run(spark, "SELECT id, __paimon_bucket FROM lake.db.orders"))
+    assert len(buckets) == 6
+    with pytest.raises(UnsupportedOperationException, match="whose files are merged"):
+        run(spark, "SELECT __paimon_row_index FROM lake.db.orders")
+    with pytest.raises(IllegalArgumentException, match="Column '__paimon_bucket' does not exist"):
+        run(spark, "UPDATE lake.db.t SET id = 1 WHERE __paimon_bucket = 0")
+
+
+@pytest.mark.nightly
+def test_a_stream_has_no_metadata_columns(spark: SparkSession, lake: paimon.Catalog, tmp_path: Path) -> None:
+    make_orders(lake)
+    frame = spark.readStream.table("lake.db.orders").select("id", "__paimon_bucket")
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(StreamingQueryException, match="metadata columns in a stream"):
+        writer.trigger(availableNow=True).start().awaitTermination()
 
 
 @pytest.mark.nightly

@@ -3,6 +3,7 @@ package paimon.spark;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
@@ -10,6 +11,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
+import scala.collection.Iterator;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
@@ -27,11 +29,27 @@ public final class CommandStrategy extends SparkStrategy {
   }
 
   public Seq apply(LogicalPlan plan) {
+    if (plan.isStreaming()) {
+      checkStream(plan);
+    }
     Object planned = isChange(plan) ? planner.apply(plan) : null;
     if (planned != null && plan instanceof WriteToDataSourceV2) {
       planned = new FrameExec((Consumer) planned, planLater(((WriteToDataSourceV2) plan).query()));
     }
     return planned == null ? none() : (Seq) none().appended((SparkPlan) planned);
+  }
+
+  private void checkStream(LogicalPlan plan) {
+    Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext()) {
+      LogicalPlan leaf = (LogicalPlan) leaves.next();
+      Iterator attributes = leaf.output().iterator();
+      while (attributes.hasNext()) {
+        if (((Attribute) attributes.next()).metadata().contains("__metadata_col")) {
+          planner.apply(leaf);
+        }
+      }
+    }
   }
 
   private static Seq none() {

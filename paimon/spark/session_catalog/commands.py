@@ -22,6 +22,7 @@ from paimon.spark.session_catalog.jvm import (
     refresh_cached_rows,
 )
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
+from paimon.spark.session_catalog.scan_proxy import ScanProxy
 from paimon.spark.session_catalog.streams import StreamWriteProxy
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
@@ -63,6 +64,8 @@ class CommandPlanner(JavaProxy):
                 return self._plan_analysis(command, kind)
             case "WriteToDataSourceV2":
                 return self._plan_batch(command.batchWrite())
+            case "StreamingDataSourceV2ScanRelation":
+                _check_stream(command)
         return None
 
     def andThen(self, after: Any) -> Any:
@@ -130,6 +133,12 @@ class CommandPlanner(JavaProxy):
     def _plan_rows(self, table: TableProxy, query: Any, write: Any) -> Any:
         kind = self.jvm.find_class(f"{_EXECUTION}.AppendDataExecV1")
         return kind(table, query, RefreshProxy(self.jvm, table.title), write)
+
+
+def _check_stream(relation: Any) -> None:
+    """Refuse metadata columns in the plan of a stream, which has none."""
+    if isinstance(find_proxy(relation.scan()), ScanProxy):
+        raise Unsupported("metadata columns in a stream", hint="read them in a batch")
 
 
 class BatchConsumer(JavaProxy):

@@ -66,6 +66,14 @@ class Jvm:
             made[number] = item
         return made
 
+    def make_proxy_array(self, kind: str, items: Iterable[JavaProxy]) -> Any:
+        """Return an array of an interface; elements of an array cannot be set to proxies one by one."""
+        given = self.find_class("java.util.ArrayList")()
+        for item in items:
+            given.add(item)
+        made = given.toArray()
+        return self.find_class("java.util.Arrays").copyOf(made, len(made), self.make_array(kind).getClass())
+
     def make_texts(self, items: Sequence[str]) -> Any:
         """Return an array of strings."""
         return self.make_array("java.lang.String", items)

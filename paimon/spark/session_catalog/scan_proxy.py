@@ -14,7 +14,7 @@ from attrs import frozen
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.scan.estimate import ScanEstimate
@@ -23,6 +23,7 @@ from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import READ_MARK
 from paimon.spark.read import is_pinned, look_up_keys, read_scan
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy, to_python_type
+from paimon.spark.session_catalog.metadata_columns import PARTITION, read_with_metadata
 from paimon.spark.session_catalog.predicates import format_condition, read_predicates, to_conjunction
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
@@ -74,6 +75,7 @@ class ScanBuilderProxy(JavaProxy):
         self._stream = stream
         self._schema = schema
         self._columns: Sequence[str] = schema.names
+        self.metadata: Sequence[StructField] = ()
         self._pushed: Any = None
         self._where: Predicate | None = None
         self._limit: int | None = None
@@ -134,6 +136,9 @@ class ScanBuilderProxy(JavaProxy):
 
     def _plan(self) -> PlannedRows:
         spark, (opened, state) = self.jvm.spark, self._selected
+        names = {column.name for column in self.metadata}
+        if names.intersection(self._columns):
+            return self._plan_places(opened, state, names)
         if not self._is_pinned:
             scan = opened.scan(list(self._columns))
             scan = scan.without_retracts() if isinstance(scan, Scan) else scan
@@ -149,10 +154,22 @@ class ScanBuilderProxy(JavaProxy):
         frame = frame if condition is None else frame.where(condition)  # excludes row groups where Spark reads files
         return PlannedRows(frame, self._describe(scan), scan)
 
+    def _plan_places(self, opened: Table | SystemTable, state: Scan | SystemScan, names: set[str]) -> PlannedRows:
+        """Plan rows with metadata columns."""
+        if not self._is_pinned or not isinstance(state, Scan) or not isinstance(opened, Table):
+            hint = "leave out the options of the query"
+            raise Unsupported(f"metadata columns of a range of changes of {opened.name!r}", hint=hint)
+        read = [name for name in self._columns if name not in names]
+        read += [name for name in opened.partition_keys if name not in read and PARTITION in self._columns]
+        read = read or self._schema.names[:1]
+        scan = Scan(state.context, columns=read, where=self._where, pinned=state.pinned)
+        return PlannedRows(read_with_metadata(self.jvm.spark, opened, scan, self._columns), self._describe(scan), scan)
+
     def _find_schema(self) -> StructType:
         if self._count is not None:
             return StructType([StructField("count", LongType(), nullable=False)])
-        return StructType([self._schema[name] for name in self._columns])
+        known = {column.name: column for column in (*self._schema, *self.metadata)}
+        return StructType([known[name] for name in self._columns])
 
     def _describe(self, scan: Scan) -> str:
         where = "" if self._where is None else f", where {format_predicate(self._where)}"

@@ -28,6 +28,7 @@ from paimon.spark.options import (
 )
 from paimon.spark.row_level.delete_update import delete
 from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, to_dict
+from paimon.spark.session_catalog.metadata_columns import MetadataColumnProxy, list_metadata_columns
 from paimon.spark.session_catalog.partitions import PartitionsProxy
 from paimon.spark.session_catalog.predicates import Node, read_predicates, to_exact_conjunction
 from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy, Selected
@@ -112,6 +113,7 @@ class TableProxy(PartitionsProxy, RelationProxy):
             f"{CONNECTOR}.catalog.SupportsRead",
             f"{CONNECTOR}.catalog.SupportsWrite",
             f"{CONNECTOR}.catalog.SupportsDeleteV2",
+            f"{CONNECTOR}.catalog.SupportsMetadataColumns",
             f"{CONNECTOR}.catalog.SupportsAtomicPartitionManagement",
         )
 
@@ -152,6 +154,24 @@ class TableProxy(PartitionsProxy, RelationProxy):
         comment = {"comment": schema.comment} if schema.comment else {}
         return self.jvm.make_map({**schema.options, **keys, **comment, "provider": "paimon"})
 
+    def metadataColumns(self) -> Any:
+        """Return what is known of the place of a row; a system table has none of it."""
+        found = self._list_metadata()
+
+        def make() -> Any:
+            proxies = [MetadataColumnProxy(self.jvm, column) for column in found]
+            return self.jvm.make_proxy_array(f"{CONNECTOR}.catalog.MetadataColumn", proxies)
+
+        return self.jvm.remember(("metadata", StructType(found).json()), make)
+
+    def canRenameConflictingMetadataColumns(self) -> bool:
+        """Return that a column of the table has precedence over a metadata column of its name."""
+        return False
+
+    def _list_metadata(self) -> list[StructField]:
+        known = list_metadata_columns(self.spark_schema, self._partitions) if isinstance(self.opened, Table) else []
+        return [column for column in known if column.name not in self.spark_schema.names]
+
     def capabilities(self) -> Any:
         """Return what Spark may do with the table."""
         reads = ("BATCH_READ", "MICRO_BATCH_READ") if can_stream(self.opened) else ("BATCH_READ",)
@@ -162,7 +182,9 @@ class TableProxy(PartitionsProxy, RelationProxy):
         """Begin a scan; `options` are those of the query, which may travel in time."""
         given = to_dict(options)
         stream = partial(open_stream, self.jvm.spark, self.opened, self.spark_schema, given)
-        return ScanBuilderProxy(self.jvm, self.title, self.spark_schema, self._select(given), stream)
+        builder = ScanBuilderProxy(self.jvm, self.title, self.spark_schema, self._select(given), stream)
+        builder.metadata = self._list_metadata()
+        return builder
 
     def _select(self, given: Mapping[str, str]) -> Selected | InvalidRequest:
         """Return what a batch with these options reads, or the error if they are none of a batch."""
