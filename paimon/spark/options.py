@@ -156,6 +156,11 @@ class SourceOptions:
             if name.lower() in self.given:
                 raise InvalidRequest(f"Option {name!r} has no effect in {use}.", subject=name, hint="leave it out")
 
+    def check_written(self, use: str) -> None:
+        """Refuse table options that select what is read; a commit reads manifests, too."""
+        read = [name for name in self.given if name.startswith(("scan.", "incremental-"))]
+        self.check_use(use, [name for name in read if not name.startswith("scan.manifest.")])
+
     def open_source(self) -> Table | SystemTable:
         """Open the table or system table at its current state."""
         catalog = dict(self.catalog)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 import paimon
 import paimon.spark
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, ReadConflict
+from paimon.operations.row_level.numbered_rows import plan_numbered_rows
 from paimon.spark.session_catalog.row_changes import RowChanges
 
 pytestmark = pytest.mark.spark
@@ -224,6 +225,37 @@ def test_a_merge(spark: SparkSession, lake: paimon.Catalog) -> None:
         spark.sql("MERGE INTO lake.db.orders o USING changes c ON o.day = c.day WHEN MATCHED THEN DELETE")
 
 
+def test_a_merge_plans_the_files_that_its_condition_allows(
+    spark: SparkSession, lake: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = "id INT, p STRING, __source INT, __action INT"  # names that a merge uses, too
+    table = lake.create_table("db.t", columns, partition_keys=["p"])
+    table.write([{"id": i, "p": f"p{i}", "__source": i, "__action": 0} for i in range(4)])
+    planned: list[int] = []
+
+    def plan(*given: Any) -> Any:
+        """Plan rows, and note their files."""
+        rows = plan_numbered_rows(*given)
+        planned.append(len(rows.files))
+        return rows
+
+    monkeypatch.setattr("paimon.spark.session_catalog.row_changes.plan_numbered_rows", plan)
+    merge = "MERGE INTO lake.db.t t USING (SELECT 2 AS id, 9 AS __ACTION) s ON t.id = s.id AND t.p > 'p1' WHEN MATCHED"
+    run(spark, f"{merge} THEN UPDATE SET __action = s.__action")
+    run(spark, f"{merge} THEN UPDATE SET __action = 7 WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN DELETE")
+    assert planned == [2, 4]
+    rows = table.scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["__source"], row["__action"]) for row in rows) == [(1, 1, 0), (2, 2, 7), (3, 3, 0)]
+    spark.conf.set("spark.paimon.scan.snapshot-id", "1")
+    try:
+        assert run(spark, "SHOW PARTITIONS lake.db.t") == [(f"p=p{i}",) for i in range(4)]
+    finally:
+        spark.conf.unset("spark.paimon.scan.snapshot-id")
+    assert run(spark, "SHOW PARTITIONS lake.db.t") == [(f"p=p{i}",) for i in range(1, 4)]
+    with pytest.raises(IllegalArgumentException, match=r"'scan\.snapshot-id' has no effect in a write"):
+        spark.table("lake.db.t").write.option("scan.snapshot-id", 1).insertInto("lake.db.t")
+
+
 def test_a_change_of_rows_that_another_writer_changed_is_refused(spark: SparkSession, lake: paimon.Catalog) -> None:
     table = make_orders(lake)
     frame = spark.table("lake.db.orders").where("id = 1")
@@ -409,6 +441,11 @@ def test_a_stream_has_no_metadata_columns(spark: SparkSession, lake: paimon.Cata
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     with pytest.raises(StreamingQueryException, match="metadata columns in a stream"):
         writer.trigger(availableNow=True).start().awaitTermination()
+    lake.create_table("db.copy", "id BIGINT")
+    writer = spark.readStream.table("lake.db.orders").select("id").writeStream.option("scan.snapshot-id", 1)
+    writer = writer.option("checkpointLocation", str(tmp_path / "other"))
+    with pytest.raises(StreamingQueryException, match=r"'scan.snapshot-id' has no effect in writeStream\.toTable"):
+        writer.trigger(availableNow=True).toTable("lake.db.copy").awaitTermination()
 
 
 @pytest.mark.nightly

@@ -21,6 +21,7 @@ from paimon.spark.session_catalog.jvm import (
     get_or_none,
     refresh_cached_rows,
 )
+from paimon.spark.session_catalog.predicates import translate_predicate
 from paimon.spark.session_catalog.row_changes import RowChanges, StaleReads
 from paimon.spark.session_catalog.scan_proxy import ScanProxy
 from paimon.spark.session_catalog.streams import StreamWriteProxy
@@ -92,9 +93,8 @@ class CommandPlanner(JavaProxy):
         table = find_table(command.table())
         if table is None:
             return True
-        translate = getattr(getattr(self.jvm.gateway.jvm, f"{_EXECUTION}.DataSourceV2Strategy$"), "MODULE$")
-        found = translate.translateFilterV2(command.condition())
-        return bool(found.isDefined()) and table.can_delete(found.get())
+        found = translate_predicate(self.jvm, command.condition())
+        return found is not None and table.can_delete(found)
 
     def _plan_change(self, target: Any, words: str, run: Callable[[RowChanges], object]) -> Any:
         """Return a plan that changes rows; a DELETE whose condition Spark can hand over is planned by Spark."""

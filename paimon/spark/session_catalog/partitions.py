@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from paimon.domain.commit.overwrite import partitions_of_spec
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
@@ -48,7 +49,11 @@ class PartitionsProxy(JavaProxy):
         table = self.find_target()
         fields = table.table_schema.partition_fields
         spec = self._read_spec(given, [str(name) for name in names])
-        found = find_partitions(table.context, [spec])
+        if any(key.startswith("scan.") for key in table.definition.options.values):  # those of an older snapshot
+            matches = partitions_of_spec(table.definition, spec)
+            found = [row for row in {split.partition for split in table.scan().plan().splits} if matches(row)]
+        else:
+            found = find_partitions(table.context, [spec])
         found.sort(key=partial(format_partition_name, table.definition))
         rows = [deserialize(row, [f.type for f in fields]) for row in found]
         columns = [to_array([row[i] for row in rows], f.type) for i, f in enumerate(fields)]

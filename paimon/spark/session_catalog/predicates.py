@@ -56,6 +56,13 @@ def read_predicates(jvm: Jvm, given: Any) -> list[Node]:
     return found
 
 
+def translate_predicate(jvm: Jvm, expression: Any) -> Any:
+    """Return an expression of Spark's plan as a predicate of its interfaces; None if it has no such form."""
+    strategy = getattr(jvm.gateway.jvm, "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
+    found = strategy.__getattr__("MODULE$").translateFilterV2(expression)
+    return found.get() if found.isDefined() else None
+
+
 def to_conjunction(given: Iterable[Node], fields: Mapping[str, DataField]) -> Predicate | None:
     """Return what a scan evaluates of predicates that must all be true; None if it evaluates none of them."""
     found = tuple(p for p in (to_predicate(one, fields) for one in given) if p is not None)

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -33,6 +33,7 @@ from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import Unsupported
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
@@ -53,6 +54,7 @@ from paimon.results import find_own_reads
 from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
 from paimon.spark.row_level.merge import merge
 from paimon.spark.session_catalog.jvm import Jvm, get_or_none
+from paimon.spark.session_catalog.predicates import read_predicates, to_conjunction, translate_predicate
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.write import prepare_rows
 from paimon.table import Table
@@ -60,7 +62,8 @@ from paimon.table import Table
 _CATALYST = "org.apache.spark.sql.catalyst"
 _SOURCE, _TARGET = "changes", "changed table"
 """The names of the sides of the merge. Values name columns of the source only."""
-_ACTION, _MARK, _DELETED = "__action", "__source", "__deleted"
+_ACTION, _MARK, _DELETED, _NUMBER = "__action", "__source", "__deleted", "__row_number"
+"""The names of columns that a statement adds, which begin the names that it uses; see `RowChanges.suffix`."""
 
 
 class StaleReads(Exception):
@@ -78,6 +81,8 @@ class RowChanges:
     table: TableProxy
     opened: Table
     relation: Any
+    # Ends the names of added columns, so that no column of the statement has one of them
+    suffix: str = ""
 
     def delete(self, condition: Any) -> None:
         """Delete the rows for which a condition is true."""
@@ -128,7 +133,7 @@ class RowChanges:
             rows = find(*self._number_rows(change))
             return write_changed_rows(self._check_reads(rows, change.rows.snapshot), change)
 
-        self._commit_numbered([condition, *values.values()], columns, write)
+        self._commit_numbered([condition, *values.values()], columns, write, self._find_predicate(condition))
 
     def _number_rows(self, change: NumberedChange) -> tuple[DataFrame, str]:
         """Return the rows of an append table under the ids of the relation, and the name of their number, quoted."""
@@ -141,21 +146,20 @@ class RowChanges:
         expressions: Iterable[Any],
         columns: tuple[DataField, ...],
         write: WriteNumberedChange,
+        predicate: Predicate | None,
         marks_deletes: bool = False,
     ) -> None:
         """Change rows that `write` finds at the newest snapshot, again after a conflict.
 
-        `expressions` name the columns that it reads.
+        `expressions` name the columns that it reads; `predicate` is true for each row that it may change.
         """
         context = self.opened.context
-        number = "__row_number"
-        while number in self.table.spark_schema.names:
-            number += "_"
+        number = _find_free((_NUMBER + self.suffix,), self.table.spark_schema.names)
         needed, user = self._list_needed(expressions), commit_user_of(context, None)
 
         def change() -> RowChange:
             """Change the rows that the statement finds at the newest snapshot."""
-            rows = plan_numbered_rows(context, latest_snapshot(context), needed, None, number)
+            rows = plan_numbered_rows(context, latest_snapshot(context), needed, predicate, number)
             return change_numbered_rows(NumberedChange(rows, columns, user, frozenset(), marks_deletes), write)
 
         done = retry_conflicts(change)
@@ -163,13 +167,19 @@ class RowChanges:
 
     def merge(self, command: Any) -> None:
         """Run a MERGE INTO."""
+        names = [str(a.name()) for plan in (self.relation, command.sourceTable()) for a in _iterate(plan.output())]
+        added = (_ACTION, _MARK, _DELETED, _NUMBER)
+        changes = evolve(self, suffix=_find_free(added, names).removeprefix(added[0]))
         clauses = self._read_clauses(command)
-        if not self.opened.primary_keys:
-            self._merge_numbered(command, clauses)
-            return
+        if self.opened.primary_keys:
+            changes._merge_keyed(command, clauses)
+        else:
+            changes._merge_numbered(command, clauses)
+
+    def _merge_keyed(self, command: Any, clauses: Sequence[MergeClause]) -> None:
         builder = self._merge_by_key(lambda: self._join(command, clauses))
         for number, clause in enumerate(clauses):
-            condition = f"{_SOURCE}.{_ACTION} = {number}"
+            condition = f"{_SOURCE}.{_ACTION}{self.suffix} = {number}"
             builder = clause.add_to(builder, condition, self.opened.primary_keys, self.table.spark_schema.names)
         if builder.request.clauses:  # else each clause assigns columns to themselves
             builder.execute()
@@ -200,7 +210,9 @@ class RowChanges:
             chosen = self._choose_numbered(clauses, names, number)
             rows = self._check_reads(joined.select(*chosen), change.rows.snapshot).persist()
             # without new values, only rows to delete change
-            found = rows.where(f"{number} IS NOT NULL" if names else f"{number} IS NOT NULL AND {_DELETED}")
+            found = rows.where(
+                f"{number} IS NOT NULL" if names else f"{number} IS NOT NULL AND {_DELETED}{self.suffix}"
+            )
             found = found.select(*rows.columns[: 2 + len(names)])
             inserted = rows.where(f"{number} IS NULL").select(*rows.columns[2 + len(names) :])
             messages: list[CommitMessage] = []
@@ -216,12 +228,15 @@ class RowChanges:
 
         read = [command.mergeCondition(), *(e for c in clauses for e in (c.condition, *c.values.values()))]
         kept = [self._find_attribute(name) for name in names]
-        self._commit_numbered([*read, *kept], columns, write, marks_deletes=True)
+        by_source = any(clause.side == "notMatchedBySourceActions" for clause in clauses)
+        predicate = None if by_source else self._find_predicate(command.mergeCondition())
+        self._commit_numbered([*read, *kept], columns, write, predicate, marks_deletes=True)
 
     def _choose_numbered(self, clauses: Sequence[MergeClause], names: Sequence[str], number: str) -> list[Column]:
         """Return the number of a row, whether it is deleted, its new values, and the values of an inserted row."""
+        action = _ACTION + self.suffix
         deleted = [position for position, clause in enumerate(clauses) if clause.kind == "delete"]
-        columns = [F.col(number), F.col(_ACTION).isin(deleted).alias(_DELETED)]
+        columns = [F.col(number), F.col(action).isin(deleted).alias(_DELETED + self.suffix)]
         for name in names:
             old = self._column(self._find_attribute(name))
             columns.append(self._choose_value(name, clauses, old, ("update",)).alias(f"u{len(columns)}"))
@@ -237,7 +252,7 @@ class RowChanges:
         found = self._find_actions(command, clauses, self._to_frame(self.relation), keys)
         names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
         rows = found.select(
-            _ACTION,
+            _ACTION + self.suffix,
             *(self._choose_value(name, clauses, key, ("insert",)).alias(name) for name, key in keys.items()),
             *(self._choose_value(name, clauses, F.lit(None)).alias(name) for name in names if name not in keys),
         )
@@ -250,15 +265,16 @@ class RowChanges:
 
         `keys` are columns of the table without nulls, by which a row is known to be in it.
         """
-        source = self._to_frame(command.sourceTable()).withColumn(_MARK, F.lit(True))
+        action, mark = _ACTION + self.suffix, _MARK + self.suffix
+        source = self._to_frame(command.sourceTable()).withColumn(mark, F.lit(True))
         by_source = any(clause.side == "notMatchedBySourceActions" for clause in clauses)
         kind = "full_outer" if by_source else "left_outer"
         joined = source.join(target, self._column(command.mergeCondition()), kind)
         in_target = next(iter(keys.values())).isNotNull()
         sides = {
-            "matchedActions": F.col(_MARK).isNotNull() & in_target,
-            "notMatchedActions": F.col(_MARK).isNotNull() & ~in_target,
-            "notMatchedBySourceActions": F.col(_MARK).isNull(),
+            "matchedActions": F.col(mark).isNotNull() & in_target,
+            "notMatchedActions": F.col(mark).isNotNull() & ~in_target,
+            "notMatchedBySourceActions": F.col(mark).isNull(),
         }
         number = F.lit(None).cast("int")
         for position, clause in reversed(list(enumerate(clauses))):
@@ -266,7 +282,7 @@ class RowChanges:
             if clause.condition is not None:
                 applies &= self._column(clause.condition)
             number = F.when(applies, self._check_keys(clause, keys, position)).otherwise(number)
-        return joined.withColumn(_ACTION, number).where(F.col(_ACTION).isNotNull())
+        return joined.withColumn(action, number).where(F.col(action).isNotNull())
 
     def _check_reads(self, rows: DataFrame, snapshot: Snapshot | None) -> DataFrame:
         """Return the rows to change at a snapshot; raises `StaleReads`."""
@@ -294,7 +310,7 @@ class RowChanges:
         for number, clause in enumerate(clauses):
             if clause.kind in kinds and name in clause.values:
                 given = self._column(clause.values[name]).cast(kind)
-                value = F.when(F.col(_ACTION) == number, given).otherwise(value)
+                value = F.when(F.col(_ACTION + self.suffix) == number, given).otherwise(value)
         return value
 
     def _list_needed(self, expressions: Iterable[Any]) -> list[str]:
@@ -302,6 +318,18 @@ class RowChanges:
         known = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
         ids = {a.exprId().id() for e in expressions if e is not None for a in _iterate(e.references().toSeq())}
         return [name for number, name in known.items() if number in ids]
+
+    def _find_predicate(self, condition: Any) -> Predicate | None:
+        """Return what a scan evaluates of a condition: its parts that name columns of the table alone."""
+        own = {a.exprId().id() for a in _iterate(self.relation.output())}
+        nodes, found = [] if condition is None else [condition], []
+        for node in nodes:  # grows
+            if node.getClass().getSimpleName() == "And":
+                nodes += [node.left(), node.right()]
+            elif all(a.exprId().id() in own for a in _iterate(node.references().toSeq())):
+                translated = translate_predicate(self.jvm, node)
+                found += [] if translated is None else read_predicates(self.jvm, translated)
+        return to_conjunction(found, {f.name: f for f in self.opened.table_schema.fields})
 
     def _read_assignments(self, assignments: Any) -> dict[str, Any]:
         """Return the values by their columns, without those that assign a column to itself."""
@@ -379,6 +407,14 @@ class MergeClause:
         replaced = {name: assigned.get(name, ColumnDefault()) for name in columns if name not in keys}
         builder = builder.when_matched_update(replaced, condition) if replaced else builder
         return builder.when_not_matched_insert(assigned, condition)
+
+
+def _find_free(names: Sequence[str], taken: Iterable[str]) -> str:
+    """Return the first name with the underscores after which none of the names is taken, in whatever case."""
+    known, end = {name.lower() for name in taken}, ""
+    while any(name + end in known for name in names):
+        end += "_"
+    return names[0] + end
 
 
 def _iterate(sequence: Any) -> Iterable[Any]:

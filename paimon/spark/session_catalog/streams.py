@@ -98,6 +98,7 @@ class StreamWrites:
 def _start_commit(table: Table, options: Mapping[str, str], checkpoint: str, replaces: bool) -> CommitBatch:
     parsed = parse_source_options({"path": table.definition.location, **options})
     parsed.check_use("writeStream.toTable", _REFUSED)
+    parsed.check_written("writeStream.toTable")
     return CommitBatch(
         table=table.with_options(parsed.table_options),
         options=None,

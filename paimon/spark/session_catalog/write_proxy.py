@@ -58,6 +58,7 @@ class RowWrite:
         """Write and commit the rows."""
         parsed = parse_source_options({"path": table.definition.location, **self.options})
         parsed.check_use("a write to an attached catalog", _REFUSED)
+        parsed.check_written("a write to an attached catalog")
         partition = self.partition
         if self.mode == "overwrite" and parsed.overwrite_mode is not None and not partition:
             partition = None if parsed.overwrite_mode == DYNAMIC else {}
