@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 from json import JSONDecodeError, loads
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from attrs import frozen
@@ -77,7 +78,7 @@ class ArrowRowFiles:
         if format_name is not None and format_name not in ROW_FILE_FORMATS:
             hint = f"use one of {', '.join(ROW_FILE_FORMATS)}"
             raise InvalidRequest(f"File format {format_name!r} is not known.", subject="format", hint=hint)
-        roots = None if roots is None else tuple(map(self.locate, roots))
+        roots = None if roots is None else self._locate_roots(roots)
         found: list[RowFile] = []
         is_repeatable = True
         for source in sources:
@@ -90,12 +91,19 @@ class ArrowRowFiles:
             raise InvalidRequest("No file was given.", subject="source", hint="pass a path")
         return FileRows(found, is_repeatable)
 
-    def create(self, path: str, roots: Sequence[str]) -> OutputFile:
+    def create(self, path: str, roots: Sequence[str], protected: Sequence[str] = ()) -> OutputFile:
         """Begin a file; see `RowFiles`."""
-        roots = tuple(map(self.locate, roots))
+        _refuse_password(path)
+        roots = self._locate_roots(roots)
         location, root = self._locate_inside(path, roots)
+        files = self.open_storage(root, {}, roots)
+        owner = _find_owner(files, _follow_links(location), [_follow_links(self.locate(place)) for place in protected])
+        if owner is not None:
+            hint = "write the file to another directory"
+            message = f"File {path!r} is in the directory of a table or warehouse: {owner}."
+            raise InvalidRequest(message, subject=path, hint=hint)
         try:
-            return self.open_storage(root, {}, roots).create(location)
+            return files.create(location)
         except CorruptTable as error:
             raise _outside_error(path, roots) from error
 
@@ -109,14 +117,12 @@ class ArrowRowFiles:
             hint = f"pass its format, one of {', '.join(ROW_FILE_FORMATS)}"
             raise InvalidRequest(f"File {name!r} is a stream, whose format is unknown.", subject=name, hint=hint)
         source = _Source(name, lambda: nullcontext(stream), None, is_seekable=False)
-        return RowFile(name, partial(self._read, source, format_name))
+        return RowFile(name, partial(self._read, source, format_name), has_one_schema=format_name != "json")
 
     def _find_files(
         self, text: str, format_name: str | None, storage: Mapping[str, object], roots: Sequence[str] | None
     ) -> list[RowFile]:
-        if has_password(text):
-            hint = "pass user and password as storage options, which never appear in messages"
-            raise InvalidRequest("The URL of a file has credentials.", subject="source", hint=hint)
+        _refuse_password(text)
         location, root = (self.locate(text), "") if roots is None else self._locate_inside(text, roots)
         # The location that storage is opened for is allowed, so it must not be a link.
         files = self.open_storage(root or location, storage, roots or ())
@@ -141,9 +147,16 @@ class ArrowRowFiles:
             raise NotFound("file", text, hint="check the path; it is relative to the current directory")
         return [self._describe(name, path, files, format_name) for name, path in names]
 
+    def _locate_roots(self, roots: Sequence[str]) -> tuple[str, ...]:
+        for root in roots:
+            _refuse_password(root)
+        return tuple(map(self.locate, roots))
+
     def _locate_inside(self, text: str, roots: Sequence[str]) -> tuple[str, str]:
         """Return the location of a path and its root; refuse it if it is not below a root by its name."""
-        if text.startswith("~") or "::" in text or ("://" in text and ".." in text.split("/")):
+        # Servers, and clients of HTTP, resolve two dots in a URL, also as %2e.
+        leaves = "://" in text and ".." in re.split(r"[/\\]", unquote(text))
+        if text.startswith("~") or "::" in text or leaves:
             raise _outside_error(text, roots)
         location = self.locate(text)
         root = next((root for root in roots if location.startswith(f"{root.rstrip('/')}/")), None)
@@ -162,7 +175,8 @@ class ArrowRowFiles:
             )
             message = f"File {name!r}: the extension {ending!r} names no known format."
             raise InvalidRequest(message, subject=name, hint=hint)
-        return RowFile(name, partial(self._read, _Source(name, lambda: files.open(path), compression), chosen))
+        source = _Source(name, lambda: files.open(path), compression)
+        return RowFile(name, partial(self._read, source, chosen), has_one_schema=chosen != "json")
 
     def _read(self, source: _Source, format_name: str, schema: pa.Schema | None) -> Iterator[Piece]:
         try:
@@ -202,6 +216,33 @@ def _list_damage() -> tuple[type[Exception], ...]:
     return (pa.ArrowException, LZMAError, BadZipFile, zlib_error, *broken)
 
 
+def _refuse_password(text: str) -> None:
+    if has_password(text):
+        hint = "pass user and password as storage options, which never appear in messages"
+        raise InvalidRequest("The URL of a file has credentials.", subject="source", hint=hint)
+
+
+def _follow_links(location: str) -> str:
+    """Return the location of a name, which is not followed itself, behind the links of its directory."""
+    if "://" in location:
+        return location
+    directory, name = os.path.split(location)
+    return os.path.join(os.path.realpath(directory), name)
+
+
+def _find_owner(files: FileIO, location: str, protected: Sequence[str]) -> str | None:
+    """Return the protected directory, or the directory of a table, that contains a file; None if there is none."""
+    for place in protected:
+        if location.startswith(f"{place.rstrip('/')}/"):
+            return place
+    directory = location.rpartition("/")[0]
+    while directory and not directory.endswith("/"):
+        if files.status(f"{directory}/schema/schema-0") is not None:
+            return directory
+        directory = directory.rpartition("/")[0]
+    return None
+
+
 def _outside_error(text: str, roots: Sequence[str]) -> InvalidRequest:
     allowed = ", ".join(roots) or "none"
     return InvalidRequest(
@@ -234,11 +275,15 @@ def _expand_pattern(files: FileIO, location: str) -> list[str]:
     return sorted(found)
 
 
-def _list_directories(files: FileIO, directory: str) -> Iterator[str]:
+def _list_directories(files: FileIO, directory: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield a directory and those below it; a link to a directory that contains it is not followed."""
+    real = directory if "://" in directory else os.path.realpath(directory)
+    if real in above:
+        return
     yield directory
     for status in files.list(directory):
         if status.is_directory and not status.name.startswith("."):
-            yield from _list_directories(files, status.path)
+            yield from _list_directories(files, status.path, (*above, real))
 
 
 @contextmanager

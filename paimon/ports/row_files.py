@@ -44,10 +44,13 @@ class RowFile:
     read : callable
         Reads the file in pieces of bounded size. Its argument is a schema or None: the types of columns in formats of
         text, which are inferred otherwise. A column of the schema that the file lacks does not appear.
+    has_one_schema : bool
+        Whether all pieces have the same columns; False for JSON lines.
     """
 
     name: str
     read: Callable[[pa.Schema | None], Iterator[Piece]]
+    has_one_schema: bool = True
 
 
 def _files(values: Sequence[RowFile]) -> tuple[RowFile, ...]:
@@ -196,7 +199,7 @@ class RowFiles(Protocol):
         """
         ...
 
-    def create(self, path: str, roots: Sequence[str]) -> OutputFile:
+    def create(self, path: str, roots: Sequence[str], protected: Sequence[str] = ()) -> OutputFile:
         """Begin a file, which replaces one of this name when it is closed.
 
         Parameters
@@ -205,6 +208,8 @@ class RowFiles(Protocol):
             A path or URL below one of the roots.
         roots : sequence of str
             Directories and URLs; see `open`.
+        protected : sequence of str
+            Directories and URLs, such as warehouses, that get no file. The directory of a table never gets one.
 
         Returns
         -------
@@ -214,7 +219,7 @@ class RowFiles(Protocol):
         Raises
         ------
         InvalidRequest
-            The file is outside the roots.
+            The file is outside the roots, or in a protected directory or that of a table.
         StorageError
             The storage refused.
         """

@@ -151,3 +151,14 @@ def test_json_lines_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monke
     pieces = list(paimon.read_files(path).read())
     assert len(pieces) > 20
     assert paimon.read_files(path).to_reader().read_all()["id"].to_pylist() == list(range(50))
+
+
+def test_lines_without_a_column_may_come_before_those_with_it(
+    catalog: paimon.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paimon.adapters.row_files._JSON_BYTES", 20)
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 1           }\n{"id": 2, "name": "two"}\n')
+    table = catalog.create_table("shop.t", "id BIGINT NOT NULL, name STRING", primary_keys=["id"])
+    assert table.write(path).rows == 2
+    assert read(table) == [{"id": 1, "name": None}, {"id": 2, "name": "two"}]

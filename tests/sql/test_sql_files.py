@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -151,3 +152,55 @@ def test_the_command_allows_directories(
     allow = ("--allow-files", str(tmp_path / "in"))
     assert '"n": 2' in run(capsys, "sql", lake.warehouse, "-e", query, *allow, "--output", "json")
     assert "--allow-files DIR" in run(capsys, "sql", lake.warehouse, "-e", query, code=1)
+
+
+def test_copy_writes_no_file_of_a_table_or_warehouse(lake: paimon.Catalog, tmp_path: Path) -> None:
+    lake.table("default.t").write(ROWS)
+    other = paimon.connect(tmp_path / "other")
+    other.create_database("d")
+    table = other.create_table("d.t", "id INT")
+    (tmp_path / "in" / "back").symlink_to(tmp_path / "other" / "d.db" / "t")
+    before = sorted(tmp_path.rglob("*"))
+    for path in (
+        "lake/rows.csv",
+        "lake/default.db/t/snapshot/LATEST",
+        "other/d.db/t/x/a.csv",
+        "in/back/schema/schema-0",
+    ):
+        with pytest.raises(paimon.InvalidRequest, match="is in the directory of a table or warehouse"):
+            rows_of(lake, f"COPY t TO '{tmp_path}/{path}' (FORMAT csv)", tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert table.arrow_schema.names == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "message"),
+    [
+        ("https://ann:secret@h/x.csv", "https://h", "has credentials"),
+        ("https://h/x.csv", "https://ann:secret@h", "has credentials"),
+        ("https://h/a/%2e%2e/x.csv", "https://h/a", "is outside the allowed directories"),
+        ("x.csv", "", "is empty"),
+        ("x.csv", 5, "is not a text"),
+    ],
+)
+def test_roots_and_urls_are_checked(lake: paimon.Catalog, path: str, root: Any, message: str) -> None:
+    for statement in (f"SELECT * FROM read_csv('{path}')", f"COPY t TO '{path}'"):
+        with pytest.raises(paimon.InvalidRequest, match=message) as found:
+            lake.sql(statement, allowed_files=[root])
+        assert "secret" not in str(found.value)
+
+
+def test_a_path_is_not_a_list_of_roots(lake: paimon.Catalog, tmp_path: Path) -> None:
+    with pytest.raises(paimon.InvalidRequest, match="not a list of names"):
+        lake.sql("SELECT 1 AS x", allowed_files=tmp_path)  # type: ignore[arg-type]
+
+
+def test_a_pattern_enters_no_link_to_a_directory_above(lake: paimon.Catalog, tmp_path: Path) -> None:
+    folder = tmp_path / "in" / "deep"
+    folder.mkdir()
+    for name in ("here", "above"):
+        (folder / name).symlink_to(folder if name == "here" else tmp_path / "in")
+    pq.write_table(ROWS, folder / "rows.parquet")
+    assert rows_of(lake, f"SELECT count(*) AS n FROM read_parquet('{folder}/**/rows.parquet')", folder.parent) == [
+        {"n": 4}
+    ]

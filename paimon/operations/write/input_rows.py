@@ -163,7 +163,7 @@ def read_checked_rows(
 def _has_one_schema(data: Any) -> bool:
     """Return whether all tables of some data have the same columns."""
     if isinstance(data, FileRows):
-        return len(data.names) == 1
+        return len(data.files) == 1 and data.files[0].has_one_schema
     is_table = isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping) or _is_pandas(data)
     return is_table or _open_stream(data) is not None or hasattr(data, "__arrow_c_array__")
 

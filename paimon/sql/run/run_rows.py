@@ -390,7 +390,8 @@ def _copy(run: StatementRun, statement: CopyTo) -> SqlResult:
     files, roots = run.session.open_row_files("COPY"), run.session.allowed_files
     planned = plan_query(run.session, statement.query, run.frames)
     reader = query_engine(run.session).run(planned.sql, planned.sources)
-    with files.create(statement.path, roots) as output:
+    warehouses = [catalog.warehouse for catalog in run.session.catalogs.values()]
+    with files.create(statement.path, roots, warehouses) as output:
         sink = pa.PythonFile(output, "w")
         rows = write_rows(reader, form, sink)
         sink.flush()

@@ -5,7 +5,7 @@ Invariant: a statement has the effect of the method that it calls, and reports w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, fields, frozen
@@ -146,7 +146,12 @@ def open_session(
 
 def _check_roots(given: Sequence[object]) -> tuple[str, ...]:
     """Return directories and URLs as texts; refuse a single text."""
-    return check_names(given if isinstance(given, str) else [str(root) for root in given], "allowed_files")
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        given = [root.__fspath__() if hasattr(root, "__fspath__") else root for root in given]
+    roots = check_names(given, "allowed_files")
+    if "" in roots:
+        raise InvalidRequest("A root of 'allowed_files' is empty.", subject="allowed_files", hint="write '.'")
+    return roots
 
 
 def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:
