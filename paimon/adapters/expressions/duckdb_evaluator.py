@@ -112,10 +112,23 @@ def _name_zone(zone: str) -> str:
 
 def _use_utc(found: pa.Table) -> pa.Table:
     """Return instants as those of UTC; DuckDB names the zone in their type."""
-    kind = found.schema.field(0).type
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
-        return found
-    return found.cast(pa.schema([pa.field(found.schema.field(0).name, pa.timestamp(kind.unit, "UTC"))]))
+    field = found.schema.field(0)
+    kind = _replace_zone(field.type)
+    return found if kind == field.type else found.cast(pa.schema([field.with_type(kind)]))
+
+
+def _replace_zone(kind: pa.DataType) -> pa.DataType:
+    """Return a type of DuckDB whose instants, also those inside it, have the zone UTC."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if not pa.types.is_nested(kind) or pa.types.is_union(kind):
+        return kind
+    parts = [part.with_type(_replace_zone(part.type)) for part in map(kind.field, range(kind.num_fields))]
+    if pa.types.is_struct(kind):
+        return pa.struct(parts)
+    if pa.types.is_map(kind):
+        return pa.map_(_replace_zone(kind.key_type), kind.item_field.with_type(_replace_zone(kind.item_type)))
+    return pa.list_(parts[0], kind.list_size) if pa.types.is_fixed_size_list(kind) else pa.list_(parts[0])
 
 
 def _number_columns(expression: ScalarSql, rows: pa.Table) -> pa.Table:

@@ -7,6 +7,7 @@ instants and dates, times or texts becomes scalar SQL with the time zone. Other 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,12 +26,15 @@ from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.transform import Leaf, map_leaves
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
+from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import quote_text
 
 UTC = "UTC"
 _SQL_TYPES = {dt.LocalZonedTimestampType: "TIMESTAMPTZ", dt.TimestampType: "TIMESTAMP", dt.DateType: "DATE"}
 """Types whose values are computed in a time zone from values of another one of them, or from texts."""
 ZONED_TYPES = tuple(_SQL_TYPES)
+_TIME_WORDS = re.compile("time|date|now|today|zone|strp|setting|interval", re.IGNORECASE)
+"""Parts of the names of types and functions that make dates and times of other values."""
 
 
 def use_zone_in_condition(condition: Predicate, fields: Sequence[DataField], zone: str) -> Predicate:
@@ -47,21 +51,21 @@ def use_zone_in_condition(condition: Predicate, fields: Sequence[DataField], zon
             return leaf
         return SqlCondition(_compare_instants(leaf, zone))
 
-    return map_leaves(condition, change, lambda part: evolve(part, expression=_set_zone(part.expression, zone)))
+    return map_leaves(condition, change, lambda part: evolve(part, expression=_set_zone(part.expression, fields, zone)))
 
 
 def use_zone_in_value(value: Expression, column: DataField, fields: Iterable[DataField], zone: str) -> Expression:
     """Return the new value of a column, computed in a time zone; an equal one if the zone makes no difference."""
-    sql_type = _SQL_TYPES.get(type(column.type))
+    sql_type, fields = _SQL_TYPES.get(type(column.type)), tuple(fields)
     match value:
         case _ if zone == UTC:
             return value
         case SqlValue(expression=expression):
             cast = expression if sql_type is None else evolve(expression, sql=f"CAST(({expression.sql}) AS {sql_type})")
-            return SqlValue(_set_zone(cast, zone))
+            return SqlValue(_set_zone(cast, fields, zone))
         case Constant(value=literal) if sql_type == "TIMESTAMPTZ" and _is_local(literal):
             return SqlValue(ScalarSql(str(literal), _to_instant(literal), (), time_zone=zone))
-        case ColumnValue(name=name) if sql_type and is_instant(type_at(name, tuple(fields))) != is_instant(column.type):
+        case ColumnValue(name=name) if sql_type and is_instant(type_at(name, fields)) != is_instant(column.type):
             return SqlValue(ScalarSql(name, f'CAST("c0" AS {sql_type})', (name,), time_zone=zone))
     return value
 
@@ -90,5 +94,9 @@ def _to_instant(literal: Any) -> str:
     return "NULL" if literal is None else f"CAST({quote_text(str(literal))} AS TIMESTAMPTZ)"
 
 
-def _set_zone(expression: ScalarSql, zone: str) -> ScalarSql:
-    return expression if isinstance(expression, ForeignExpression) else evolve(expression, time_zone=zone)
+def _set_zone(expression: ScalarSql, fields: Sequence[DataField], zone: str) -> ScalarSql:
+    has_times = _TIME_WORDS.search(expression.sql) is not None or any(
+        isinstance(part, ZONED_TYPES) for name in expression.columns for part in all_types(type_at(name, fields))
+    )
+    is_own = not isinstance(expression, ForeignExpression)
+    return evolve(expression, time_zone=zone) if is_own and has_times else expression

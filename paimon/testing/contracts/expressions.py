@@ -108,6 +108,8 @@ class ExpressionEvaluatorContract:
                 found = evaluator.evaluate(evolve(_parse(text), time_zone=name), rows)
                 assert found.to_pylist() == values, (name, text)
         assert found.type == pa.timestamp("us", "UTC")
+        lists = evaluator.evaluate(evolve(_parse("[at]"), time_zone="Asia/Tokyo"), rows)
+        assert lists.type.value_type == found.type
         wrong = evolve(_parse("hour(at)"), time_zone="nowhere")
         expect_error(InvalidRequest, partial(evaluator.evaluate, wrong, rows))
 

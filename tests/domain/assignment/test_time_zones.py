@@ -51,6 +51,13 @@ def test_sql_has_the_zone_but_expressions_of_other_libraries_do_not() -> None:
     assert use_zone_in_condition(foreign, FIELDS, ZONE) == foreign
 
 
+def test_sql_without_dates_and_times_is_the_same_in_each_zone() -> None:
+    for text in ("upper(name) = 'X' AND n + 1 > 2", "n IN (n + 1, 2 * n)"):
+        assert condition(text) == parse_condition(text)
+    for text in ("s = s", "CAST(name AS TIMESTAMPTZ) IS NULL", "today() IS NULL", "strptime(name, '%z') IS NULL"):
+        assert condition(text) != parse_condition(text)
+
+
 @pytest.mark.parametrize(
     ("column", "value", "expected"),
     [
@@ -65,6 +72,7 @@ def test_sql_has_the_zone_but_expressions_of_other_libraries_do_not() -> None:
         ("day", parse_expression("at + INTERVAL 1 DAY"), "CAST((\"c0\" + INTERVAL '1' DAY) AS DATE)"),
         ("n", parse_expression("hour(at)"), 'HOUR("c0")'),
         ("name", ColumnValue("name"), None),
+        ("name", parse_expression("upper(name)"), None),
     ],
 )
 def test_new_values_are_computed_in_the_zone(column: str, value: Expression, expected: Any) -> None:
