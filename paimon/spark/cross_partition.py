@@ -49,6 +49,7 @@ from paimon.spark.tasks.shuffle import (
     send_rows,
     shuffle_rows,
 )
+from paimon.spark.types import map_in_arrow
 
 _BUCKET = "__paimon_bucket"
 """Temporary column with the bucket that an assigner chose."""
@@ -79,7 +80,8 @@ class CrossPartitionWrite:
 
         `read` decodes the batches that Spark passes to a task. The result is the input of `write_rows`.
         """
-        return self.assign_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks, read), ROWS_SCHEMA))
+        send = _SendRows(self.builder.context, self.tasks, read)
+        return self.assign_sent_rows(map_in_arrow(frame, send, ROWS_SCHEMA))
 
     def assign_sent_rows(self, sent: DataFrame) -> DataFrame:
         """Assign rows that were already sent to the tasks of `find_assigners`; otherwise as `assign_rows`."""

@@ -22,6 +22,7 @@ from paimon.domain.scan.engine_files import FileReader
 from paimon.operations.read.engine_files import NamedFile, check_engine_files, find_engine_files
 from paimon.scan import Scan
 from paimon.spark.frame_reads import to_files_mark, to_read_mark
+from paimon.spark.types import quote_column
 
 SETTING = "spark.paimon.parquet-reader"
 """The setting of a session that selects who reads Parquet files without a merge."""
@@ -118,7 +119,7 @@ def _is_floating(field: StructField) -> bool:
 def _to_column(stored_name: str | None, field: StructField) -> Column:
     if stored_name is None:
         return F.lit(None).cast(field.dataType)
-    column = "`{}`".format(stored_name.replace("`", "``"))
+    column = quote_column(stored_name)
     if not _is_floating(field):
         return F.col(column)
     # Statistics leave out NaN. This expression changes no value, and Spark compares no statistics with it.

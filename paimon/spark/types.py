@@ -6,10 +6,12 @@ and instants in UTC. Each column is cast to its type, and nothing else is change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import frozen
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -34,6 +36,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 
+BatchMapper: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 _AS_TEXTS = (DayTimeIntervalType, YearMonthIntervalType, CalendarIntervalType, VariantType)
 """Types that Spark casts to texts, and that Arrow lacks, or has without their fields."""
 
@@ -135,6 +138,31 @@ def fit_frame(frame: DataFrame, fields: Sequence[DataField], kind_column: str | 
     return cast_to_texts(frame, fields)
 
 
+def quote_column(name: str) -> str:
+    """Return the name of a column as Spark reads it: without quotes, ``a.b`` is a field of a struct."""
+    return "`{}`".format(name.replace("`", "``"))
+
+
+def map_in_arrow(frame: DataFrame, function: BatchMapper, schema: StructType | str) -> DataFrame:
+    """Call `mapInArrow` of a frame, which reads ``.`` and ````` in the names of columns as a path and as quotes."""
+    names = frame.columns
+    if not any(char in name for name in names for char in ".`"):
+        return frame.mapInArrow(function, schema)
+    plain = frame.toDF(*(f"c{number}" for number in range(len(names))))
+    return plain.mapInArrow(_NamedBatches(function, tuple(names)), schema)
+
+
+@frozen(eq=False)
+class _NamedBatches:
+    """A function of batches, whose columns get these names before."""
+
+    function: BatchMapper
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(self.function(batch.rename_columns(self.names) for batch in batches))
+
+
 def has_case_insensitive_names(spark: SparkSession) -> bool:
     """Return whether a session compares the names of columns without their case, which is Spark's default."""
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() != "true"
@@ -149,7 +177,7 @@ def _match_names(frame: DataFrame, fields: Sequence[DataField], kind_column: str
     rows = frame.toDF(*(wanted[given.names.index(n)].name if n in given.names else n for n in frame.columns))
     types = dict(zip(wanted.names, zip(given, wanted, strict=True), strict=True))
     casts = {
-        name: rows[name].cast(after.dataType)
+        name: rows[quote_column(name)].cast(after.dataType)
         for name, (before, after) in types.items()
         if before.dataType != after.dataType
     }
@@ -206,7 +234,7 @@ def cast_to_texts(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
     """Cast intervals and variants to strings where the table has string columns, as INSERT of Spark does."""
     if not any(_has_part(f.dataType, _AS_TEXTS) for f in frame.schema):
         return frame
-    known, columns = {f.name: f.type for f in fields}, [frame[number] for number in range(len(frame.schema))]
+    known, columns = {f.name: f.type for f in fields}, [frame[quote_column(name)] for name in frame.columns]
     for number, f in enumerate(frame.schema):
         if f.name in known and _has_part(f.dataType, _AS_TEXTS):
             columns[number] = columns[number].cast(_to_text_type(f.dataType, known[f.name])).alias(f.name)
@@ -236,7 +264,7 @@ def complete_types(frame: DataFrame, wanted: Sequence[pa.DataType | None] | None
     """
     if not has_null_parts(frame.schema):
         return frame
-    columns = [frame[number] for number in range(len(frame.schema))]
+    columns = [frame[quote_column(name)] for name in frame.columns]
     for number, (field, given) in enumerate(zip(frame.schema, to_batch_schema(frame.schema), strict=True)):
         if has_null_parts(field.dataType):
             arrow = complete_type(given.type, None if wanted is None else wanted[number])

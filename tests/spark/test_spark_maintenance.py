@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.maintenance.fault import Fault, FaultKind, FileReport
 from paimon.operations.metadata import delete_files
 from paimon.ports.files import FileIO
-from paimon.spark.tasks.distribute import decode_result, encode_result
+from paimon.spark.tasks.distribute import TaskResult, decode_result, encode_result
 
 pytestmark = pytest.mark.spark
 OPTIONS = {
@@ -61,19 +61,22 @@ def damage_a_file(table: paimon.Table) -> Path:
     "result",
     [
         7,
+        frozenset({"a", "ü"}),
         FileReport(3, [Fault(FaultKind.CONTENT, "a/ü", "has 3 rows", ["snapshot 1", "tag t"])]),
         pa.table({"path": ["a"], "size": [1], "modified": pa.array([0], pa.timestamp("ms", "UTC"))}),
         pa.table({"path": pa.array([], pa.string())}),
     ],
-    ids=["count", "report", "files", "no files"],
+    ids=["count", "names", "report", "files", "no files"],
 )
-def test_results_of_tasks_are_returned_as_they_were(result: int | FileReport | pa.Table) -> None:
+def test_results_of_tasks_are_returned_as_they_were(result: TaskResult) -> None:
     assert decode_result(encode_result(result)) == result
 
 
 def test_unknown_results_are_refused() -> None:
     with pytest.raises(CorruptTable, match="unknown type"):
         decode_result(b"?1")
+    with pytest.raises(Unsupported, match="result is of type list"):
+        encode_result(["a"])  # type: ignore[arg-type]
 
 
 def test_checks_find_what_embedded_checks_find(session: SparkSession, catalog: paimon.Catalog) -> None:

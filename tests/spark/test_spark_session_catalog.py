@@ -21,6 +21,7 @@ import paimon
 import paimon.spark
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, ReadConflict
 from paimon.operations.row_level.numbered_rows import plan_numbered_rows
+from paimon.spark.session_catalog.predicates import find_literal
 from paimon.spark.session_catalog.row_changes import RowChanges
 
 pytestmark = pytest.mark.spark
@@ -87,10 +88,15 @@ CONDITIONS = (
     "at > TIMESTAMP '1970-01-01 00:00:50'", "n IS NULL OR d IS NOT NULL", "id = 5000000000", "name LIKE '%5'",
     "n BETWEEN 2 AND 3 AND NOT (id IN (10, 11))", "name LIKE '%9%'", "day = DATE '2026-01-05'", "n = 3L", "2 > n",
     "(n = 1 AND d > 2) OR (n = 2 AND (x > 1 OR id = 9))", "n <> 2", "d * 2 > 5", "name > '$' AND name <> '\"'",
+    "day < DATE '+10000-01-01'",
 )  # fmt: skip
 ROWS = """SELECT id, CAST(id % 7 AS INT) AS n, concat('n\\'\\\\', id) AS name, CAST(id / 4 AS DECIMAL(10, 2)) AS d,
     date_add(DATE '2026-01-01', CAST(id AS INT)) AS day, id % 2 = 0 AS ok, id / 3 AS x,
     CAST(CAST(id AS STRING) AS BINARY) AS b, CAST(id / 3 AS FLOAT) AS f, timestamp_seconds(id) AS at FROM range(100)"""
+
+
+def test_dates_that_python_lacks_are_left_to_spark() -> None:
+    assert find_literal({"type": '"date"', "value": 3_000_000}) is None
 
 
 @pytest.mark.nightly

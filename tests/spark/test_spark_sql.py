@@ -15,7 +15,7 @@ from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import PaimonWarning, Unsupported
 from paimon.operations.data_files import read_data_file
 from paimon.spark import SparkCatalog
 from paimon.spark.types import to_batch_schema
@@ -109,6 +109,16 @@ def test_tasks_run_compactions_and_rescales(session: SparkCatalog, monkeypatch: 
     assert session.sql("SELECT sum(n) AS n FROM k").first().n == 14
 
 
+def test_tasks_find_files_that_do_not_exist(session: SparkCatalog) -> None:
+    table = session.catalog.create_table("default.lost", "id INT")
+    table.write([{"id": 1}])
+    (lost,) = Path(table.location).glob("bucket-0/*.parquet")
+    lost.unlink()
+    with pytest.warns(PaimonWarning, match="1 row of 1 file is lost"):
+        found = session.sql("CALL sys.remove_unexisting_files('lost')").collect()
+    assert [row.path for row in found] == [str(lost)]
+
+
 def test_tasks_read_what_the_query_needs(session: SparkCatalog) -> None:
     session.sql("CREATE TABLE p (id BIGINT, day STRING, t TIMESTAMP) PARTITIONED BY (day)")
     rows = [{"id": i, "day": f"d{i % 3}", "t": datetime.datetime(2026, 1, 1 + i % 3)} for i in range(30)]
@@ -193,6 +203,7 @@ def _change_times(session: SparkCatalog, layout: str) -> None:
     if layout == "evolution":
         with pytest.raises(Unsupported, match="times in America/New_York in a change of table"):
             session.sql(change)
+        assert session.sql("UPDATE times SET n = abs(n - 1) WHERE sqrt(n) = 0").first().rows == 4
         return
     assert session.sql(change).first().rows == 2
     merge = session.sql(

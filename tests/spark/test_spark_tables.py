@@ -36,6 +36,20 @@ SINGLE = 0.10000000149011612
 """0.1 in single precision."""
 
 
+def test_names_of_columns_may_have_dots_and_quotes(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    columns = "`a.b` INT NOT NULL, `c``d` STRING, `l.m` ARRAY<INT>, `s.t` ROW<X INT>"
+    table = catalog.create_table("db.named", columns, primary_keys=["a.b"], options={"bucket": "2"})
+    rows = "SELECT id AS `A.B`, INTERVAL '1' DAY AS `c``d`, array() AS `l.m`, named_struct('x', 5) AS `s.t`"
+    paimon.spark.write(spark.sql(f"{rows} FROM VALUES (1), (2) v(id)"), table)
+    source = spark.sql("SELECT 2 AS `a.b`, 'new' AS `c``d`")
+    merged = paimon.spark.merge(source, table, ["a.b"]).when_matched_update({"c`d": "'new'"}).execute()
+    assert merged.updated == 1
+    frame = paimon.spark.read(spark, table, where="`a.b` > 0")
+    assert sorted(tuple(row) for row in frame.collect()) == [
+        (1, "INTERVAL '1' DAY", [], (5,)), (2, "new", [], (5,)),
+    ]  # fmt: skip
+
+
 def test_an_overwrite_of_named_partitions(spark: SparkSession, catalog: paimon.Catalog) -> None:
     table = catalog.create_table("db.named", "id BIGINT, day STRING", partition_keys=["day"])
     table.write([{"id": 1, "day": "a"}, {"id": 2, "day": "b"}])

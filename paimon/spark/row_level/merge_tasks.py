@@ -74,6 +74,7 @@ from paimon.spark.tasks.shuffle import (
     send_counts,
     send_rows,
 )
+from paimon.spark.types import map_in_arrow
 
 _VALUES, _DATA = "values", "data"
 CONTENT, UNIT = b"content", b"unit"
@@ -182,7 +183,7 @@ class MergeRun:
 
 def send_source(frame: DataFrame, job: MergeJob) -> DataFrame:
     """Return the rows of a source in the form that Spark shuffles, each with the number of its task."""
-    return frame.mapInArrow(_SendSource(job), ROWS_SCHEMA)
+    return map_in_arrow(frame, _SendSource(job), ROWS_SCHEMA)
 
 
 @frozen(eq=False)

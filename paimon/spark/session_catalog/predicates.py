@@ -143,8 +143,11 @@ def find_equal_value(given: Node) -> tuple[str, Any] | None:
 
 
 def find_literal(node: Node) -> Any:
-    """Return the value of a literal; None for null, for other expressions, and for types that are not converted."""
-    return convert_value(_parse_datatype_json_string(node["type"]), node["value"]) if "value" in node else None
+    """Return the value of a literal; None for null, other expressions, types that are not converted, and far dates."""
+    try:
+        return convert_value(_parse_datatype_json_string(node["type"]), node["value"]) if "value" in node else None
+    except OverflowError:  # a date after the year 9999
+        return None
 
 
 def convert_value(kind: T.DataType, value: Any) -> Any:

@@ -40,6 +40,7 @@ from paimon.spark.types import (
     has_null_parts,
     make_empty_frame,
     make_map_type,
+    map_in_arrow,
     to_batch_schema,
     to_spark_batch,
     to_spark_frame,
@@ -49,6 +50,8 @@ from paimon.spark.warehouse import TIME_ZONE
 from paimon.sql.plan.plan_query import ScanOrigin
 
 _ROWS = "rows"
+_UTC_NAMES = frozenset(("Z", "UT", "UCT", "GMT", "GMT0", "Etc/UTC", "Etc/UCT", "Etc/GMT", "Etc/Universal", "Etc/Zulu",
+                        "Universal", "Zulu", "+00:00", "-00:00"))  # fmt: skip
 _JOIN = re.compile(r"\bJOIN\b", re.IGNORECASE)
 
 
@@ -61,8 +64,9 @@ class SparkQueries:
 
     @property
     def time_zone(self) -> str:
-        """The time zone of the session."""
-        return str(self.spark.conf.get(TIME_ZONE))
+        """The time zone of the session; each name of UTC is ``UTC``."""
+        zone = str(self.spark.conf.get(TIME_ZONE))
+        return "UTC" if zone in _UTC_NAMES else zone
 
     def adopt(self, data: Any) -> QuerySource | None:
         """Return a source for a data frame of Spark."""
@@ -187,7 +191,7 @@ def _collect_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def _stream_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    for row in frame.mapInArrow(_encode_batches, f"{_ROWS} BINARY NOT NULL").toLocalIterator():
+    for row in map_in_arrow(frame, _encode_batches, f"{_ROWS} BINARY NOT NULL").toLocalIterator():
         with pa.ipc.open_stream(bytes(row[_ROWS])) as stream:
             yield from stream
 

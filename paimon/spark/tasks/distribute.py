@@ -1,10 +1,13 @@
-"""Run the tasks of a table on Spark, and encode their results: commit messages, reports, tables of files and counts.
+"""Run the tasks of a table on Spark, and encode their results: messages, reports, tables of files, names and counts.
 
 Invariant: `decode_result(encode_result(value))` equals the value. Nothing is pickled, so bytes of a task run no code.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Set
+from numbers import Integral
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -13,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.maintenance.fault import FileReport
 from paimon.engines import spark_executor
 from paimon.table import Table
 
-TaskResult: TypeAlias = CommitMessage | FileReport | pa.Table | int
-_MESSAGE, _REPORT, _TABLE, _COUNT = b"M", b"R", b"T", b"C"
+TaskResult: TypeAlias = CommitMessage | FileReport | pa.Table | Set[str] | int
+_MESSAGE, _REPORT, _TABLE, _NAMES, _COUNT = b"M", b"R", b"T", b"N", b"C"
 
 
 def distribute_table(table: Table, spark: SparkSession) -> Table:
@@ -32,7 +35,7 @@ def distribute_table(table: Table, spark: SparkSession) -> Table:
 
 
 def encode_result(result: TaskResult) -> bytes:
-    """Return a result as bytes; the first one names its type."""
+    """Return a result as bytes, the first of which names its type; raise `Unsupported` for a result of another type."""
     if isinstance(result, CommitMessage):
         return _MESSAGE + encode([result])
     if isinstance(result, FileReport):
@@ -42,7 +45,12 @@ def encode_result(result: TaskResult) -> bytes:
         with pa.ipc.new_stream(sink, result.schema) as writer:
             writer.write_table(result)
         return _TABLE + bytes(sink.getvalue())
-    return _COUNT + str(result).encode()
+    if isinstance(result, Set):
+        return _NAMES + json.dumps(sorted(result)).encode()
+    if not isinstance(result, Integral):
+        hint = "run it without Spark"
+        raise Unsupported(f"a task of Spark whose result is of type {type(result).__name__}", hint=hint)
+    return _COUNT + str(int(result)).encode()
 
 
 def decode_result(data: bytes) -> TaskResult:
@@ -55,6 +63,8 @@ def decode_result(data: bytes) -> TaskResult:
         return FileReport.from_json(content.decode())
     if kind == _TABLE:
         return pa.ipc.open_stream(content).read_all()
+    if kind == _NAMES:
+        return frozenset(json.loads(content))
     if kind == _COUNT:
         return int(content)
     raise CorruptTable("task result", f"has the unknown type {kind!r}")

@@ -27,6 +27,7 @@ from paimon.ports.cancellation import Stopped
 from paimon.ports.observer import Observer
 from paimon.spark.frame_reads import to_frame_error
 from paimon.spark.tasks.shuffle import receive_counts, send_counts
+from paimon.spark.types import map_in_arrow
 
 
 class Counted(NamedTuple):
@@ -63,7 +64,10 @@ def run_message_tasks(
         prepared = collect_prepared(frame.sparkSession)
     try:
         with stoppable_jobs(frame.sparkSession):
-            rows = frame.mapInArrow(_Task(write, prepared), _SCHEMA).collect()
+            task = _Task(write, prepared)
+            is_frame = isinstance(frame, DataFrame)
+            made = map_in_arrow(frame, task, _SCHEMA) if is_frame else frame.mapInArrow(task, _SCHEMA)
+            rows = made.collect()
     except (*SPARK_ERRORS, Stopped) as error:
         yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
         if isinstance(error, Stopped):

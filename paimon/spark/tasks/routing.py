@@ -38,6 +38,7 @@ from paimon.spark.tasks.shuffle import (
     send_rows,
     shuffle_rows,
 )
+from paimon.spark.types import map_in_arrow, quote_column
 
 DISTRIBUTION = "spark.paimon.write-distribution"
 """The setting of a session that selects whether rows of append tables are shuffled by partition before a write."""
@@ -99,7 +100,7 @@ def gather_partitions(frame: DataFrame, table: TableDefinition, tasks: int | Non
     names = [name for name in table.schema.partition_keys if name in frame.columns]
     if not names or table.bucket_mode is not BucketMode.UNAWARE or not _is_distributed(frame.sparkSession):
         return frame
-    columns = [F.col("`{}`".format(name.replace("`", "``"))) for name in names]
+    columns = [F.col(quote_column(name)) for name in names]
     if tasks is not None:
         return frame.repartition(tasks, *columns)
     adapts = str(frame.sparkSession.conf.get("spark.sql.adaptive.enabled", "true")).lower() == "true"
@@ -158,7 +159,7 @@ def route_rows(
     `read` decodes the batches that Spark passes to a task. `ordered` keeps the order of rows within each source task.
     """
     send = _SendRows(builder, tasks, read_task_bucket_counts(builder.context), read)
-    sent = frame.mapInArrow(send, ROWS_SCHEMA)
+    sent = map_in_arrow(frame, send, ROWS_SCHEMA)
     return shuffle_rows(sent, tasks) if ordered else sent.repartitionById(tasks, sent["task"])
 
 
