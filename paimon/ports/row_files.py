@@ -1,6 +1,7 @@
 """RowFiles: the port for files of rows that are not part of a table: what writes take, and SQL reads and makes.
 
-Invariant: nothing outside the roots of a call is opened, listed or created.
+Invariant: nothing outside the roots of a call is opened, listed or created. Suite:
+`paimon.testing.contracts.row_files`.
 """
 
 from __future__ import annotations

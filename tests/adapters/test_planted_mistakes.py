@@ -19,6 +19,7 @@ PORTS = {
     "paimon.ports.cache": [contracts.ObjectCacheContract],
     "paimon.ports.callbacks": [contracts.CommitCallbackContract, contracts.PartitionDoneCallbackContract],
     "paimon.ports.catalogs": [contracts.CatalogStoreContract],
+    "paimon.ports.commit_groups": [contracts.CommitGroupsContract],
     "paimon.ports.effects": [
         contracts.ClockContract,
         contracts.IdsContract,
@@ -37,6 +38,7 @@ PORTS = {
     "paimon.ports.observer": [contracts.ObserverContract],
     "paimon.ports.queries": [contracts.QueryEngineContract],
     "paimon.ports.reports": [contracts.ReportSenderContract],
+    "paimon.ports.row_files": [contracts.RowFilesContract],
     "paimon.ports.snapshots": [contracts.SnapshotCommitContract],
     "paimon.ports.temp": [contracts.TempStoreContract],
 }

@@ -24,6 +24,7 @@ from paimon.testing.contracts.merge_engines import MergeEngineContract
 from paimon.testing.contracts.queries import QueryEngineContract
 from paimon.testing.contracts.records import RecordIOContract
 from paimon.testing.contracts.reports import ReportSenderContract
+from paimon.testing.contracts.row_files import RowFilesContract
 from paimon.testing.contracts.snapshots import SnapshotCommitContract
 from paimon.testing.contracts.temp import TempStoreContract
 
@@ -51,6 +52,7 @@ __all__ = [
     "RandomContract",
     "RecordIOContract",
     "ReportSenderContract",
+    "RowFilesContract",
     "SnapshotCommitContract",
     "TempStoreContract",
 ]

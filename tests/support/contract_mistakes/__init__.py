@@ -1,6 +1,6 @@
 """All planted mistakes by name."""
 
-from support.contract_mistakes import calls, catalogs, effects, files, formats, others, records
+from support.contract_mistakes import calls, catalogs, effects, files, formats, others, records, row_files
 from support.contract_mistakes.planting import MISTAKES, Mistake
 
-__all__ = ["MISTAKES", "Mistake", "calls", "catalogs", "effects", "files", "formats", "others", "records"]
+__all__ = ["MISTAKES", "Mistake", "calls", "catalogs", "effects", "files", "formats", "others", "records", "row_files"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+import paimon
 from paimon.adapters.files.local import LocalFiles
 from paimon.testing import contracts
 from paimon.testing.memory_files import MemoryFiles
@@ -58,10 +60,17 @@ def _make_catalog(adapter: Adapter) -> object:
     return adapter(files, os.path.join(tempfile.mkdtemp(), "lake")), files
 
 
+def _make_row_files(adapter: Adapter) -> object:
+    found: Any = paimon.connect("memory://row-files").engine.row_files
+    made = adapter(found.open_storage, found.locate, found.formats)
+    return made, Path(tempfile.mkdtemp()).resolve(), Path(tempfile.mkdtemp()).resolve()
+
+
 _MAKERS: dict[type, Callable[..., object]] = {
     contracts.FileIOContract: _in_directory,
     contracts.DirectoriesContract: _in_directory,
     contracts.ManyFilesContract: _in_directory,
+    contracts.RowFilesContract: _make_row_files,
     contracts.SnapshotCommitContract: _make_commit,
     contracts.CatalogStoreContract: _make_catalog,
     contracts.ObjectCacheContract: lambda adapter, max_bytes: adapter(max_bytes),
