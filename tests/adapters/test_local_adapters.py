@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -324,6 +325,25 @@ def test_writers_of_a_machine_are_serialized_with_a_time_limit(tmp_path: Path) -
         started = time.monotonic()
         with hasty.lock(paths):
             assert 0.05 <= time.monotonic() - started < 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_that_is_forked_during_a_commit_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """The child has a copy of the handle."""
+    paths, commit = TablePaths(str(tmp_path)), LockedSnapshotCommit(LocalFiles(), max_wait_seconds=60)
+    (tmp_path / "snapshot").mkdir()
+    with commit.lock(paths):
+        child = os.fork()
+        if child == 0:
+            while True:
+                signal.pause()
+    try:
+        started = time.monotonic()
+        with commit.lock(paths):
+            assert time.monotonic() - started < 30
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_clock_names_and_chance(monkeypatch) -> None:

@@ -72,7 +72,7 @@ class LockedSnapshotCommit(PutIfAbsentSnapshotCommit):
     def _acquire(self, stack: contextlib.ExitStack, directory: str) -> None:
         """Take the lock and register its release, or return without it after the longest wait."""
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        stack.callback(os.close, handle)
+        stack.callback(_unlock, handle)
         deadline, pause = time.monotonic() + self.max_wait_seconds, _FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -83,3 +83,10 @@ class LockedSnapshotCommit(PutIfAbsentSnapshotCommit):
                     return
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def _unlock(handle: int) -> None:
+    """Release a lock, and close its handle; a forked child with a copy of the handle would keep the lock otherwise."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
