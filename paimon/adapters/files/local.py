@@ -18,7 +18,7 @@ import stat
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from typing import BinaryIO
 
@@ -180,10 +180,15 @@ class LocalFiles:
 
 
 def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
-    """Call all functions, the last one in this thread; return when all ended, and raise an error of them."""
-    running = [_flush_threads(os.getpid()).submit(flush) for flush in flushes[:-1]]
+    """Call all functions, the last one in this thread; return when all ended, and raise an error of them.
+
+    At the end of the program, when no new thread can start, this thread calls them all.
+    """
+    running: list[Future[None]] = []
     try:
-        for flush in flushes[-1:]:
+        with contextlib.suppress(RuntimeError):
+            running += (_flush_threads(os.getpid()).submit(flush) for flush in flushes[:-1])
+        for flush in flushes[len(running) :]:
             flush()
     finally:
         wait(running)

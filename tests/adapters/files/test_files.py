@@ -8,6 +8,7 @@ import os
 import stat
 import tempfile
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFile
 from support.fsspec_object_store import ObjectStore, register
 
+from paimon.adapters.files import local
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.files.opening import files_at
@@ -234,6 +236,17 @@ def test_files_written_together_are_complete_or_absent_when_the_disk_fails(tmp_p
         LocalFiles().create_all({f"{tmp_path}/{name}": b"data" for name in "xyz"})
     assert sorted(os.listdir(tmp_path)) == {"fsync": ["x", "y", "z"], "replace": ["x"]}[failing]
     assert {(tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == {b"data"}
+
+
+def test_files_are_flushed_when_no_thread_can_start(tmp_path, monkeypatch) -> None:
+    """As in a thread of the program that writes after the main thread has ended."""
+    flushed: list[int] = []
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    monkeypatch.setattr(local, "_flush_threads", lambda _: pool)
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    LocalFiles().create_all({f"{tmp_path}/{name}": b"data" for name in "xyz"})
+    assert (sorted(os.listdir(tmp_path)), len(flushed)) == (["x", "y", "z"], 4)
 
 
 def test_a_directory_that_cannot_be_flushed_is_an_unknown_outcome(tmp_path, monkeypatch) -> None:
