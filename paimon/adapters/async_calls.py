@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 from paimon.adapters.cancellation import CancelToken
+from paimon.domain.errors import InvalidRequest
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -35,6 +37,8 @@ async def run_async(call: Callable[_Given, _Result], /, *arguments: _Given.args,
     ------
     asyncio.CancelledError
         The task was cancelled. The call has ended: a commit that had begun is published or refused.
+    InvalidRequest
+        The call is the ``next`` of an iterator that has ended.
 
     Examples
     --------
@@ -48,15 +52,21 @@ async def run_async(call: Callable[_Given, _Result], /, *arguments: _Given.args,
 
     def run() -> _Result:
         """Call with the token, in a copy of the context of the task."""
-        with token:
-            return call(*arguments, **named)
+        try:
+            with token:
+                return call(*arguments, **named)
+        except StopIteration as end:  # no future can raise it, so the task would wait forever
+            hint = "iterate with paimon.iterate_async"
+            raise InvalidRequest("The iterator has no more items.", subject="call", hint=hint) from end
 
     running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, run)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         token.cancel()
-        await asyncio.wait([running])
+        while not running.done():
+            with suppress(asyncio.CancelledError):  # some frameworks cancel a task repeatedly
+                await asyncio.wait([running])
         if not running.cancelled():
             running.exception()  # seen: asyncio reports no error that nobody asked for
         raise

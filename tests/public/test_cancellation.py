@@ -443,6 +443,32 @@ def test_asyncio_cancels_a_call_through_a_token() -> None:
     asyncio.run(main())
 
 
+def test_a_task_that_is_cancelled_again_waits_for_the_end_of_its_call() -> None:
+    begun, may_end, ended = threading.Event(), threading.Event(), []
+
+    def run() -> None:
+        begun.set()
+        may_end.wait()
+        ended.append(True)
+
+    async def main() -> None:
+        task = asyncio.create_task(paimon.run_async(run))
+        await asyncio.to_thread(begun.wait)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert not task.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == [True]
+        with pytest.raises(paimon.InvalidRequest, match="iterate_async"):
+            await asyncio.wait_for(paimon.run_async(next, iter(())), 60)
+
+    asyncio.run(main())
+
+
 def test_asyncio_iterates_over_batches_and_closes_what_it_leaves() -> None:
     table = Lake("append").open()
     following = table.follow()
