@@ -73,6 +73,12 @@ def is_within(path: str, roots: Sequence[str]) -> bool:
     return _is_normalised(path) and any(_is_below(path, root) for root in roots)
 
 
+def may_overlap(first: str, second: str) -> bool:
+    """Return whether one directory may contain the other; schemes are ignored, because s3 and s3a are one store."""
+    one, other = (posixpath.normpath(_split_scheme(path)[1]).lstrip("/") + "/" for path in (first, second))
+    return one.startswith(other) or other.startswith(one)
+
+
 def _is_normalised(path: str) -> bool:
     _, rest = _split_scheme(path)
     return posixpath.normpath(rest) == rest.rstrip("/") and "\0" not in path and is_unicode(path)

@@ -15,6 +15,7 @@ import pytest
 import paimon
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, TableDropped
 from paimon.domain.manifest.entries import FileKind
+from paimon.domain.paths import may_overlap
 from paimon.operations.expire.orphan_files import find_orphan_files
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_manifest
 from paimon.operations.metadata.storage_time import OlderThan
@@ -164,6 +165,37 @@ def test_orphan_removal_keeps_the_files_of_a_table_with_the_same_roots(home: Hom
     assert found["path"].to_pylist() == [str(inside)] and home.outside() == live
     home.catalog.drop_table("d.two")
     assert tables[0].maintain.remove_orphans().num_rows == 0
+
+
+def test_orphan_removal_keeps_the_files_of_a_branch_of_another_table_and_of_its_directory(home: Home) -> None:
+    other = home.catalog.create_table("d.other", "k INT")
+    other.write([{"k": 1}])
+    other.branches.create("b")
+    for name, value in home.options().items():
+        home.catalog.table("d.other$branch_b").alter(f"SET ('{name}' = '{value}')")
+    home.catalog.table("d.other$branch_b").write([{"k": 2}])
+    for path in {*home.outside(), *Path(other.location).rglob("*.parquet")}:
+        os.utime(path, (0, 0))
+    inside = {**home.options(), PATHS: f"file://{other.location}"}
+    catalog = paimon.connect(home.warehouse, allowed_roots=[*home.roots, other.location])
+    for name, options in {"d.one": home.options(), "d.two": inside}.items():
+        table = catalog.create_table(name, "k INT", options=options)
+        with pytest.warns(paimon.PaimonWarning, match="because table .*other' has it"):
+            assert table.maintain.remove_orphans().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "overlap"),
+    [
+        ("s3://b/x", "s3a://b/x/", True),
+        ("s3://b/x", "s3a://b//x/./y", True),
+        ("file:///x/y", "/x", True),
+        ("s3://b/x", "s3://b/xy", False),
+        ("s3://b/x", "s3://c/x", False),
+    ],
+)
+def test_directories_overlap_whatever_their_schemes(first: str, second: str, overlap: bool) -> None:
+    assert may_overlap(first, second) is may_overlap(second, first) is overlap
 
 
 def test_orphans_below_roots_of_earlier_schemas_and_of_branches_are_found(home: Home) -> None:
