@@ -45,6 +45,7 @@ from paimon.adapters.process_effects import freeze_objects as freeze_objects
 from paimon.adapters.process_effects import set_environment as set_environment
 from paimon.adapters.queries.on_demand import QueriesOnDemand
 from paimon.adapters.row_files import ArrowRowFiles
+from paimon.adapters.settings import VARIABLE
 from paimon.adapters.settings import WAREHOUSE as WAREHOUSE
 from paimon.adapters.settings import Setting as Setting
 from paimon.adapters.settings import read_settings as read_settings
@@ -131,7 +132,7 @@ def connect(
         Without one, it and its options come from `profile`, `config` or the environment.
     profile, config : str, str or path, optional
         A profile of a file such as ``"paimon.toml"``, which gives the warehouse and options that the call leaves out.
-        By default those of ``PAIMON_PROFILE`` and ``PAIMON_CONFIG``, but only if `warehouse` is left out, too.
+        The one that is left out is that of ``PAIMON_PROFILE`` or ``PAIMON_CONFIG``; none if only `warehouse` is given.
     callbacks : sequence of callable, or mapping of str to callable
         Called after each commit; see `Table.with_callbacks`.
     **options : object
@@ -176,7 +177,7 @@ def _add_settings(
             hint = "pass one, or set PAIMON_WAREHOUSE, or name a profile that has one"
             raise InvalidRequest("No warehouse is given.", subject=WAREHOUSE, hint=hint)
         warehouse = stored.value
-    elif stored is not None and location_of(warehouse) != location_of(stored.value):
+    elif stored is not None and stored.origin != VARIABLE and location_of(warehouse) != location_of(stored.value):
         hint = "leave out one of them, or write a profile without a warehouse"
         raise InvalidRequest(f"The settings of {stored.origin} are of another warehouse.", subject=WAREHOUSE, hint=hint)
     options: dict[str, object] = {_option_name(name): setting.value for name, setting in found.items()}

@@ -9,13 +9,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.domain.errors import InvalidRequest, StorageError, did_you_mean
 from paimon.domain.extras import missing_extra
 from paimon.domain.secrets import redact_option
 
-WAREHOUSE = "warehouse"
+WAREHOUSE, VARIABLE = "warehouse", "PAIMON_WAREHOUSE"
 _PROFILES, _DEFAULT = "profiles", "default-profile"
 
 
@@ -24,7 +24,8 @@ class Setting:
     """The warehouse, or an option of the catalog."""
 
     name: str
-    value: str
+    # may be a secret
+    value: str = field(repr=False)
     # what a user changes to change the value
     origin: str
 
@@ -34,8 +35,12 @@ class Setting:
 
 
 def read_settings(config: str | None, profile: str | None) -> list[Setting]:
-    """Return the settings of a file, or of the environment where the file, or the lack of one, leaves them out."""
-    config, profile = config or os.environ.get("PAIMON_CONFIG"), profile or os.environ.get("PAIMON_PROFILE")
+    """Return the settings of a file, or of the environment where the file, or the lack of one, leaves them out.
+
+    An empty variable is as one that is not set.
+    """
+    config = config or os.environ.get("PAIMON_CONFIG") or None
+    profile = profile or os.environ.get("PAIMON_PROFILE") or None
     if config is None and profile is not None:
         hint = "name the file by 'config' or PAIMON_CONFIG"
         raise InvalidRequest(f"Profile {profile!r} needs a file.", subject=profile, hint=hint)
@@ -46,9 +51,9 @@ def read_settings(config: str | None, profile: str | None) -> list[Setting]:
             hint = "write KEY=VALUE, without blanks, for each option"
             raise InvalidRequest("A part of PAIMON_CATALOG has no '='", subject="PAIMON_CATALOG", hint=hint)
         found = [Setting(name, value, "PAIMON_CATALOG") for name, _, value in pairs]
-    warehouse = os.environ.get("PAIMON_WAREHOUSE")
-    if warehouse is not None and all(setting.name != WAREHOUSE for setting in found):
-        found.append(Setting(WAREHOUSE, warehouse, "PAIMON_WAREHOUSE"))
+    warehouse = os.environ.get(VARIABLE)
+    if warehouse and all(setting.name != WAREHOUSE for setting in found):
+        found.append(Setting(WAREHOUSE, warehouse, VARIABLE))
     return found
 
 
@@ -73,8 +78,8 @@ def _read_yaml(path: str, text: str) -> Mapping[str, object]:
         raise missing_extra("A YAML file of settings", "pyyaml") from missing
     try:
         found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _not_a_config(path) from error
+    except yaml.YAMLError:  # it shows a line of the file, which may be a secret
+        raise _not_a_config(path) from None
     if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
         raise _not_a_config(path)
     return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 
 import pytest
 from support.command_line import run
 
 import paimon
+from paimon.engines import read_settings
 
 FILE = """
 default-profile = "dev"
@@ -127,6 +129,28 @@ def test_the_environment_gives_programs_a_warehouse(monkeypatch) -> None:
     monkeypatch.setenv("PAIMON_WAREHOUSE", "memory://settings")
     monkeypatch.setenv("PAIMON_CATALOG", "threads=2")
     assert paimon.connect().options == {"threads": "2"}
+
+
+def test_a_profile_without_a_warehouse_fits_each_one_also_with_the_variable(monkeypatch, folder: Path) -> None:
+    (folder / "paimon.toml").write_text("[profiles.small]\nthreads = 2")
+    monkeypatch.setenv("PAIMON_WAREHOUSE", "memory://settings")
+    catalog = paimon.connect("dev-lake", config="paimon.toml", profile="small")
+    assert (catalog.warehouse, catalog.options) == (str(folder / "dev-lake"), {"threads": "2"})
+
+
+def test_an_empty_variable_is_as_none(monkeypatch) -> None:
+    for name in ("PAIMON_CONFIG", "PAIMON_PROFILE", "PAIMON_CATALOG", "PAIMON_WAREHOUSE"):
+        monkeypatch.setenv(name, "")
+    with pytest.raises(paimon.InvalidRequest, match="No warehouse is given"):
+        paimon.connect()
+
+
+def test_neither_settings_nor_the_traceback_of_a_bad_file_show_a_secret(folder: Path) -> None:
+    assert "hunter22" not in repr(read_settings("paimon.toml", "prod"))
+    Path("bad.yaml").write_text('warehouse: lake\njdbc.password: "hunter22\nx: [')
+    with pytest.raises(paimon.InvalidRequest) as caught:
+        paimon.connect(config="bad.yaml")
+    assert "hunter22" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_options_of_other_doors_name_no_file(folder: Path) -> None:
