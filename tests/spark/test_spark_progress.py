@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import paimon
@@ -25,6 +26,7 @@ from paimon.spark.tasks.message_tasks import FinishedTasks, report_finished_task
 
 pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 90
+LAST_ATTEMPT = 3  # of four, as tests/conftest.py sets
 TASKS = 12
 
 
@@ -121,29 +123,49 @@ def test_a_compaction_of_postponed_rows_reports_its_tasks(spark: SparkSession, c
         assert calls == [(n + 1, len(calls)) for n in range(len(calls))] != []
 
 
-def mark_and_wait(marks: str, task: int) -> int:
-    if task == 0:
-        raise ValueError("the first task fails")
-    Path(marks, str(task)).touch()
-    time.sleep(1)
-    return task
+class MarkedTask:
+    """A task that marks its start; those of the first job let the driver send the others, which wait for the test."""
+
+    def __init__(self, marks: Path, number: int, starts_others: bool, waits: bool) -> None:
+        self.marks, self.number, self.starts_others, self.waits = marks, number, starts_others, waits
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.waits:  # the thread of a job pickles its tasks
+            wait_for(self.marks / "send")
+        return type(self), (self.marks, self.number, self.starts_others, self.waits)
+
+
+def run_marked(fails: bool, task: MarkedTask) -> int:
+    (task.marks / f"{task.number}").touch()
+    if task.starts_others:
+        if not fails or TaskContext.get().attemptNumber() == LAST_ATTEMPT:  # else its next attempt needs a core
+            (task.marks / "send").touch()
+        if fails:
+            raise ValueError("the first task fails")
+    if task.waits:
+        wait_for(task.marks / "end")
+    return task.number
 
 
 @pytest.mark.parametrize("ends", ["fails", "closes"])
 def test_tasks_that_did_not_start_do_not_run_after_the_end(spark: SparkSession, tmp_path: Path, ends: str) -> None:
     executor = spark_executor(spark, pickle.dumps, pickle.loads)
-    threads = threading.active_count()
-    results = executor.map(partial(mark_and_wait, str(tmp_path)), range(0 if ends == "fails" else 1, 200))
+    threads, first = threading.active_count(), 10  # each job has 10 of 200 tasks
+    starter = 0 if ends == "fails" else first - 1
+    tasks = [MarkedTask(tmp_path, n, n == starter, n >= first) for n in range(200)]
+    results = executor.map(partial(run_marked, ends == "fails"), tasks)
     if ends == "fails":
         with pytest.raises(StorageError, match="the first task fails"):
             list(results)
     else:
-        assert next(results) == 1
+        assert next(results) == 0
         results.close()  # type: ignore[attr-defined]  # an iterator that is a generator
-    started = len(list(tmp_path.iterdir()))
-    time.sleep(3)
-    assert len(list(tmp_path.iterdir())) - started <= spark.sparkContext.defaultParallelism
-    assert started < 150 and threading.active_count() <= threads
+    (tmp_path / "end").touch()
+    marks = {path.name for path in tmp_path.iterdir()} - {"send", "end"}
+    time.sleep(1)
+    assert len(list(tmp_path.iterdir())) - len(marks) <= 2 + spark.sparkContext.defaultParallelism
+    assert sum(int(name) >= first for name in marks) <= 3 * spark.sparkContext.defaultParallelism
+    assert threading.active_count() <= threads
     assert list(executor.map(abs, [-1, -2, -3, -4])) == [1, 2, 3, 4]
 
 
