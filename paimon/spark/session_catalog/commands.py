@@ -30,6 +30,8 @@ from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
 
 _EXECUTION = "org.apache.spark.sql.execution.datasources.v2"
 _RELATION, _SCAN = "DataSourceV2Relation", "DataSourceV2ScanRelation"
+_WHOLE = frozenset({"Project", "SubqueryAlias", "View"})
+"""Nodes of a plan that have each row of their child."""
 
 
 class CommandPlanner(JavaProxy):
@@ -93,6 +95,7 @@ class CommandPlanner(JavaProxy):
         table = find_table(command.table())
         if table is None:
             return True
+        _check_target(command.table(), "delete from")
         found = translate_predicate(self.jvm, command.condition())
         return found is not None and table.can_delete(found)
 
@@ -101,6 +104,7 @@ class CommandPlanner(JavaProxy):
         relation, table = find_relation(target), find_table(target)
         if table is None:
             return None
+        _check_target(target, words)
         found, opened = table, table.find_target()
 
         def change(frame: DataFrame) -> None:
@@ -193,6 +197,14 @@ def find_table(plan: Any) -> TableProxy | None:
     relation = find_relation(plan)
     table = None if relation is None else find_proxy(relation.table())
     return table if isinstance(table, TableProxy) else None
+
+
+def _check_target(plan: Any, words: str) -> None:
+    """Refuse to change a view or a common table expression that selects rows, whose condition would be lost."""
+    while plan.children().size() == 1 and plan.getClass().getSimpleName() in _WHOLE:
+        plan = plan.children().apply(0)
+    if plan.children().size():
+        raise Unsupported(f"{words} a view that selects rows", hint="name the table, and repeat the view's condition")
 
 
 def find_relation(plan: Any) -> Any:

@@ -80,7 +80,7 @@ class MetadataColumnProxy(JavaProxy):
 
 def read_with_metadata(spark: SparkSession, table: Table, scan: Scan, columns: Sequence[str]) -> DataFrame:
     """Return the columns of a scan, and the metadata columns that `columns` names, with one task for each split."""
-    added = tuple(name for name in columns if name in _PLACES)
+    added = tuple(name for name in columns if name in _PLACES and name not in scan.arrow_schema.names)
     splits = scan.plan().splits
     if any(_joins_files(table.context, split) for split in splits) and {FILE_PATH, ROW_INDEX} & {*added}:
         hint = "CALL sys.compact, or leave out the column; bucket and partition are always known"
@@ -95,7 +95,7 @@ def read_with_metadata(spark: SparkSession, table: Table, scan: Scan, columns: S
     frame = (
         distribute_tasks(spark, list(splits)).mapInArrow(task, shown) if splits else spark.createDataFrame([], shown)
     )
-    if PARTITION in columns:
+    if PARTITION in columns and PARTITION not in scan.arrow_schema.names:
         frame = frame.withColumn(PARTITION, F.struct(*table.partition_keys))
     return frame.select(*columns)
 
