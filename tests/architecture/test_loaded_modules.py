@@ -105,7 +105,7 @@ COMMANDS = {"ls": "['ls', {warehouse!r}]", "show": "['show', {warehouse!r} + '/d
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_the_command_line_loads_no_heavy_library(warehouse: str, command: str) -> None:
     found = find_loaded_modules(f"from paimon.cli.main import main; main({command})", warehouse=warehouse)
-    assert not found & (HEAVY - {"pyarrow.orc", "pyarrow.pandas_compat"})  # readers of input files
+    assert not found & HEAVY
 
 
 def test_the_list_of_commands_loads_no_library(warehouse: str) -> None:

@@ -150,3 +150,32 @@ def test_filters_of_query_engines_are_measured() -> None:
     _, *lines = subprocess.check_output(command, text=True).splitlines()
     assert {line.split()[0] for line in lines} == {"DuckDB", "Polars"} and len(lines) == 18
     assert all(float(line.split()[-1]) > 0 for line in lines)
+
+
+def test_the_gate_fails_for_a_slower_row_and_measures_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import gate
+
+    runs: list[str] = []
+
+    def run_group(group: str, repeat: int, scale: float) -> gate.Times:
+        runs.append(group)
+        seconds = 2.4 if group == "scan" else 2.4 - 0.2 * runs.count(group)
+        return {group: {"ours": seconds, "limit": 1.0}}
+
+    figures = tmp_path / "gate.json"
+    figures.write_text(json.dumps(dict.fromkeys((*gate.GROUPS, gate.STARTS), 2.0)))
+    monkeypatch.setattr(gate, "run_group", run_group)
+    monkeypatch.setattr(sys, "argv", ["gate.py", f"--figures={figures}"])
+    assert gate.main() == 1
+    assert runs == ["write", "scan", "scan", "scan", "append", "engines", "starts"]
+    assert capsys.readouterr().err == "slower by more than 15%: scan\n"
+
+
+@pytest.mark.slow("runs benchmarks for several minutes")
+@pytest.mark.nightly
+def test_no_row_of_the_gate_became_slower() -> None:
+    done = subprocess.run([sys.executable, str(BENCHMARKS / "gate.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
