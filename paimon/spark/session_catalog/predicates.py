@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from py4j.protocol import Py4JError
 from pyspark.sql import types as T
 from pyspark.sql.types import _parse_datatype_json_string
 
@@ -59,7 +60,10 @@ def read_predicates(jvm: Jvm, given: Any) -> list[Node]:
 def translate_predicate(jvm: Jvm, expression: Any) -> Any:
     """Return an expression of Spark's plan as a predicate of its interfaces; None if it has no such form."""
     strategy = getattr(jvm.gateway.jvm, "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
-    found = strategy.__getattr__("MODULE$").translateFilterV2(expression)
+    try:
+        found = strategy.__getattr__("MODULE$").translateFilterV2(expression)
+    except Py4JError:  # an assertion of Spark: a comparison with a literal out of range is null or false
+        return None
     return found.get() if found.isDefined() else None
 
 
