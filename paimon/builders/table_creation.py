@@ -146,4 +146,4 @@ class TableCreation:
         scope = explain_key_scope(schema)
         if scope is not None:
             text = f"Table {self.identifier.full_name!r}: {scope}"
-            warnings.warn(text, PaimonWarning, stacklevel=4)
+            warnings.warn(text, PaimonWarning, stacklevel=5)

@@ -39,7 +39,7 @@ CATALOG_NAMES = _by_name({
     "catalog.database_properties('name')": "get_database database load_namespace_properties",
     "catalog.repair_table('database.table')": "register_table register",
     "catalog.table('database.table').write(rows)": "write write_table insert append",
-    "Leave it out: a catalog has nothing to close": "close disconnect",
+    "catalog.close()": "disconnect",
 })  # fmt: skip
 TABLE_NAMES = _by_name({
     "table.scan(where='…')": "filter where query find",

@@ -416,7 +416,7 @@ def test_progress_is_printed_on_a_terminal(orders: str, shell: Shell, monkeypatc
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["write", orders, "more.csv", "--missing-columns", "null"]) == 0
-    assert "writing 2 rows" in terminal.getvalue()
+    assert "writing more.csv: 2 rows" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K"), "the line is wiped"
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)

@@ -56,7 +56,7 @@ def restart_sequence_numbers(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_spilled_run_is_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(row_writers, "cut_into_windows", lambda runs, keys, size: cut_into_windows(runs[:1], keys, size))
+    patch.setattr(row_writers, "cut_into_windows", lambda runs, *rest: cut_into_windows(runs[:1], *rest))
 
 
 def a_run_is_not_read(patch: pytest.MonkeyPatch) -> None:
