@@ -150,7 +150,12 @@ class ArrowRowFiles:
     def _locate_roots(self, roots: Sequence[str]) -> tuple[str, ...]:
         for root in roots:
             _refuse_password(root)
-        return tuple(map(self.locate, roots))
+        found = tuple(map(self.locate, roots))
+        for root, location in zip(roots, found, strict=True):
+            if location.endswith(":"):
+                hint = "name a bucket or host, such as s3://bucket"
+                raise InvalidRequest(f"Root {root!r} allows a whole scheme.", subject=root, hint=hint)
+        return found
 
     def _locate_inside(self, text: str, roots: Sequence[str]) -> tuple[str, str]:
         """Return the location of a path and its root; refuse it if it is not below a root by its name."""

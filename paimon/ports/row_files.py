@@ -81,8 +81,12 @@ class FileRows:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the first file that has any. Types of text are those of its first rows."""
-        for _, piece in self.read():
-            return (piece if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece)).schema
+        for name, piece in self.read():
+            schema = (piece if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece)).schema
+            if len(set(schema.names)) < len(schema):
+                twice = next(column for column in schema.names if schema.names.count(column) > 1)
+                raise CorruptTable(name, f"has column {twice!r} more than once", hint="rename or drop one of them")
+            return schema
         name = self.files[0].name
         hint = "declare the columns of the table instead"
         raise InvalidRequest(f"File {name!r} has no rows to infer columns from.", subject=name, hint=hint)

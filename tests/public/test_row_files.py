@@ -162,3 +162,9 @@ def test_lines_without_a_column_may_come_before_those_with_it(
     table = catalog.create_table("shop.t", "id BIGINT NOT NULL, name STRING", primary_keys=["id"])
     assert table.write(path).rows == 2
     assert read(table) == [{"id": 1, "name": None}, {"id": 2, "name": "two"}]
+
+
+def test_a_column_that_a_file_has_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,id\n1,2\n")
+    with pytest.raises(paimon.CorruptTable, match="has column 'id' more than once"):
+        paimon.read_files(tmp_path / "rows.csv").to_reader()

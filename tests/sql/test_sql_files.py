@@ -180,6 +180,7 @@ def test_copy_writes_no_file_of_a_table_or_warehouse(lake: paimon.Catalog, tmp_p
         ("https://h/x.csv", "https://ann:secret@h", "has credentials"),
         ("https://h/a/%2e%2e/x.csv", "https://h/a", "is outside the allowed directories"),
         ("x.csv", "", "is empty"),
+        ("memory://x.csv", "memory://", "allows a whole scheme"),
         ("x.csv", 5, "is not a text"),
     ],
 )
