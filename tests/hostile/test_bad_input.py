@@ -253,7 +253,7 @@ def test_a_bucket_count_that_differs(root: Path, tmp_path: Path, capsys: pytest.
         paimon.open_table(root).write(ROWS)
     assert caught.value.hint
     source = tmp_path / "rows.jsonl"
-    source.write_text('{"k": 1, "v": "a"}\n')
+    source.write_text('{"k": 1, "v": "a", "d": null}\n')
     assert "bucket" in run_failing_command(capsys, "write", str(root), str(source))
     assert sorted(p for p in root.rglob("*") if p.is_file()) == before
 

@@ -182,7 +182,7 @@ def test_a_buffer_that_cannot_spill_writes_more_files(tmp_path: Path) -> None:
 
 
 def test_a_buffer_with_less_disk_writes_more_files(tmp_path: Path) -> None:
-    limits = ("1 gb", "32 kb", "0 b")
+    limits = ("1 gb", "8 kb", "0 b")
     files = [
         count_flushed_files(tmp_path / str(number), **{"write-buffer-spill.max-disk-size": limit})
         for number, limit in enumerate(limits)
