@@ -430,6 +430,8 @@ class CommitOverwritten(PaimonError):
     is_this_commit : bool
         True where the rows are those of the very call that raised the error, replaced before its compaction. Resolve
         the error in this case, and do not repeat the call.
+    published_id : int or None
+        The snapshot that the call has made for its own rows before it found the replaced one; do not repeat the call.
     request : object or None
         What was to be committed; ``Table.resolve`` uses it.
     message, hint : str or None
@@ -451,6 +453,7 @@ class CommitOverwritten(PaimonError):
         self.identifier = identifier
         self.other_user = other_user
         self.is_this_commit = is_this_commit
+        self.published_id: int | None = None
         self.request: object | None = None
 
     def as_this_commit(self) -> CommitOverwritten:

@@ -7,6 +7,7 @@ import pickle
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from attrs import evolve
@@ -14,6 +15,7 @@ from support.command_line import run
 
 import paimon
 from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
+from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, InvalidRequest, ReadConflict, Unsupported
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
@@ -260,3 +262,27 @@ def test_a_commit_is_repeated_after_its_compaction_was_lost(tmp_path: Path) -> N
     fresh.resolve(lost.value)
     assert 2 in fresh.scan().to_arrow()["id"].to_pylist()
     assert not fresh.maintain.check(deep=True).faults
+
+
+def test_published_files_stay_if_the_compaction_finds_another_replaced_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    options = {"bucket": "1", "changelog-producer": "input", "num-sorted-run.compaction-trigger": "2"}
+    table = catalog.create_table("d.t", "id INT NOT NULL", primary_keys=["id"], options=options)
+    table.write([{"id": 1}])
+    other = CommitOverwritten(1, "someone", 7, "java")
+    other.request = CommitRequest([], "someone")
+
+    def find_other(*_: object) -> NoReturn:
+        raise other
+
+    monkeypatch.setattr("paimon.operations.commit.commit.publish_change", find_other)
+    # The snapshot of the rows may be shared, so its user does not protect its files.
+    with pytest.raises(CommitOverwritten) as lost:
+        table.write([{"id": 2}])
+    monkeypatch.undo()
+    assert lost.value.published_id == 2
+    assert sorted(table.changes().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert not table.maintain.check(deep=True).faults

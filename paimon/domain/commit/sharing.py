@@ -27,7 +27,7 @@ def can_share_snapshot(intent: Intent) -> bool:
         request == plain
         and change == Change(CommitKind.APPEND, change.entries, change.changelog)
         and bool(change.entries)
-        and all(entry.file.first_row_id is None for entry in change.entries)
+        and all(entry.file.first_row_id is None and entry.file.level == 0 for entry in change.entries)
         and options.bucket != POSTPONED
         and not options.commit_discard_duplicate_files
         and options.commit_strict_mode_last_safe_snapshot is None

@@ -164,8 +164,11 @@ def _publish_compacted_files(
         try:
             intent = Intent(this.context.table, this.request, change, safe, is_droppable)
             return _publish_and_tell(this, intent, None), None
-        except CommitOverwritten as error:  # the written files were replaced
-            raise (error.as_this_commit() if error.request is this.recorded else error) from None
+        except CommitOverwritten as error:
+            if error.request is this.recorded:  # the written files were replaced
+                raise error.as_this_commit() from None
+            error.published_id = None if after is None else after.snapshot.id
+            raise
         except PaimonError as reason:
             if after is None:
                 raise

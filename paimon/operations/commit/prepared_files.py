@@ -169,8 +169,10 @@ def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bo
         return True
     if isinstance(error, (TableDropped, TableReplaced)):
         return error.snapshot_id is not None
-    if not isinstance(error, CommitOverwritten) or not isinstance(error.request, CommitRequest):
+    if not isinstance(error, CommitOverwritten):
         return False
+    if error.published_id is not None or not isinstance(error.request, CommitRequest):
+        return error.published_id is not None
     lost = {file.file_name for message in error.request.messages for file in data_files(message)}
     return any(file.file_name in lost for message in messages for file in data_files(message))
 
