@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.catalog import Catalog
 from paimon.domain.errors import ReadConflict, Unsupported
+from paimon.operations.read.time_travel import selects_newest
 from paimon.spark.session_catalog.jvm import (
     CONNECTOR,
     JavaProxy,
@@ -95,7 +96,7 @@ class CommandPlanner(JavaProxy):
         table = find_table(command.table())
         if table is None:
             return True
-        _check_target(command.table(), "delete from")
+        _check_target(command.table(), table, "delete from")
         found = translate_predicate(self.jvm, command.condition())
         return found is not None and table.can_delete(found)
 
@@ -104,7 +105,7 @@ class CommandPlanner(JavaProxy):
         relation, table = find_relation(target), find_table(target)
         if table is None:
             return None
-        _check_target(target, words)
+        _check_target(target, table, words)
         found, opened = table, table.find_target()
 
         def change(frame: DataFrame) -> None:
@@ -199,8 +200,11 @@ def find_table(plan: Any) -> TableProxy | None:
     return table if isinstance(table, TableProxy) else None
 
 
-def _check_target(plan: Any, words: str) -> None:
-    """Refuse to change a view or a common table expression that selects rows, whose condition would be lost."""
+def _check_target(plan: Any, table: TableProxy, words: str) -> None:
+    """Refuse to change a view that selects rows or a snapshot: other rows of the newest snapshot would change, too."""
+    context = table.opened.context
+    if not selects_newest(context) and context.options.scan_mode != "compacted-full":
+        raise Unsupported(f"{words} a table at a chosen snapshot", hint="name the table alone, and reset scan options")
     while plan.children().size() == 1 and plan.getClass().getSimpleName() in _WHOLE:
         plan = plan.children().apply(0)
     if plan.children().size():
