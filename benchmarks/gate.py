@@ -46,7 +46,7 @@ def run_group(group: str, repeat: int, scale: float) -> Times:
         return measure_starts(repeat)
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
-        command = [sys.executable, str(HERE / "run.py"), group, "--only=limit,ours", f"--json={figures}"]
+        command = [sys.executable, str(HERE / "run.py"), group, "--only=limit,ours", "--warm=256", f"--json={figures}"]
         subprocess.run([*command, f"--repeat={repeat}", f"--scale={scale}"], check=True, stdout=subprocess.DEVNULL)
         results = json.loads(figures.read_text())["results"]
     rows = {row["title"]: {side: found["cpu"] for side, found in row["figures"].items()} for row in results}
@@ -107,7 +107,7 @@ def measure(groups: Iterable[str], recorded: Mapping[str, float], repeat: int, s
     ratios: dict[str, float] = {}
     for group in groups:
         times: Times = {}
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if recorded else 1):
             keep_least(times, run_group(group, repeat, scale))
             found = to_ratios(times)
             if not find_slower(found, {title: recorded.get(title, 0.0) for title in found}):
