@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -173,7 +174,8 @@ def test_jobs_name_their_verb_and_table(spark: SparkSession, catalog: paimon.Cat
     catalog.create_table("db.named", "id BIGINT NOT NULL, n INT", primary_keys=["id"], options={"bucket": 2})
     context, store = spark.sparkContext, spark.sparkContext._jsc.sc().statusStore()
     context.setJobDescription("mine")
-    before = store.jobsList(None).size()
+    jobs = store.jobsList(None)  # the newest job is first, and the oldest ones are forgotten
+    last = jobs.apply(0).jobId() if jobs.size() else -1
     try:
         target = catalog.table("db.named")
         frame = spark.range(4).selectExpr("id", "CAST(id AS INT) AS n")
@@ -188,7 +190,8 @@ def test_jobs_name_their_verb_and_table(spark: SparkSession, catalog: paimon.Cat
     finally:
         context.setLocalProperty("spark.job.description", None)
     jobs = store.jobsList(None)
-    found = {str(jobs.apply(n).description().get()) for n in range(jobs.size() - before)}  # the newest job is first
+    new = takewhile(lambda job: job.jobId() > last, (jobs.apply(n) for n in range(jobs.size())))
+    found = {str(job.description().get()) for job in new}
     verbs = ("write", "update", "merge", "delete", "compact", "maintain")
     assert found == {"mine", *(f"paimon {verb} db.named" for verb in verbs)}
 
