@@ -224,4 +224,7 @@ class SilentLeaders(ThreadCommitGroups):
 @plant(GROUPS, "test_a_stopped_call_is_never_taken", "Stopped, in a call that waits: its member is never taken.")
 class UnstoppedGroups(ThreadCommitGroups):
     def _leave(self, queue: Any, call: Any) -> bool:
-        return not call.leads
+        is_waiting = super()._leave(queue, call)
+        if is_waiting:
+            queue.waiting.append(evolve(call))
+        return is_waiting
