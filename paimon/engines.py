@@ -377,10 +377,7 @@ def scan_daft(source: Scannable | str | os.PathLike[str]) -> daft.DataFrame:
     MissingExtra
         The extra ``daft`` is not installed.
     """
-    opened = open_table(source) if isinstance(source, str | os.PathLike) else source
-    if not callable(getattr(type(opened), "to_dataset", None)):
-        hint = "pass a table, a scan, or the path of a table"
-        raise InvalidRequest(f"A {type(opened).__name__} is not a table.", subject="source", hint=hint)
+    opened = _open_source(source, "to_dataset")
     try:
         from paimon.datasets.daft_frames import scan_dataset
     except ModuleNotFoundError as missing:
@@ -410,12 +407,17 @@ def scan_polars(source: Readable | str | os.PathLike[str]) -> pl.LazyFrame:
     MissingExtra
         The extra ``polars`` is not installed.
     """
-    if isinstance(source, str | os.PathLike):
-        return open_table(source).lazy()
-    if not callable(getattr(type(source), "lazy", None)):
+    frame: pl.LazyFrame = _open_source(source, "lazy").lazy()
+    return frame
+
+
+def _open_source(source: Any, method: str) -> Any:
+    """Return a table or scan, or open the table at a path; refuse what lacks the method."""
+    opened = open_table(source) if isinstance(source, str | os.PathLike) else source
+    if not callable(getattr(type(opened), method, None)):
         hint = "pass a table, a scan, or the path of a table"
-        raise InvalidRequest(f"A {type(source).__name__} is not a table.", subject="source", hint=hint)
-    return source.lazy()
+        raise InvalidRequest(f"A {type(opened).__name__} is not a table.", subject="source", hint=hint)
+    return opened
 
 
 def read_files(

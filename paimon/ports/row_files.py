@@ -43,8 +43,9 @@ class RowFile:
     name : str
         The name that errors have.
     read : callable
-        Reads the file in pieces of bounded size. Its argument is a schema or None: the types of columns in formats of
-        text, which are inferred otherwise. A column of the schema that the file lacks does not appear.
+        Reads the file in pieces. A row group of Parquet, a stripe of ORC and a line of text are in memory as a whole.
+        The argument is a schema or None: the types of columns in formats of text, which are inferred otherwise. A
+        column of the schema that the file lacks does not appear.
     has_one_schema : bool
         Whether all pieces have the same columns; False for JSON lines.
     """

@@ -7,6 +7,7 @@ An adapter that keeps the contract of `paimon.ports.formats` passes. Derive a cl
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
@@ -336,11 +337,13 @@ class FormatIOContract:
         """Each writes and reads its own file."""
         format_io = self.make_format()
         fields = fields_of([dt.IntType()])
+        opened = threading.Barrier(3, timeout=60)  # no thread writes before all have their writer
 
         def write_and_read(start: int) -> bool:
             """Return whether the rows of this thread are read."""
             files = MemoryFiles()
             writer = format_io.writer(files.create(PATH), WriteRequest(PATH, fields))
+            opened.wait()
             rows = pa.table({"c0": pa.array(range(start, start + 50), pa.int32())})
             writer.write(rows)
             writer.close()
