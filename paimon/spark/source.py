@@ -14,7 +14,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.scan.engine_files import leave_out_files
+from paimon.domain.scan.split_packing import SplitLimits
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.scan.stream_tasks import group_small_splits
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.engines import freeze_objects
 from paimon.operations.read.split import ReadPlan, read_split
@@ -152,12 +154,12 @@ def _read_columns(options: SourceOptions, source: Source) -> pa.Schema:
 
 
 class SplitPartition(InputPartition):
-    """One split of the plan with everything that its read needs, because Spark pickles the reader before it plans."""
+    """Splits of the plan with everything that their read needs, because Spark pickles the reader before it plans."""
 
-    def __init__(self, table: TableDefinition, split: DataSplit, read: ReadPlan) -> None:
+    def __init__(self, table: TableDefinition, splits: tuple[DataSplit, ...], read: ReadPlan) -> None:
         super().__init__(None)
         self.table = table
-        self.split = split
+        self.splits = splits
         self.read = read
 
 
@@ -180,13 +182,15 @@ class PaimonReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the scan, and return one partition per split."""
+        """Plan the scan, and return a partition for each split, or for several small ones."""
         scan = self._source.scan(self._schema.fieldNames())
         if not isinstance(scan, Scan):
             return [WholePartition()]
         splits = leave_out_files(scan.plan().splits, self._source.left_out)
         freeze_objects()
-        return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in splits]
+        table = scan.pinned.table
+        tasks = group_small_splits(splits, SplitLimits.of(table.options))
+        return [SplitPartition(table, task, scan.read_plan) for task in tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, with the Arrow types that Spark requires."""
@@ -197,9 +201,9 @@ class PaimonReader(DataSourceReader):
 
     def _batches(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, SplitPartition):
-            yield from read_split(
-                self._source.opened.context.with_table(partition.table), partition.split, partition.read
-            )
+            context = self._source.opened.context.with_table(partition.table)
+            for split in partition.splits:
+                yield from read_split(context, split, partition.read)
         elif isinstance(partition, WholePartition):
             yield from self._source.scan(self._schema.fieldNames()).to_batches()
         else:  # Spark reads once even if the plan has no splits

@@ -85,9 +85,12 @@ def test_a_condition_selects_the_files_of_the_plan(spark: SparkSession, catalog:
     table = catalog.create_table("db.t", "id BIGINT NOT NULL, w STRING", primary_keys=["id"], options={"bucket": 3})
     for word in ("a", "b"):
         table.write([{"id": i, "w": word} for i in range(9)])
-    frame = paimon.spark.read(spark, table, columns=["w"], where="id = 4")
+    one_each = {"source.split.target-size": "1 b"}
+    frame = paimon.spark.read(spark, table, columns=["w"], where="id = 4", options=one_each)
     assert frame.rdd.getNumPartitions() == 1
-    assert paimon.spark.read(spark, table).rdd.getNumPartitions() == 3
+    assert paimon.spark.read(spark, table, options=one_each).rdd.getNumPartitions() == 3
+    whole = paimon.spark.read(spark, table)
+    assert (whole.rdd.getNumPartitions(), whole.count()) == (1, 9)
     assert [tuple(row) for row in frame.collect()] == [("b",)]
 
 

@@ -120,7 +120,8 @@ def test_tasks_find_files_that_do_not_exist(session: SparkCatalog) -> None:
 
 
 def test_tasks_read_what_the_query_needs(session: SparkCatalog) -> None:
-    session.sql("CREATE TABLE p (id BIGINT, day STRING, t TIMESTAMP) PARTITIONED BY (day)")
+    options = "TBLPROPERTIES ('source.split.target-size' = '1 b')"
+    session.sql(f"CREATE TABLE p (id BIGINT, day STRING, t TIMESTAMP) PARTITIONED BY (day) {options}")
     rows = [{"id": i, "day": f"d{i % 3}", "t": datetime.datetime(2026, 1, 1 + i % 3)} for i in range(30)]
     session.catalog.table("default.p").write(rows)
     assert session.sql("SELECT id FROM p WHERE day LIKE 'd1%'").rdd.getNumPartitions() == 1

@@ -56,7 +56,7 @@ class ReadRules:
             prunes_values=not options.data_evolution_enabled and (batch or not keyed),
             is_ordered=batch if keyed else options.bucket != -1,
             is_data_evolution=options.data_evolution_enabled,
-            limits=SplitLimits(options.split_target_bytes, options.split_open_file_cost_bytes),
+            limits=SplitLimits.of(options),
             key_types=tuple(table.sorted_key_types),
             is_clustered=options.pk_clustering_override,
         )

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from paimon.domain.lsm.sorted_run import Section
 from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.options.table_options import TableOptions
 
 T = TypeVar("T")
 
@@ -28,6 +29,11 @@ class SplitLimits:
     target_bytes: int
     # the smallest size that a file counts with
     open_cost_bytes: int
+
+    @classmethod
+    def of(cls, options: TableOptions) -> SplitLimits:
+        """Return the limits that table options set."""
+        return cls(options.split_target_bytes, options.split_open_file_cost_bytes)
 
 
 @frozen

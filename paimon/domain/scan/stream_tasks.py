@@ -7,12 +7,15 @@ which is one file where no files are merged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
+from paimon.domain.scan.split_packing import SplitLimits, pack
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.bucket_mode import BucketMode
 
+S = TypeVar("S", "DataSplit", "FollowedSplit")
 _TASK_ROWS = 250_000
 """How many stored rows one task reads, where rows need no order: it takes much longer than the start of a task."""
 
@@ -84,17 +87,16 @@ def divide_by_file(split: DataSplit) -> Iterator[DataSplit]:
 
 
 def group_by_key_order(
-    splits: Iterable[FollowedSplit], mode: BucketMode, target_bytes: int
+    splits: Iterable[FollowedSplit], mode: BucketMode, limits: SplitLimits
 ) -> list[tuple[FollowedSplit, ...]]:
     """Return the splits of each task. `splits` are those of a batch, in the order of their snapshots.
 
-    A state has one row for each key, so its splits need no order, and a task reads about `target_bytes` of them, or
-    fewer if they have many rows. Changes of a bucket stay together. So do all changes of a partition that was rescaled
-    between them, and all changes of a cross-partition table.
+    A state has one row for each key, so its splits need no order, and small ones share a task. Changes of a bucket stay
+    together. So do all changes of a partition that was rescaled between them, and those of a cross-partition table.
     """
     all_splits = list(splits)
     if mode is BucketMode.UNAWARE or all(followed.is_state for followed in all_splits):
-        return list(_group_by_size(all_splits, target_bytes))
+        return group_small_splits(all_splits, limits)
     totals: dict[bytes, set[int]] = {}
     for followed in all_splits:
         totals.setdefault(followed.split.partition, set()).add(followed.split.total_buckets)
@@ -106,11 +108,14 @@ def group_by_key_order(
     return [tuple(group) for group in groups.values()]
 
 
-def _group_by_size(splits: Iterable[FollowedSplit], target_bytes: int) -> Iterator[tuple[FollowedSplit, ...]]:
-    """Yield adjacent splits that one task reads: one split, or several small ones."""
-    limits = BatchLimits(rows=_TASK_ROWS, bytes=target_bytes)
-    rest = list(splits)
-    while rest:
-        count = limits.count_within([followed.split for followed in rest], BatchSize())
-        yield tuple(rest[:count])
-        rest = rest[count:]
+def group_small_splits(splits: Iterable[S], limits: SplitLimits) -> list[tuple[S, ...]]:
+    """Return the splits of each task where rows need no order: one split, or adjacent ones of the size of a split."""
+
+    def weigh(item: S) -> int:
+        split: DataSplit = item.split if isinstance(item, FollowedSplit) else item
+        files = (*split.before_files, *split.files)
+        rows = sum(file.row_count for file in files)
+        size = sum(max(file.file_size, limits.open_cost_bytes) for file in files)
+        return max(size, rows * limits.target_bytes // _TASK_ROWS)
+
+    return [tuple(task) for task in pack(splits, weigh, limits.target_bytes)]

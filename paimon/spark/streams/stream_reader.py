@@ -21,6 +21,7 @@ from paimon.changes import KIND_COLUMN, SNAPSHOT_COLUMN, Changes
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.domain.scan.split_packing import SplitLimits
 from paimon.domain.scan.stream_position import StreamPosition, decode_position, encode_position
 from paimon.domain.scan.stream_tasks import BatchLimits, FollowedSplit, group_by_key_order
 from paimon.domain.schema.table_definition import TableDefinition
@@ -116,7 +117,7 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         """Return the tasks of a batch."""
         splits = self._stream.plan_range(decode_position(start), decode_position(end))
         table, read = self._table.definition, self._read_plan
-        groups = group_by_key_order(splits, table.bucket_mode, table.options.split_target_bytes)
+        groups = group_by_key_order(splits, table.bucket_mode, SplitLimits.of(table.options))
         return [StreamPartition(table, group, read) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

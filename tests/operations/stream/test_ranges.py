@@ -15,6 +15,7 @@ import paimon
 from paimon.changes import Changes
 from paimon.domain.changelog.stream_start import parse_start
 from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.scan.split_packing import SplitLimits
 from paimon.domain.scan.stream_position import StreamPosition, decode_position, encode_position, identify_plan
 from paimon.domain.scan.stream_tasks import BatchLimits, group_by_key_order
 from paimon.domain.schema.bucket_mode import BucketMode
@@ -26,7 +27,7 @@ from paimon.operations.stream.start import Progress
 
 DDL = "id BIGINT NOT NULL, amount BIGINT"
 UNLIMITED = BatchLimits()
-TASK_BYTES = 128 << 20
+TASKS = SplitLimits(128 << 20, 1 << 20)
 KEYED = {"bucket": 2, "changelog-producer": "input"}
 
 
@@ -58,7 +59,7 @@ def read_range(
     table: paimon.Table, start: StreamPosition | None, end: StreamPosition | None
 ) -> list[tuple[object, ...]]:
     changes = Changes(table.context)
-    groups = group_by_key_order(open_ranges(table).plan_range(start, end), table.definition.bucket_mode, TASK_BYTES)
+    groups = group_by_key_order(open_ranges(table).plan_range(start, end), table.definition.bucket_mode, TASKS)
     found: list[tuple[object, ...]] = []
     for group in groups:
         for followed in group:
@@ -123,7 +124,7 @@ def test_changes_of_a_key_are_in_one_task_in_order(catalog: paimon.Catalog) -> N
         table.write(rows(0, 9, number))
     ranges = open_ranges(table.with_options({"scan.mode": "from-snapshot", "scan.snapshot-id": 1}))
     splits = ranges.plan_range(None, ranges.advance(None, UNLIMITED))
-    groups = group_by_key_order(splits, table.definition.bucket_mode, TASK_BYTES)
+    groups = group_by_key_order(splits, table.definition.bucket_mode, TASKS)
     assert [len(group) for group in groups] == [5, 5]
     for group in groups:
         assert len({f.split.bucket for f in group}) == 1
@@ -133,7 +134,7 @@ def test_changes_of_a_key_are_in_one_task_in_order(catalog: paimon.Catalog) -> N
     rescaled = catalog.table("db.t", {"scan.mode": "from-snapshot", "scan.snapshot-id": 1})
     ranges = open_ranges(rescaled)
     splits = ranges.plan_range(None, ranges.advance(None, UNLIMITED))
-    groups = group_by_key_order(splits, table.definition.bucket_mode, TASK_BYTES)
+    groups = group_by_key_order(splits, table.definition.bucket_mode, TASKS)
     assert len(groups) == 1  # a key may have moved to another bucket
     numbers = [f.split.snapshot_id for f in groups[0]]
     assert numbers == sorted(numbers)
@@ -276,7 +277,9 @@ def test_a_limit_holds_to_a_file_and_small_files_share_a_task(catalog: paimon.Ca
     assert first is not None and end is not None
     splits = open_ranges(table).plan_range(None, end)
     sizes = [split.split.file_size for split in splits]
-    groups = [group_by_key_order(splits, BucketMode.UNAWARE, size) for size in (TASK_BYTES, max(sizes) * 2, 1)]
+    groups = [
+        group_by_key_order(splits, BucketMode.UNAWARE, SplitLimits(size, 1)) for size in (128 << 20, max(sizes) * 2, 1)
+    ]
     assert [[len(group) for group in tasks] for tasks in groups] == [[6], [2, 2, 2], [1] * 6]
 
 
