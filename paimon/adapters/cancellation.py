@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Self, cast
@@ -29,7 +29,16 @@ from paimon.ports.cancellation import (
     shielded,
 )
 from paimon.ports.catalogs import CatalogStore
-from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
+from paimon.ports.files import (
+    WHOLE_BYTES,
+    DeferredFlush,
+    Directories,
+    FileIO,
+    FileStatus,
+    ManyFiles,
+    OutputFile,
+    PutOutcome,
+)
 
 _CATALOG_READS = ("databases", "database_properties", "tables", "has_table", "table_location")
 _SLICE_SECONDS = 0.05
@@ -169,9 +178,8 @@ class CallOnStop:
 
 def stoppable_files(files: FileIO) -> FileIO:
     """Return a storage whose reads, lists and new files are checked."""
-    optional = [
-        kind for port, kind in ((Directories, _Directories), (ManyFiles, _ManyFiles)) if isinstance(files, port)
-    ]
+    kinds = ((Directories, _Directories), (ManyFiles, _ManyFiles), (DeferredFlush, _DeferredFlush))
+    optional = [kind for port, kind in kinds if isinstance(files, port)]
     checked: FileIO = type("StoppableFiles", (*optional, _Files), {})(files)
     return checked
 
@@ -236,6 +244,19 @@ class _ManyFiles(_Files):
     def create_all(self, files: Mapping[str, bytes]) -> None:
         with shielded():
             self.inner.create_all(files)
+
+
+class _DeferredFlush(_Files):
+    inner: DeferredFlush  # type: ignore[assignment]
+
+    def create_deferred(self, path: str) -> OutputFile:
+        check_stop()
+        begin_change()
+        return self.inner.create_deferred(path)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        with shielded():
+            self.inner.flush_and_create(deferred, files)
 
 
 def stoppable_store(store: CatalogStore) -> CatalogStore:

@@ -5,7 +5,7 @@ Invariant: an error of this library passes unchanged. The optional methods of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from io import SEEK_END, SEEK_SET, RawIOBase
@@ -20,7 +20,16 @@ from paimon.domain.errors import CorruptTable, PaimonError, StorageError
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
 from paimon.ports.catalogs import CatalogStore
-from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
+from paimon.ports.files import (
+    WHOLE_BYTES,
+    DeferredFlush,
+    Directories,
+    FileIO,
+    FileStatus,
+    ManyFiles,
+    OutputFile,
+    PutOutcome,
+)
 from paimon.ports.formats import (
     FileContent,
     FileInspection,
@@ -57,9 +66,8 @@ def _translate(
 
 def guard_files(files: FileIO, *, single_writer: bool = False) -> FileIO:
     """Return a storage whose errors are translated. With `single_writer`, it may overwrite in `put_if_absent`."""
-    optional = [
-        guard for port, guard in ((Directories, _Directories), (ManyFiles, _ManyFiles)) if isinstance(files, port)
-    ]
+    guards = ((Directories, _Directories), (ManyFiles, _ManyFiles), (DeferredFlush, _DeferredFlush))
+    optional = [guard for port, guard in guards if isinstance(files, port)]
     guarded: FileIO = type("GuardedFiles", (*optional, _Files), {})(files, single_writer)
     return guarded
 
@@ -224,6 +232,18 @@ class _ManyFiles(_Files):
     def create_all(self, files: Mapping[str, bytes]) -> None:
         with _translate(self.inner, next(iter(files), "")):
             self.inner.create_all(files)
+
+
+class _DeferredFlush(_Files):
+    inner: DeferredFlush  # type: ignore[assignment]
+
+    def create_deferred(self, path: str) -> OutputFile:
+        with _translate(self.inner, path):
+            return _Output(self.inner.create_deferred(path), cast(FileIO, self.inner), path)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        with _translate(self.inner, next(iter((*deferred, *files)), "")):
+            self.inner.flush_and_create(deferred, files)
 
 
 def guard_catalog_store(store: CatalogStore) -> CatalogStore:

@@ -24,6 +24,7 @@ Invariant: a write that is refused leaves neither rows nor columns in the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +43,7 @@ from paimon.domain.errors import (
     PaimonError,
     ReadConflict,
     SnapshotExpired,
+    StorageError,
     TableDropped,
     TableReplaced,
     Unsupported,
@@ -53,7 +55,7 @@ from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_column
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
 from paimon.operations.commit.commit import check_callbacks, commit_user_of
-from paimon.operations.commit.prepared_files import is_still_needed
+from paimon.operations.commit.prepared_files import defer_flushes, is_still_needed
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.schemas import explain_missing_table
@@ -103,7 +105,7 @@ class WriteResult(CardDisplay):
 def _write_files(
     context: TableContext, data: Any, kind_column: str | None, commit_user: str
 ) -> tuple[TableContext, list[CommitMessage]]:
-    with BatchWriteBuilder(context, commit_user).new_write() as writer:
+    with BatchWriteBuilder(defer_flushes(context), commit_user).new_write() as writer:
         writer.write(data, kind_column)
         return context, writer.prepare_commit()
 
@@ -125,7 +127,7 @@ def _write_files_with_new_columns(
         rows = chain([first], stream)
         if merged is newest:
             return _write_files(newest, rows, kind_column, commit_user)
-        with BatchWriteBuilder(merged, commit_user).new_write() as writer:
+        with BatchWriteBuilder(defer_flushes(merged), commit_user).new_write() as writer:
             writer.write(rows, kind_column)
             writer.flush()
             check_callbacks(merged)
@@ -163,7 +165,7 @@ def write_and_commit(
     def write_rows(rows: Any, state: ReadState | None) -> WriteResult:
         written, messages = write_files(context, rows, kind_column, commit_user)
         messages = stamp_messages(written.table, messages, state)
-        return commit(BatchWriteBuilder(written, commit_user).new_commit(), messages)
+        return commit(evolve(BatchWriteBuilder(written, commit_user).new_commit(), flushes_files=True), messages)
 
     with explain_missing_table(context):
         if context.schema.primary_keys:
@@ -183,10 +185,10 @@ def overwrite_and_commit(
     builder, data = BatchWriteBuilder(context, commit_user).overwrite(partition), open_files(context.engine, data)
 
     def overwrite_with(rows: Any, state: ReadState | None) -> WriteResult:
-        with builder.new_write() as writer:
+        with evolve(builder, context=defer_flushes(context)).new_write() as writer:
             writer.write(rows, missing_columns=missing_columns)
             messages = writer.prepare_commit()
-        return commit_messages(builder.new_commit(), messages, properties)
+        return commit_messages(evolve(builder.new_commit(), flushes_files=True), messages, properties)
 
     return retry_source(context, data, overwrite_with)
 
@@ -342,6 +344,11 @@ def commit_messages(
         raise
     except Stopped:
         commit.abort(messages, identifier)
+        raise
+    except StorageError:
+        if commit.flushes_files:  # the flush may have failed, as that of a writer, whose files are deleted
+            with suppress(PaimonError):
+                commit.abort(messages, identifier)
         raise
     if done.already_committed:
         commit.abort(messages)  # the files of the earlier commit are others than these, and stay

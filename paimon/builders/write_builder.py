@@ -56,6 +56,8 @@ class TableCommit(BuilderDisplay):
         No caller keeps the messages, so their files may be written again; see `commit.late-rows.max-size`.
     shares_snapshot : bool
         No caller knows the user, so the snapshot may contain concurrent commits of this process, too.
+    flushes_files : bool
+        The writers left it to the commit to flush their files.
     """
 
     context: TableContext
@@ -65,6 +67,7 @@ class TableCommit(BuilderDisplay):
     ignore_empty: bool = True
     owns_messages: bool = field(default=False, repr=False, kw_only=True)
     shares_snapshot: bool = field(default=False, repr=False, kw_only=True)
+    flushes_files: bool = field(default=False, repr=False, kw_only=True)
     _safe: SafeSnapshot = field(factory=SafeSnapshot, init=False, eq=False, repr=False)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
@@ -120,6 +123,7 @@ class TableCommit(BuilderDisplay):
             ignore_empty=self.ignore_empty,
             renumbers=self.owns_messages,
             shares_snapshot=self.shares_snapshot,
+            flushes_files=self.flushes_files,
         )
         done = commit_rows(self.context, request, self._safe)
         run_after_commit(self.context, done.snapshot_ids, identifier)

@@ -8,7 +8,7 @@ Invariant: a file becomes visible whole or not at all, and `put_if_absent` never
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from types import TracebackType
 from typing import Protocol, runtime_checkable
@@ -413,6 +413,56 @@ class ManyFiles(Protocol):
 
         Raises
         ------
+        StorageError
+            The storage failed. Some of the files may be visible.
+        """
+
+
+@runtime_checkable
+class DeferredFlush(Protocol):
+    """Optional methods of a FileIO that waits for the disk: several files are flushed with one wait.
+
+    Suite: `paimon.testing.contracts.directories`.
+    """
+
+    def create_deferred(self, path: str) -> OutputFile:
+        """Begin a new file as `create` does, which its `close` need not make durable.
+
+        A power loss may leave the file with a part of its bytes until `flush_and_create` returns. So nothing refers to
+        its name before.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+
+        Returns
+        -------
+        OutputFile
+            A stream, which the caller closes or aborts.
+
+        Raises
+        ------
+        StorageError
+            The storage refused.
+        """
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        """Make closed files durable, and create others as `ManyFiles.create_all` does, with one wait for the disk.
+
+        When the call returns, all files are as durable as after the `close` of `create`. A file may be flushed again.
+
+        Parameters
+        ----------
+        deferred : collection of str
+            Files that exist.
+        files : mapping of str to bytes
+            The content of each file to create by its path.
+
+        Raises
+        ------
+        NotFound
+            A deferred file does not exist. Some of the others may be visible.
         StorageError
             The storage failed. Some of the files may be visible.
         """

@@ -28,7 +28,12 @@ PORTS = {
     ],
     "paimon.ports.executor": [contracts.ExecutorContract],
     "paimon.ports.expressions": [contracts.ExpressionEvaluatorContract],
-    "paimon.ports.files": [contracts.FileIOContract, contracts.DirectoriesContract, contracts.ManyFilesContract],
+    "paimon.ports.files": [
+        contracts.FileIOContract,
+        contracts.DirectoriesContract,
+        contracts.ManyFilesContract,
+        contracts.DeferredFlushContract,
+    ],
     "paimon.ports.formats": [
         contracts.FormatIOContract,
         contracts.RecordIOContract,

@@ -2,7 +2,8 @@
 
 Invariant: a file is written under a hidden temporary name in its directory, flushed to disk, and then renamed; the
 directory entry is flushed before the call returns. `create_all`, for new names that no file refers to yet, renames
-first, so that it waits for the disk once. Only `replace`, for hints that a power loss may take, flushes nothing.
+first, so that it waits for the disk once; `create_deferred` leaves the flush of small files to `flush_and_create`. Only
+`replace`, for hints that a power loss may take, flushes nothing.
 `put_if_absent` creates the name with a hard link, which fails if the name exists; a check before a rename
 could replace a file. Symbolic links do not lead out of the allowed roots.
 Source: `LocalFileIO`, `AtomicFsOutput`.
@@ -17,7 +18,7 @@ import shutil
 import stat
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from typing import BinaryIO
@@ -31,6 +32,8 @@ from paimon.domain.undo import undo_on_failure
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
 _FLUSH_THREADS = 8
+_DEFERRED_BYTES = 1024 * 1024
+"""Larger files are flushed when they are closed, so that no commit waits for them while it has the lock."""
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _ALL_ALLOWED = AllowedRoots()
@@ -65,8 +68,17 @@ class LocalFiles:
         with translate_os_errors(path, missing_is_error=True):
             return LocalOutputFile(path, self._check_parent(path))
 
+    def create_deferred(self, path: str) -> OutputFile:
+        """Begin a file that its `close` flushes only if it is large."""
+        with translate_os_errors(path, missing_is_error=True):
+            return LocalOutputFile(path, self._check_parent(path), deferred_bytes=_DEFERRED_BYTES)
+
     def create_all(self, files: Mapping[str, bytes]) -> None:
-        """Create several files. After an error, files that were not renamed by then are removed.
+        """Create several files."""
+        self.flush_and_create((), files)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        """Flush files, and create others. After an error, files that were not renamed by then are removed.
 
         They are renamed, then files and directories are flushed concurrently, which takes little longer than one flush.
         """
@@ -80,9 +92,12 @@ class LocalFiles:
                 output.flush()
             for output in outputs:
                 output.publish()
-            directories = {output.directory: path for output, path in zip(outputs, files, strict=True)}
+            closed = {path: self._check_target(path) for path in deferred}
+            directories = {os.path.dirname(name): path for path, name in closed.items()}
+            directories |= {output.directory: path for output, path in zip(outputs, files, strict=True)}
             _run_concurrently(
-                [output.flush_to_disk for output in outputs]
+                [partial(_sync_file, name, path) for path, name in closed.items()]
+                + [output.flush_to_disk for output in outputs]
                 + [partial(_sync_directory_of, directory, path) for directory, path in directories.items()]
             )
 
@@ -205,6 +220,12 @@ def _flush_threads(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_FLUSH_THREADS, thread_name_prefix="paimon-flush")
 
 
+def _sync_file(name: str, path: str) -> None:
+    """Flush a closed file; a new descriptor reports an error of an earlier write-back, too."""
+    with translate_os_errors(path), open_regular(name, path) as file:
+        os.fsync(file.fileno())
+
+
 def _sync_directory_of(directory: str, path: str) -> None:
     with translate_os_errors(path, missing_is_error=True):
         sync_directory(directory)
@@ -272,19 +293,21 @@ def _status(path: str, found: os.stat_result, is_directory: bool) -> FileStatus:
 # LocalOutputFile: a local file that is hidden until it is whole and durable.
 #
 # Invariant: `close` flushes the bytes to disk, renames the file, and flushes the directory entry, in this order. A file
-# that need not be durable is only renamed. `abort` leaves no file.
+# that need not be durable, or is flushed later, is only renamed. `abort` leaves no file.
 
 
 class LocalOutputFile(Output):
     """See `paimon.ports.files.OutputFile`. It is also a file object for Arrow and others.
 
-    Errors name `path`; `final` is the local path of the closed file. If `durable`, `close` flushes to disk.
+    Errors name `path`; `final` is the local path of the closed file. If `durable`, `close` flushes to disk, but not a
+    file of at most `deferred_bytes`.
     """
 
-    def __init__(self, path: str, final: str, *, durable: bool = True) -> None:
+    def __init__(self, path: str, final: str, *, durable: bool = True, deferred_bytes: int = -1) -> None:
         self._path = path
         self._final = final
         self._durable = durable
+        self._deferred_bytes = deferred_bytes
         self._temporary, self._file = open_temporary(final)
 
     def write(self, data: bytes) -> int:
@@ -304,6 +327,7 @@ class LocalOutputFile(Output):
     def close(self) -> None:
         """Make the file durable, then visible. Further calls do nothing."""
         if not self._file.closed:
+            self._durable = self._durable and self._file.tell() > self._deferred_bytes
             self.flush_to_disk()
             self.publish()
             if self._durable:

@@ -56,6 +56,8 @@ class CommitRequest:
     renumbers: bool = False
     # The snapshot may contain concurrent commits, too, because no caller looks for this user
     shares_snapshot: bool = False
+    # The commit flushes the files that it adds, because their writer left that to it
+    flushes_files: bool = False
 
     @property
     def replaces(self) -> bool:

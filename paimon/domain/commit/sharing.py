@@ -22,7 +22,13 @@ def can_share_snapshot(intent: Intent) -> bool:
     beyond that, also in future, excludes it.
     """
     request, change, options = intent.request, intent.change, intent.table.options
-    plain = CommitRequest(request.messages, request.commit_user, renumbers=request.renumbers, shares_snapshot=True)
+    plain = CommitRequest(
+        request.messages,
+        request.commit_user,
+        renumbers=request.renumbers,
+        shares_snapshot=True,
+        flushes_files=request.flushes_files,
+    )
     return (
         request == plain
         and change == Change(CommitKind.APPEND, change.entries, change.changelog)
@@ -53,4 +59,5 @@ def join_requests(requests: Sequence[CommitRequest]) -> CommitRequest:
     """Return the request of a shared snapshot; that of a single member is returned itself."""
     if len(requests) == 1:
         return requests[0]
-    return CommitRequest([m for request in requests for m in request.messages], requests[0].commit_user)
+    messages = [m for request in requests for m in request.messages]
+    return CommitRequest(messages, requests[0].commit_user, flushes_files=any(r.flushes_files for r in requests))

@@ -23,7 +23,7 @@ Source: `ManifestFile`, `ManifestList`, `IndexManifestFile`, `ManifestFileMerger
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,14 +54,15 @@ from paimon.domain.manifest.merge_plan import (
     sort_by_partition,
     split_entries,
 )
+from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.manifests import cache_manifest_list, read_manifest_columns, to_entries
+from paimon.operations.metadata.manifests import cache_manifest_list, index_path, read_manifest_columns, to_entries
 from paimon.operations.table_context import TableContext
-from paimon.ports.files import ManyFiles
+from paimon.ports.files import DeferredFlush, ManyFiles
 
 _SMALL_BYTES = 1024 * 1024
 """Larger files are written at once and not kept in memory for one call with others."""
@@ -80,10 +81,10 @@ class ManifestWriter:
         self.written: set[str] = set()
 
     @contextmanager
-    def batch_small_files(self) -> Iterator[None]:
+    def batch_small_files(self, deferred: Collection[str] = ()) -> Iterator[None]:
         """Write small files at the end of the block, all in one call if the storage supports it.
 
-        The files do not exist before the block ends.
+        The files do not exist before the block ends. The `deferred` files are flushed with them.
         """
         files = self._context.files
         if not isinstance(files, ManyFiles):
@@ -92,7 +93,10 @@ class ManifestWriter:
         self._pending_files = {}
         try:
             yield
-            files.create_all(self._pending_files)
+            if deferred and isinstance(files, DeferredFlush):
+                files.flush_and_create(deferred, self._pending_files)
+            else:
+                files.create_all(self._pending_files)
         finally:
             self._pending_files = None
 
@@ -266,6 +270,19 @@ def _find_run(part: Manifests, whole: Manifests) -> int | None:
     return None
 
 
+def _list_added_paths(context: TableContext, change: Change) -> list[str]:
+    """Return the paths of the data files, changelog files and index files that a change adds."""
+    directories = BucketPaths.of(context.table)
+    paths = {
+        path: None
+        for entry in (*change.entries, *change.changelog)
+        if entry.kind is FileKind.ADD
+        for path in entry.file.paths_in(directories.directory(entry.partition, entry.bucket))
+    }
+    index = [e for e in change.index if e.kind is FileKind.ADD]
+    return [*paths, *(index_path(context.table, e, "commit message") for e in index)]
+
+
 @frozen(eq=False)
 class _Delta:
     """The manifests of a change, which do not depend on the base; `names` are the names of all these files."""
@@ -293,7 +310,7 @@ class SnapshotFiles:
         self, base: CommitBase, change: Change, request: CommitRequest, operation: str | None, next_row_id: int
     ) -> Snapshot:
         """Write the manifests and lists of the snapshot that follows the base, and return the snapshot."""
-        with self._writer.batch_small_files():
+        with self._writer.batch_small_files(_list_added_paths(self._context, change) if request.flushes_files else ()):
             delta = self._write_delta(change)
             content = SnapshotContent(
                 kind=change.kind,

@@ -1,4 +1,4 @@
-"""The files that writers prepared: check before a commit that they exist, and delete those that no commit published.
+"""The files that writers prepared: flush them, check that they exist, and delete those that no commit published.
 
 Source: `TableCommitImpl.abort`.
 """
@@ -17,6 +17,12 @@ Source: `TableCommitImpl.abort`.
 # A removal of orphans deletes files that no snapshot named for a day. A commit that names such a file would be
 # acknowledged, and its rows would be lost. Most commits follow their files within seconds, so one question for the
 # oldest file is enough for them: its time is the storage's, whatever the clocks of the writers show.
+#
+# A small commit waits for the disk more than it computes. Where no caller gets the messages before the commit, the
+# writer leaves the flush of small files to the commit (`CommitRequest.flushes_files`), and two waits less remain:
+#
+#     file > its directory > manifests and their directory > snapshot > its directory
+#     files, manifests and their directories               > snapshot > its directory
 
 from __future__ import annotations
 
@@ -25,6 +31,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, takewhile
 from operator import itemgetter
+from typing import Any, cast
+
+from attrs import define, evolve
 
 from paimon.domain.commit.entries import check_paths, data_files, file_paths, new_extra_paths
 from paimon.domain.commit.message import CommitMessage
@@ -50,9 +59,35 @@ from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import Stopped
 from paimon.ports.engine import Engine
+from paimon.ports.files import DeferredFlush, FileIO, OutputFile
 
+_MOST_DEFERRED = 32
+"""How many files one writer leaves to its commit, which flushes them while it has the commit lock."""
 _FRESH_MILLIS = 3_600_000
 """Younger files are not looked for. It is far below a day, because the local clock may differ from the storage's."""
+
+
+def defer_flushes(context: TableContext) -> TableContext:
+    """Return the context for a writer whose commit has `flushes_files`; the same one if the storage does not wait."""
+    if not isinstance(context.files, DeferredFlush):
+        return context
+    files = cast(FileIO, _DeferringFiles(context.files))
+    return context.with_engine(evolve(context.engine, files=files))
+
+
+@define(eq=False)
+class _DeferringFiles:
+    inner: DeferredFlush
+    left: int = _MOST_DEFERRED
+
+    def create(self, path: str) -> OutputFile:
+        if self.left <= 0:
+            return cast(FileIO, self.inner).create(path)
+        self.left -= 1
+        return self.inner.create_deferred(path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
 def check_prepared_files(context: TableContext, messages: Sequence[CommitMessage]) -> None:

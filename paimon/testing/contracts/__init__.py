@@ -6,7 +6,7 @@ from paimon.testing.contracts.caches import ObjectCacheContract
 from paimon.testing.contracts.callbacks import CommitCallbackContract, PartitionDoneCallbackContract
 from paimon.testing.contracts.catalogs import CatalogStoreContract
 from paimon.testing.contracts.commit_groups import CommitGroupsContract
-from paimon.testing.contracts.directories import DirectoriesContract, ManyFilesContract
+from paimon.testing.contracts.directories import DeferredFlushContract, DirectoriesContract, ManyFilesContract
 from paimon.testing.contracts.effects import (
     ClockContract,
     IdsContract,
@@ -34,6 +34,7 @@ __all__ = [
     "ClockContract",
     "CommitCallbackContract",
     "CommitGroupsContract",
+    "DeferredFlushContract",
     "DirectoriesContract",
     "ExecutorContract",
     "ExpressionEvaluatorContract",

@@ -1,7 +1,7 @@
-"""Contract tests of the ports Directories and ManyFiles: the optional methods of a FileIO.
+"""Contract tests of the ports Directories, ManyFiles and DeferredFlush: the optional methods of a FileIO.
 
-An adapter that keeps the contracts of `paimon.ports.files` passes. Derive a class from `DirectoriesContract` or
-`ManyFilesContract`, whose `make_files` returns a new adapter and an empty root.
+An adapter that keeps the contracts of `paimon.ports.files` passes. Derive a class from `DirectoriesContract`,
+`ManyFilesContract` or `DeferredFlushContract`, whose `make_files` returns a new adapter and an empty root.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
-from paimon.ports.files import Directories, FileIO, ManyFiles
+from paimon.ports.files import DeferredFlush, Directories, FileIO, ManyFiles
 from paimon.testing.contracts.files import expect_error
 from paimon.testing.contracts.races import run_together, run_watched
 
@@ -175,3 +175,41 @@ class ManyFilesContract:
             return all(s.size == len(contents[s.path]) for s in listed)
 
         assert run_watched(lambda: many.create_all(contents), are_whole)
+
+
+class DeferredFlushContract:
+    """Derive a test class from this one and implement `make_files`."""
+
+    def make_files(self) -> tuple[FileIO, str]:
+        """Return a new FileIO that defers flushes, and the path of an empty directory, which need not exist.
+
+        Raises
+        ------
+        NotImplementedError
+            The derived class does not implement it.
+        """
+        raise NotImplementedError
+
+    def test_a_deferred_file_is_a_new_file(self) -> None:
+        """It is visible whole after its `close`, with its missing parents; after `abort` nothing remains."""
+        files, root = self.make_files()
+        assert isinstance(files, DeferredFlush)
+        with files.create_deferred(f"{root}/a/x") as file:
+            file.write(b"1")
+            assert files.status(f"{root}/a/x") is None
+            file.write(b"2")
+        assert files.read(f"{root}/a/x") == b"12"
+        files.create_deferred(f"{root}/a/y").abort()
+        assert [s.name for s in files.list(f"{root}/a")] == ["x"]
+
+    def test_deferred_files_are_flushed_with_new_ones(self) -> None:
+        """The new ones are created, a file may be flushed twice, and a deferred file that is gone is NotFound."""
+        files, root = self.make_files()
+        assert isinstance(files, DeferredFlush)
+        many = files
+        files.create_deferred(f"{root}/x").close()
+        for _ in range(2):
+            files.flush_and_create([f"{root}/x"], {f"{root}/{name}": name.encode() for name in _NAMES})
+        files.flush_and_create([f"{root}/x"], {})
+        assert [files.read(f"{root}/{name}") for name in ("x", *_NAMES)] == [b"", *(n.encode() for n in _NAMES)]
+        expect_error(NotFound, lambda: many.flush_and_create([f"{root}/gone"], {}))

@@ -24,7 +24,7 @@ from paimon.adapters.files.put_if_absent import judge_trial, prove_exclusive
 from paimon.adapters.files.routed_files import route_files
 from paimon.domain.errors import AlreadyExists, CorruptTable, NotFound, StorageError
 from paimon.ports.files import Directories, FileIO, PutOutcome
-from paimon.testing.contracts import DirectoriesContract, FileIOContract, ManyFilesContract
+from paimon.testing.contracts import DeferredFlushContract, DirectoriesContract, FileIOContract, ManyFilesContract
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, draw_faults, plan_numbered_faults
 from paimon.testing.memory_files import MemoryFiles
 from paimon.testing.stress_test import get_process_context
@@ -44,7 +44,7 @@ class TestLocalDirectories(DirectoriesContract):
         return LocalFiles(), os.path.join(tempfile.mkdtemp(), "root")
 
 
-class TestManyLocalFiles(ManyFilesContract):
+class TestManyLocalFiles(ManyFilesContract, DeferredFlushContract):
     def make_files(self) -> tuple[FileIO, str]:
         return LocalFiles(), os.path.join(tempfile.mkdtemp(), "root")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from attrs import evolve
 
@@ -319,3 +320,19 @@ class CreateInPlace(LocalFiles):
             with open(path, "wb", buffering=0) as file:
                 file.write(data[:10])
                 file.write(data[10:])
+
+
+DEFERRED = contracts.DeferredFlushContract
+
+
+@plant(DEFERRED, "test_a_deferred_file_is_a_new_file", "Begin a new file as `create` does")
+class ShowDeferredAtOnce(LocalFiles):
+    def create_deferred(self, path: str) -> Any:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "wb", buffering=0)
+
+
+@plant(DEFERRED, "test_deferred_files_are_flushed_with_new_ones", "Make closed files durable")
+class FlushNoDeferred(LocalFiles):
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        super().flush_and_create((), files)

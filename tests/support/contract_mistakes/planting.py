@@ -70,6 +70,7 @@ _MAKERS: dict[type, Callable[..., object]] = {
     contracts.FileIOContract: _in_directory,
     contracts.DirectoriesContract: _in_directory,
     contracts.ManyFilesContract: _in_directory,
+    contracts.DeferredFlushContract: _in_directory,
     contracts.RowFilesContract: _make_row_files,
     contracts.SnapshotCommitContract: _make_commit,
     contracts.CatalogStoreContract: _make_catalog,
