@@ -12,6 +12,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
@@ -36,8 +37,14 @@ from paimon.adapters.formats.guards.avro import (
     parse_block_schema,
 )
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.manifest.record_columns import ArrayColumns, RecordColumns, join_records
-from paimon.domain.types.arrow_arrays import make_array
+from paimon.domain.manifest.record_columns import (
+    ArrayColumns,
+    JoinedColumns,
+    PickedRecords,
+    RecordColumns,
+    join_records,
+)
+from paimon.domain.types.arrow_arrays import from_numpy, make_array
 
 _BLOCK_RECORDS = 256
 _SPLIT_BYTES = 1024 * 1024
@@ -196,10 +203,37 @@ def _avro_pieces(records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any]
     header = encode_header(json.dumps(schema, separators=(",", ":")), codec)
     yield header
     parsed = fastavro.parse_schema({"type": "array", "items": schema})
+    for block in _copy_blocks(records, schema) if isinstance(records, PickedRecords) else _blocks(records, parsed):
+        yield pack_block(block, codec, header[-SYNC_BYTES:])
+
+
+def _blocks(records: Iterable[Mapping[str, Any]], parsed: Any) -> Iterator[Block]:
     rest = iter(records)
     while chunk := list(islice(rest, _BLOCK_RECORDS)):
-        for block in _split(chunk, parsed):
-            yield pack_block(block, codec, header[-SYNC_BYTES:])
+        yield from _split(chunk, parsed)
+
+
+def _copy_blocks(picked: PickedRecords, schema: Mapping[str, Any]) -> Iterator[Block]:
+    """Make blocks from the stored bytes of records."""
+    stored = _find_stored_bytes(picked.records, schema).take(from_numpy(picked.rows))
+    ends = np.frombuffer(stored.buffers()[1], np.int64)[: len(stored) + 1]
+    data, start = memoryview(stored.buffers()[2]), 0
+    while start < len(stored):
+        full = int(np.searchsorted(ends, ends[start] + _SPLIT_BYTES, "right")) - 1
+        stop = min(max(full, start + 1), start + _BLOCK_RECORDS, len(stored))
+        yield Block(stop - start, bytes(data[ends[start] : ends[stop]]))
+        start = stop
+
+
+def _find_stored_bytes(records: RecordColumns, schema: Mapping[str, Any]) -> pa.LargeBinaryArray:
+    """Return the bytes of each record; records that were stored in another way are encoded."""
+    found = records.encoded(schema)
+    if found is not None:
+        return found
+    if isinstance(records, JoinedColumns):
+        return pa.concat_arrays([_find_stored_bytes(part, schema) for part in records.parts])
+    parsed, rows = fastavro.parse_schema({"type": "array", "items": schema}), np.arange(len(records))
+    return pa.array([encode_block([r], parsed).data for r in PickedRecords(records, rows)], pa.large_binary())
 
 
 def _split(records: Sequence[Mapping[str, Any]], parsed: Any) -> Iterator[Block]:

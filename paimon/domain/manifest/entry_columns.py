@@ -25,7 +25,7 @@ from paimon.domain.manifest.checked_columns import (
     to_integers,
 )
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
-from paimon.domain.manifest.record_columns import Integers
+from paimon.domain.manifest.record_columns import Integers, PickedRecords
 from paimon.domain.stats.simple_stats import EMPTY_STATS, SimpleStats
 
 __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRecords", "Mask", "arrow_of",
@@ -52,6 +52,11 @@ class EntryColumns:
     def number(self, name: str, missing: int = 0) -> Integers:
         """Return a numeric column of the file records as int64, with `missing` for null."""
         return to_integers(self.files.field(name), missing)
+
+    def pick(self, rows: Integers) -> PickedRecords:
+        """Return the records of the entries at these positions, in this order; their values are not checked."""
+        whole = self.files.rows
+        return PickedRecords(self.files.checked.records, rows if whole is None else whole[rows])
 
     def filter(self, mask: Mask) -> EntryColumns:
         """Return the entries that the mask selects."""

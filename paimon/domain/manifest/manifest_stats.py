@@ -7,11 +7,17 @@ Source: `ManifestFile.ManifestEntryWriter`, `ManifestFileMeta`, `SimpleStatsColl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from attrs import evolve
+
 from paimon.domain.columns.java_float_order import to_float_sort_key
+from paimon.domain.manifest.checked_columns import to_integers, to_mask
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats
 from paimon.domain.stats.stats_codec import from_simple_stats, to_simple_stats
@@ -22,46 +28,70 @@ def manifest_meta(
     name: str, size_bytes: int, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
 ) -> ManifestFileMeta:
     """Return the record of a manifest for the manifest list, with the counts and partition bounds of its entries."""
-    added = sum(entry.kind is FileKind.ADD for entry in entries)
-    buckets = [entry.bucket for entry in entries]
-    levels = [entry.file.level for entry in entries]
-    row_ids = _row_id_range(entries)
-    return ManifestFileMeta(
-        file_name=name,
-        file_size=size_bytes,
-        num_added_files=added,
-        num_deleted_files=len(entries) - added,
-        partition_stats=partition_stats([entry.partition for entry in entries], partition_types),
-        schema_id=max(entry.file.schema_id for entry in entries),
-        min_bucket=min(buckets),
-        max_bucket=max(buckets),
-        min_level=min(levels),
-        max_level=max(levels),
-        min_row_id=row_ids[0] if row_ids else None,
-        max_row_id=row_ids[1] if row_ids else None,
+    files = [entry.file for entry in entries]
+    first_ids = None if None in (ids := [f.first_row_id for f in files]) else np.array(ids, np.int64)
+    return _to_meta(
+        ManifestFileMeta(name, size_bytes, 0, 0, partition_stats([e.partition for e in entries], partition_types)),
+        np.array([int(entry.kind) for entry in entries]),
+        np.array([entry.bucket for entry in entries]),
+        tuple(np.array([getattr(f, name) for f in files]) for name in ("level", "schema_id", "row_count")),
+        first_ids,
     )
 
 
-def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int, int] | None:
-    """Return the first and the last row id; None unless all files have row ids."""
-    ranges = []
-    for entry in entries:
-        if entry.file.first_row_id is None:
-            return None
-        ranges.append((entry.file.first_row_id, entry.file.first_row_id + entry.file.row_count - 1))
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
+def manifest_meta_of_columns(
+    name: str, size_bytes: int, entries: EntryColumns, rows: Integers, partition_types: Sequence[DataType]
+) -> ManifestFileMeta:
+    """Return the same as `manifest_meta` for the entries at these positions."""
+    counts = np.bincount(entries.partitions[rows], minlength=len(entries.partition_rows)).tolist()
+    partitions = {row: count for row, count in zip(entries.partition_rows, counts, strict=True) if count}
+    ids = entries.files.field("_FIRST_ROW_ID")
+    first_ids = None if ids.null_count else to_integers(ids)[rows]
+    if ids.null_count and bool(to_mask(ids.is_valid())[rows].all()):
+        first_ids = to_integers(ids)[rows]
+    return _to_meta(
+        ManifestFileMeta(name, size_bytes, 0, 0, _bound_partitions(partitions, partition_types)),
+        entries.kinds[rows],
+        entries.buckets[rows],
+        tuple(entries.number(name)[rows] for name in ("_LEVEL", "_SCHEMA_ID", "_ROW_COUNT")),
+        first_ids,
+    )
 
 
-def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> SimpleStats:
+def _to_meta(
+    meta: ManifestFileMeta, kinds: Integers, buckets: Integers, files: tuple[Integers, ...], first_ids: Integers | None
+) -> ManifestFileMeta:
+    """Add the counts and bounds; `files` has levels, schema ids and row counts. Unless all have row ids, it is None."""
+    levels, schema_ids, rows = files
+    added = int((kinds == int(FileKind.ADD)).sum())
+    return evolve(
+        meta,
+        num_added_files=added,
+        num_deleted_files=len(kinds) - added,
+        schema_id=int(schema_ids.max()),
+        min_bucket=int(buckets.min()),
+        max_bucket=int(buckets.max()),
+        min_level=int(levels.min()),
+        max_level=int(levels.max()),
+        min_row_id=None if first_ids is None else int(first_ids.min()),
+        max_row_id=None if first_ids is None else int((first_ids + rows - 1).max()),
+    )
+
+
+def partition_stats(partitions: Iterable[bytes], types: Sequence[DataType]) -> SimpleStats:
     """Return the bounds and null counts of serialized partitions, with one partition for each entry."""
+    return _bound_partitions(Counter(partitions), types)
+
+
+def _bound_partitions(counts: Mapping[bytes, int], types: Sequence[DataType]) -> SimpleStats:
+    """Return the bounds and null counts of partitions, which have these numbers of entries."""
     if not types:
         return EMPTY_STATS
-    decoded = {partition: deserialize(partition, types) for partition in set(partitions)}
-    nulls = [0] * len(types)
-    for partition in partitions:
-        for i, value in enumerate(decoded[partition]):
-            nulls[i] += value is None
-    columns = [_to_column_stats((row[i] for row in decoded.values()), nulls[i]) for i in range(len(types))]
+    rows = [deserialize(partition, types) for partition in counts]
+    columns = [
+        _to_column_stats(values, sum(n for value, n in zip(values, counts.values(), strict=True) if value is None))
+        for values in zip(*rows, strict=True)
+    ]
     return to_simple_stats(columns, types)
 
 

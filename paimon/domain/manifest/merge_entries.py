@@ -25,12 +25,13 @@ Source: `FileEntry.mergeEntries`, `AbstractFileStoreScan.readAndMergeFileEntries
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.errors import CorruptTable
+from paimon.domain.manifest.checked_columns import to_mask
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 
@@ -64,23 +65,44 @@ def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     return merged
 
 
+def mark_merged(columns: EntryColumns) -> Mask:
+    """Mark the entries that `merge_entries` leaves; a file that is added twice raises `CorruptTable`."""
+    left = np.ones(len(columns), dtype=bool)
+    names = columns.files.field("_FILE_NAME").dictionary_encode().indices.to_numpy()
+    suspects = np.flatnonzero(np.bincount(names)[names] > 1)
+    adds = (columns.kinds == int(FileKind.ADD)).tolist()
+    present: dict[tuple[object, ...], int] = {}
+    for row, identity in zip(suspects.tolist(), _list_identities(columns, suspects), strict=True):
+        before = present.get(identity)
+        if before is None or not adds[before]:
+            present[identity] = row
+            if before is not None:
+                left[before] = False
+        elif adds[row]:
+            raise _added_twice_error(str(identity[3]))
+        else:
+            left[[present.pop(identity), row]] = False
+    return left
+
+
+def mark_kept(columns: EntryColumns, deletes: EntryColumns) -> Mask:
+    """Mark the ADD entries whose files none of the DELETE entries `deletes` names."""
+    kept: Mask = columns.kinds == int(FileKind.ADD)
+    if len(deletes):
+        names = columns.files.field("_FILE_NAME")
+        suspects = np.flatnonzero(kept & to_mask(pc.is_in(names, deletes.files.field("_FILE_NAME"))))
+        gone = set(_list_identities(deletes, np.arange(len(deletes))))
+        found = zip(suspects.tolist(), _list_identities(columns, suspects), strict=True)
+        kept[[row for row, identity in found if identity in gone]] = False
+    return kept
+
+
 def mark_live(columns: EntryColumns) -> Mask:
     """Mark the ADD entries that no DELETE entry names.
 
     `check_added_once` checks that the entries agree with each other.
     """
-    added: Mask = columns.kinds == int(FileKind.ADD)
-    deleted_rows = np.flatnonzero(~added)
-    if len(deleted_rows):
-        names = columns.files.field("_FILE_NAME")
-        deleted = names.take(pa.array(deleted_rows))
-        suspects = np.flatnonzero(added & pc.is_in(names, deleted).to_numpy(zero_copy_only=False))
-        gone = set(_list_identities(columns, deleted_rows))
-        hit = [
-            row for row, identity in zip(suspects, _list_identities(columns, suspects), strict=True) if identity in gone
-        ]
-        added[hit] = False
-    return added
+    return mark_kept(columns, columns.filter(columns.kinds == int(FileKind.DELETE)))
 
 
 def check_added_once(live: EntryColumns) -> None:
@@ -96,7 +118,8 @@ def check_added_once(live: EntryColumns) -> None:
 
 def _list_identities(columns: EntryColumns, rows: Integers) -> list[tuple[object, ...]]:
     files = columns.files.take(rows)
-    parts = [columns.partitions[rows].tolist(), columns.buckets[rows].tolist()]
+    partitions = [columns.partition_rows[place] for place in columns.partitions[rows].tolist()]
+    parts: list[list[Any]] = [partitions, columns.buckets[rows].tolist()]
     names = ("_LEVEL", "_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH")
     parts += [[tuple(v) if isinstance(v, list) else v for v in files.field(name).to_pylist()] for name in names]
     return list(zip(*parts, strict=True))

@@ -17,7 +17,7 @@ Source: `ManifestFileMerger`.
 #    partitions.
 # 2. `plan_full_merge` reads of the large manifests only those whose partition bounds admit a deleted partition. All
 #    others stay as they are, which keeps the cost of a full merge near the size of what changed.
-# 3. `entries_after_full_merge` drops each DELETE with its ADD. A large manifest without either stays, too.
+# 3. `mark_after_full_merge` drops each DELETE with its ADD. A large manifest without either stays, too.
 #
 # Otherwise a minor merge joins neighbors, in order, until the target is reached: (8) (8) (8), and 3 2 1 1 remain. The
 # rest is joined only if it has `min_count` manifests. A DELETE whose ADD is in an earlier group must stay.
@@ -27,18 +27,19 @@ Source: `ManifestFileMerger`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
-from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entries import ManifestFileMeta
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.manifest.manifest_stats import may_hold_partition, to_java_sort_key
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.types.data_types import DataType
-
-Identity = tuple[object, ...]
 
 
 @frozen
@@ -99,20 +100,19 @@ def _may_hold_any_partition(
     return any(may_hold_partition(manifest, values, types) for values in partitions)
 
 
-def entries_after_full_merge(
-    entries: Iterable[ManifestEntry], deleted: AbstractSet[Identity], rewrite: bool
-) -> list[ManifestEntry] | None:
-    """Return the entries of one manifest that remain after a full merge; None if the manifest stays unchanged.
+def mark_after_full_merge(kept: Mask, counts: Sequence[int], rewritten: Sequence[bool]) -> tuple[Mask, list[bool]]:
+    """Mark the entries to write again after a full merge, and tell which manifests stay unchanged.
 
-    `deleted` are the identities of all DELETE entries. With `rewrite`, the manifest is rewritten in any case.
+    `kept` marks the entries that remain of all manifests, which have `counts` entries each. Those of `rewritten` are
+    written again in any case, the others if they contain a deleted file.
     """
-    left = []
-    for entry in entries:
-        if entry.kind is FileKind.DELETE or entry.identity in deleted:
-            rewrite = rewrite or entry.kind is FileKind.ADD
-        else:
-            left.append(entry)
-    return left if rewrite else None
+    ends = np.cumsum(counts, dtype=np.int64)
+    left = np.append(0, np.cumsum(kept))
+    stays = [
+        not again and bool(left[end] - left[end - n] == n)
+        for end, n, again in zip(ends, counts, rewritten, strict=True)
+    ]
+    return kept & ~np.repeat(stays, counts), stays
 
 
 def plan_minor_merge(
@@ -140,10 +140,12 @@ SMALLEST_PART_BYTES = 64 * 1024
 _PARTS_OF_COUNT = 3
 
 
-def sort_by_partition(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> list[ManifestEntry]:
-    """Return the entries sorted by partition; the entries of one partition keep their order."""
-    ranks = {p: _to_sort_key(p, types) for p in {entry.partition for entry in entries}}
-    return sorted(entries, key=lambda entry: ranks[entry.partition])
+def order_by_partition(columns: EntryColumns, types: Sequence[DataType]) -> Integers:
+    """Return the positions of the entries sorted by partition; the entries of one partition keep their order."""
+    keys = [_to_sort_key(row, types) for row in columns.partition_rows]
+    ranks = np.empty(len(keys), np.int64)
+    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    return np.argsort(ranks[columns.partitions], kind="stable")
 
 
 def count_parts(size_bytes: int, limits: MergeLimits) -> int:
@@ -157,16 +159,16 @@ def count_parts(size_bytes: int, limits: MergeLimits) -> int:
     return max(1, min(size_bytes // SMALLEST_PART_BYTES, limits.min_count // _PARTS_OF_COUNT))
 
 
-def split_entries(entries: Sequence[ManifestEntry], parts: int) -> list[Sequence[ManifestEntry]]:
-    """Split sorted entries into at most `parts` parts of about equal size, without splitting a partition."""
-    size = -(-len(entries) // parts)
-    found: list[Sequence[ManifestEntry]] = []
-    start = 0
-    for row in range(1, len(entries)):
-        if row - start >= size and entries[row].partition != entries[row - 1].partition:
-            found.append(entries[start:row])
-            start = row
-    return [*found, entries[start:]] if entries else []
+def split_rows(partitions: Integers, parts: int) -> list[slice]:
+    """Split the partitions of sorted entries into at most `parts` ranges of about equal size, each partition in one."""
+    edges = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+    size = -(-len(partitions) // parts)
+    found, start = [], 0
+    while start < len(partitions):
+        stop = edges[bisect_left(edges, min(start + size, len(partitions)))]
+        found.append(slice(start, stop))
+        start = stop
+    return found
 
 
 def _to_sort_key(partition: bytes, types: Sequence[DataType]) -> tuple[tuple[bool, object], ...]:

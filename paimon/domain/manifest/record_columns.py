@@ -7,8 +7,8 @@ Invariant: Any column and any part equals that of all records in one array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,21 @@ class RecordColumns(Protocol):
 
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at positions in ascending order."""
+
+    def encoded(self, schema: Any) -> pa.LargeBinaryArray | None:
+        """Return the stored bytes of each record; None if they are not those of this Avro schema."""
+
+
+@frozen(eq=False)
+class PickedRecords:
+    """Records at any positions, as mappings; a codec that knows their stored bytes copies these."""
+
+    records: RecordColumns
+    rows: Integers
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        ascending = self.records.take(np.sort(self.rows))
+        yield from ascending.take(from_numpy(np.argsort(np.argsort(self.rows)))).to_pylist()
 
 
 @frozen(eq=False)
@@ -65,6 +80,10 @@ class ArrayColumns:
             return self.records
         return self.records.take(from_numpy(rows))
 
+    def encoded(self, schema: Any) -> pa.LargeBinaryArray | None:
+        """Return None: the stored bytes are not kept."""
+        return None
+
 
 @frozen(eq=False)
 class SlicedColumns:
@@ -89,6 +108,11 @@ class SlicedColumns:
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at ascending positions."""
         return self.whole.take(rows + self.start)
+
+    def encoded(self, schema: Any) -> pa.LargeBinaryArray | None:
+        """Return the stored bytes of each record; None if they are not those of this Avro schema."""
+        found = self.whole.encoded(schema)
+        return None if found is None else found.slice(self.start, len(self))
 
 
 @frozen(eq=False)
@@ -116,6 +140,10 @@ class JoinedColumns:
         pieces = list(zip(self.parts, edges.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=False))
         filled = [piece for piece in pieces if piece[3] > piece[2]] or pieces[:1]
         return pa.concat_arrays([part.take(rows[low:high] - edge) for part, edge, low, high in filled])
+
+    def encoded(self, schema: Any) -> pa.LargeBinaryArray | None:
+        """Return None: of each part the bytes are stored, or not."""
+        return None
 
 
 def _count_arrays(kind: pa.DataType) -> int:

@@ -23,10 +23,11 @@ Source: `ManifestFile`, `ManifestList`, `IndexManifestFile`, `ManifestFileMerger
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from attrs import evolve, frozen
 
 from paimon.domain.commit.entries import Change
@@ -37,22 +38,22 @@ from paimon.domain.errors import StorageError
 from paimon.domain.manifest.avro_schema import INDEX_MANIFEST_ENTRY, MANIFEST_ENTRY, MANIFEST_LIST
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.entry_codec import entry_to_record, manifest_to_record
-from paimon.domain.manifest.entry_columns import entry_columns
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, entry_columns
 from paimon.domain.manifest.index_codec import index_entry_to_record
-from paimon.domain.manifest.manifest_stats import manifest_meta
-from paimon.domain.manifest.merge_entries import merge_entries
+from paimon.domain.manifest.manifest_stats import manifest_meta, manifest_meta_of_columns
+from paimon.domain.manifest.merge_entries import mark_kept, mark_merged
 from paimon.domain.manifest.merge_plan import (
     FullMerge,
     MergeLimits,
     count_parts,
-    entries_after_full_merge,
     is_full_merge_due,
     manifests_with_deletes,
+    mark_after_full_merge,
     must_change,
+    order_by_partition,
     plan_full_merge,
     plan_minor_merge,
-    sort_by_partition,
-    split_entries,
+    split_rows,
 )
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
@@ -60,12 +61,13 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.manifests import cache_manifest_list, index_path, read_manifest_columns, to_entries
+from paimon.operations.metadata.manifests import cache_manifest_list, index_path, read_manifest_columns
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import DeferredFlush, ManyFiles
 
 _SMALL_BYTES = 1024 * 1024
 """Larger files are written at once and not kept in memory for one call with others."""
+Parts = TypeVar("Parts", Sequence[ManifestEntry], Integers)
 _SIZE_MARGIN = 1.1
 """Planned size as a factor of the target, because entries differ in size."""
 
@@ -104,18 +106,40 @@ class ManifestWriter:
         """Write entries as manifests; each but the last has about the target size or more."""
         if self._context.options.manifest_delete_file_drop_stats:
             entries = [_without_stats(e) if e.kind is FileKind.DELETE else e for e in entries]
-        if not entries:
+        types = [f.type for f in self._context.schema.partition_fields]
+        return self._write_parts(
+            entries,
+            lambda part: map(entry_to_record, part),
+            lambda name, size, part: manifest_meta(name, size, part, types),
+        )
+
+    def copy_entries(self, columns: EntryColumns, rows: Integers) -> tuple[ManifestFileMeta, ...]:
+        """Write the entries at these positions as manifests of the same sizes; their stored bytes are copied."""
+        types = [f.type for f in self._context.schema.partition_fields]
+        return self._write_parts(
+            rows, columns.pick, lambda name, size, part: manifest_meta_of_columns(name, size, columns, part, types)
+        )
+
+    def _write_parts(
+        self,
+        entries: Parts,
+        to_records: Callable[[Parts], Iterable[Mapping[str, Any]]],
+        describe: Callable[[str, int, Parts], ManifestFileMeta],
+    ) -> tuple[ManifestFileMeta, ...]:
+        if not len(entries):
             return ()
-        data = self._encode_records(map(entry_to_record, entries), MANIFEST_ENTRY)
+        data = self._encode_records(to_records(entries), MANIFEST_ENTRY)
         target = self._context.options.manifest_target_size_bytes
         # A manifest below the target is merged again: with all parts slightly too small, every commit would merge.
         size = max(1, int(len(entries) * target * _SIZE_MARGIN / len(data)))
         if size >= len(entries):
-            return (self._write_manifest(entries, data),)
-        parts = [entries[i : i + size] for i in range(0, len(entries), size)]
-        return tuple(
-            self._write_manifest(p, self._encode_records(map(entry_to_record, p), MANIFEST_ENTRY)) for p in parts
-        )
+            return (describe(self._write_file("manifest", data), len(data), entries),)
+        metas = []
+        for start in range(0, len(entries), size):
+            part = entries[start : start + size]
+            data = self._encode_records(to_records(part), MANIFEST_ENTRY)
+            metas.append(describe(self._write_file("manifest", data), len(data), part))
+        return tuple(metas)
 
     def write_manifest_list(self, metas: Sequence[ManifestFileMeta]) -> WrittenList:
         """Write a manifest list; an empty list is a file, too."""
@@ -142,11 +166,6 @@ class ManifestWriter:
                 delete_files(self._context.engine, to_delete)
         except StorageError:
             self._context.engine.observer.count("commit.manifests_left_behind", len(to_delete))
-
-    def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
-        name = self._write_file("manifest", data)
-        types = [f.type for f in self._context.schema.partition_fields]
-        return manifest_meta(name, len(data), entries, types)
 
     def _encode_records(self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any]) -> bytes:
         options = self._context.options
@@ -214,27 +233,20 @@ class BaseMerge:
 
     def merge_fully(self, manifests: Manifests) -> Manifests | None:
         """Merge the manifests and apply every DELETE entry; None if there is nothing to merge."""
-        deletes = [
-            entry
-            for manifest in manifests_with_deletes(manifests)
-            for entry in self._read_entries(manifest)
-            if entry.kind is FileKind.DELETE
-        ]
-        plan = plan_full_merge(manifests, {e.partition for e in deletes}, self._partition_types, self._limits)
-        return None if plan is None else self._rewrite(plan, {e.identity for e in deletes})
+        changed, _ = self._read_columns(manifests_with_deletes(manifests))
+        deletes = changed.filter(changed.kinds == int(FileKind.DELETE))
+        partitions = {changed.partition_rows[place] for place in np.unique(deletes.partitions).tolist()}
+        plan = plan_full_merge(manifests, partitions, self._partition_types, self._limits)
+        return None if plan is None else self._rewrite(plan, deletes)
 
-    def _rewrite(self, plan: FullMerge, deleted: set[tuple[object, ...]]) -> Manifests:
-        manifests = list(plan.kept)
-        entries: list[ManifestEntry] = []
-        for manifest in plan.read:
-            remaining = entries_after_full_merge(
-                self._read_entries(manifest), deleted, must_change(manifest, self._limits)
-            )
-            if remaining is None:
-                manifests.append(manifest)
-            else:
-                entries += remaining
-        return (*manifests, *self._writer.write_manifests(sort_by_partition(entries, self._partition_types)))
+    def _rewrite(self, plan: FullMerge, deletes: EntryColumns) -> Manifests:
+        columns, counts = self._read_columns(plan.read)
+        rewritten = [must_change(manifest, self._limits) for manifest in plan.read]
+        mask, stays = mark_after_full_merge(mark_kept(columns, deletes), counts, rewritten)
+        kept = [manifest for manifest, stay in zip(plan.read, stays, strict=True) if stay]
+        left = columns.filter(mask)
+        order = order_by_partition(left, self._partition_types)
+        return (*plan.kept, *kept, *self._writer.copy_entries(left, order))
 
     def _merge_minor(self, manifests: Manifests) -> Manifests:
         merged: list[ManifestFileMeta] = []
@@ -242,14 +254,19 @@ class BaseMerge:
             if len(group) == 1:
                 merged += group
             else:
-                entries = sort_by_partition(merge_entries(self._read_entries(*group)), self._partition_types)
-                for part in split_entries(entries, count_parts(sum(m.file_size for m in group), self._limits)):
-                    merged += self._writer.write_manifests(part)
+                columns, _ = self._read_columns(group)
+                left = columns.filter(mark_merged(columns))
+                order = order_by_partition(left, self._partition_types)
+                for part in split_rows(
+                    left.partitions[order], count_parts(sum(m.file_size for m in group), self._limits)
+                ):
+                    merged += self._writer.copy_entries(left, order[part])
         return tuple(merged)
 
-    def _read_entries(self, *manifests: ManifestFileMeta) -> list[ManifestEntry]:
-        names = [manifest.file_name for manifest in manifests]
-        return to_entries(entry_columns(read_manifest_columns(self._context, names)))
+    def _read_columns(self, manifests: Sequence[ManifestFileMeta]) -> tuple[EntryColumns, list[int]]:
+        """Return the entries of manifests, and how many each manifest has."""
+        parts = read_manifest_columns(self._context, [manifest.file_name for manifest in manifests])
+        return entry_columns(parts), [count for part in parts for count in part.counts]
 
 
 def build_merge_limits(table: TableDefinition) -> MergeLimits:

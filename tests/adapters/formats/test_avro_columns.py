@@ -28,7 +28,7 @@ from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY, MANIFEST_LIST
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, ManifestEntry
 from paimon.domain.manifest.entry_codec import entry_to_record
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, arrow_of
-from paimon.domain.manifest.record_columns import RecordColumns
+from paimon.domain.manifest.record_columns import PickedRecords, RecordColumns, SlicedColumns, join_records
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types.data_types import IntType
@@ -71,6 +71,43 @@ def test_in_step_equals_record_by_record(records: AvroRecordIO, files: list[list
     found, counts = records.read_columns([(f"m{i}", d) for i, d in enumerate(data)], ENTRY_TYPE)
     assert list(counts) == [len(entries) for entries in files]
     assert all_of(found).to_pylist() == [record for d in data for record in row_wise(d, ENTRY_TYPE).to_pylist()]
+
+
+@WAYS
+@pytest.mark.parametrize("format_name", ["avro", "parquet"])
+@settings(max_examples=20, deadline=None)
+@given(files=st.lists(ENTRIES, min_size=1, max_size=4), data=st.data())
+def test_picked_records_are_written_as_they_were(
+    records: AvroRecordIO, format_name: str, files: list[list[ManifestEntry]], data: st.DataObject
+) -> None:
+    entries = [entry for part in files for entry in part]
+    stored = [(f"m{i}", write_entries(part)) for i, part in enumerate(files)]
+    whole = [records.read_columns([file], ENTRY_TYPE)[0] for file in stored]
+    found = data.draw(st.sampled_from([join_records(whole, ENTRY_TYPE), records.read_columns(stored, ENTRY_TYPE)[0]]))
+    start = data.draw(st.integers(0, len(entries)))
+    rows = data.draw(st.permutations(range(len(entries) - start)))[: data.draw(st.integers(0, 9))]
+    picked = PickedRecords(SlicedColumns(found, start, len(entries)), np.array(rows, np.int64))
+    written = records.write_records(picked, MANIFEST_ENTRY, "zstd", format_name)
+    expected = [entry_to_record(entries[start + row]) for row in rows]
+    assert list(map(dict, picked)) == expected
+    assert records.read_records(written, "m") == expected
+
+
+def test_records_of_another_schema_are_encoded() -> None:
+    """Those of a writer that lacks a column, as that of an older release; blocks stay small."""
+    old = json.loads(json.dumps(MANIFEST_ENTRY))
+    old["fields"][-1]["type"]["fields"].pop()
+    names = ["x" * 5_000 + str(number) for number in range(700)]
+    entries = [ManifestEntry(FileKind.ADD, bytes(12), 0, 1, DataFileMeta(name, 1, 1)) for name in names]
+    for schema in (old, MANIFEST_ENTRY):
+        data = RECORDS.write_records(map(entry_to_record, entries), schema, "null", "avro")
+        found, _ = RECORDS.read_columns([("m", data)], ENTRY_TYPE)
+        assert (found.encoded(MANIFEST_ENTRY) is None) == (schema is old)
+        copied = RECORDS.write_records(PickedRecords(found, np.arange(700)[::-1]), MANIFEST_ENTRY, "null", "avro")
+        assert RECORDS.read_records(copied, "m") == [entry_to_record(e) for e in reversed(entries)]
+        source = pa.BufferReader(copied)
+        blocks = list(read_blocks(source, read_header(source, "m"), "m", len(copied)))
+        assert max(len(block.data) for block in blocks) <= 2**20 and max(b.record_count for b in blocks) <= 256
 
 
 def outcome(read: Any) -> object:

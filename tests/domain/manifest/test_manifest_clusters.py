@@ -7,6 +7,7 @@ from itertools import pairwise
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.manifest_columns import to_entry_columns
 
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.manifest.manifest_stats import partition_stats
@@ -14,18 +15,24 @@ from paimon.domain.manifest.merge_plan import (
     SMALLEST_PART_BYTES,
     MergeLimits,
     count_parts,
-    sort_by_partition,
-    split_entries,
+    order_by_partition,
+    split_rows,
 )
 from paimon.domain.manifest.record_columns import ArrayColumns, SlicedColumns, join_records
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.stats_codec import from_simple_stats
-from paimon.domain.types.data_types import DoubleType, IntType, VarCharType
+from paimon.domain.types.data_types import DataType, DoubleType, IntType, VarCharType
 
-TYPES = [IntType(), VarCharType(9), DoubleType()]
+TYPES: list[DataType] = [IntType(), VarCharType(9), DoubleType()]
 ROWS = st.tuples(
     st.none() | st.integers(-300, 300), st.none() | st.text(max_size=9), st.none() | st.floats(allow_infinity=False)
 )
+
+
+def split(entries: list[ManifestEntry], types: list[DataType], parts: int) -> list[list[ManifestEntry]]:
+    columns = to_entry_columns(entries)
+    order = order_by_partition(columns, types)
+    return [[entries[row] for row in order[part]] for part in split_rows(columns.partitions[order], parts)]
 
 
 def entry(number: int, row: tuple[object, ...]) -> ManifestEntry:
@@ -36,7 +43,7 @@ def entry(number: int, row: tuple[object, ...]) -> ManifestEntry:
 @given(st.lists(ROWS, max_size=30), st.integers(1, 9))
 def test_parts_hold_the_same_entries_and_share_no_partition(rows: list[tuple[object, ...]], parts: int) -> None:
     entries = [entry(i, row) for i, row in enumerate(rows)]
-    found = split_entries(sort_by_partition(entries, TYPES), parts)
+    found = split(entries, TYPES, parts)
     assert len(found) <= parts
     for partition in {e.partition for e in entries}:
         (cluster,) = (part for part in found if any(e.partition == partition for e in part))
@@ -47,13 +54,13 @@ def test_parts_hold_the_same_entries_and_share_no_partition(rows: list[tuple[obj
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, unique=True, max_size=30), st.integers(1, 9))
 def test_bounds_of_parts_do_not_overlap(values: list[int], parts: int) -> None:
-    types = [IntType()]
+    types: list[DataType] = [IntType()]
     entries = [
         ManifestEntry(FileKind.ADD, serialize((v,), types), 0, -1, DataFileMeta(f"data-{v}.orc", 1, 1)) for v in values
     ]
     bounds = [
         from_simple_stats(partition_stats([e.partition for e in part], types), types)[0]
-        for part in split_entries(sort_by_partition(entries, types), parts)
+        for part in split(entries, types, parts)
     ]
     assert all(low.maximum < high.minimum for low, high in pairwise(bounds))
 

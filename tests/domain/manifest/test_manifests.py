@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import evolve
@@ -32,12 +33,19 @@ from paimon.domain.manifest.entry_codec import (
 )
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
-from paimon.domain.manifest.manifest_stats import manifest_meta, may_hold_partition
-from paimon.domain.manifest.merge_entries import check_added_once, live_files, mark_live, merge_entries
+from paimon.domain.manifest.manifest_stats import manifest_meta, manifest_meta_of_columns, may_hold_partition
+from paimon.domain.manifest.merge_entries import (
+    check_added_once,
+    live_files,
+    mark_kept,
+    mark_live,
+    mark_merged,
+    merge_entries,
+)
 from paimon.domain.manifest.merge_plan import (
     MergeLimits,
-    entries_after_full_merge,
     manifests_with_deletes,
+    mark_after_full_merge,
     must_change,
     plan_full_merge,
     plan_minor_merge,
@@ -47,6 +55,7 @@ from paimon.domain.manifest.stored_record import Record
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types.data_types import IntType
+from paimon.operations.metadata.manifests import to_entries
 
 LONGS = st.integers(0, 2**63 - 1)
 NAMES = st.text("abcé-0123.", min_size=3, max_size=12)
@@ -87,6 +96,21 @@ def test_columns_hold_the_same_files(entries: list[ManifestEntry]) -> None:
     assert files_at(found.files) == [e.file for e in entries]
     assert [found.partition_rows[p] for p in found.partitions] == [e.partition for e in entries]
     assert found.buckets.tolist() == [e.bucket for e in entries]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ENTRIES, min_size=1, max_size=6), st.booleans(), st.data())
+def test_counts_and_bounds_of_columns_are_those_of_the_entries(
+    entries: list[ManifestEntry], has_row_ids: bool, data: st.DataObject
+) -> None:
+    entries = [evolve(e, partition=serialize((i % 3 or None,), TYPES)) for i, e in enumerate(entries)]
+    small = {"row_count": 7, "first_row_id": 40 if has_row_ids else None}
+    entries = [evolve(e, file=evolve(e.file, **small)) for e in entries] if data.draw(st.booleans()) else entries
+    entries = [evolve(e, file=evolve(e.file, row_count=min(e.file.row_count, 2**60), first_row_id=e.file.first_row_id
+                                     and min(e.file.first_row_id, 2**60))) for e in entries]  # fmt: skip
+    rows = data.draw(st.lists(st.sampled_from(range(len(entries))), unique=True, min_size=1))
+    expected = manifest_meta("m", 1, [entries[row] for row in rows], TYPES)
+    assert manifest_meta_of_columns("m", 1, to_entry_columns(entries), np.array(rows), TYPES) == expected
 
 
 def test_files_of_older_writers_lack_columns() -> None:
@@ -184,6 +208,8 @@ def test_merging_manifests_does_not_change_live_files(
     groups = plan_minor_merge(metas, limits)
     assert [m for group in groups for m in group] == metas
     minor = [merge_entries(e for m in group for e in entries_by_meta[m]) for group in groups]
+    by_columns = [to_entry_columns(*(entries_by_meta[m] for m in group)) for group in groups]
+    assert [Counter(to_entries(c.filter(mark_merged(c)))) for c in by_columns] == [Counter(m) for m in minor]
     assert live(minor) == live(manifests)
     deletes = [e for m in manifests_with_deletes(metas) for e in entries_by_meta[m] if e.kind is FileKind.DELETE]
     gone = {e.identity: e.partition for e in deletes}
@@ -191,9 +217,12 @@ def test_merging_manifests_does_not_change_live_files(
     if merge is None:
         return
     full = [entries_by_meta[m] for m in merge.kept]
-    for meta in merge.read:
-        left = entries_after_full_merge(entries_by_meta[meta], gone.keys(), must_change(meta, limits))
-        full.append(entries_by_meta[meta] if left is None else left)
+    read = [entries_by_meta[meta] for meta in merge.read]
+    columns, deletes = to_entry_columns(*read), to_entry_columns(deletes)
+    rewritten = [must_change(meta, limits) for meta in merge.read]
+    mask, stays = mark_after_full_merge(mark_kept(columns, deletes), [len(entries) for entries in read], rewritten)
+    full += [entries for entries, stay in zip(read, stays, strict=True) if stay]
+    full.append(to_entries(columns.filter(mask)))
     assert live(full) == live(manifests)
     assert all(e.kind is FileKind.ADD for m in full for e in m)
 
@@ -216,6 +245,11 @@ def test_a_file_that_is_added_twice_is_an_error() -> None:
     entry = ManifestEntry(FileKind.ADD, bytes(12), 0, -1, DataFileMeta("data-1.orc", 1, 1))
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         merge_entries([entry, entry])
+    with pytest.raises(CorruptTable, match=r"data-1\.orc"):
+        mark_merged(to_entry_columns([entry], [entry]))
+    deleted_first = [entry.to_delete_entry(), entry]
+    again = to_entry_columns(deleted_first)
+    assert to_entries(again.filter(mark_merged(again))) == merge_entries(deleted_first) == [entry]
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         twice = to_entry_columns([entry], [entry])
         check_added_once(twice.filter(mark_live(twice)))

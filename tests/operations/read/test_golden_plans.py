@@ -1,11 +1,10 @@
-"""Plans of the golden tables: the live files of Java, manifests merged as Java merges them, and wrong hints."""
+"""Plans of the golden tables: the live files of Java, and wrong hints."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,11 @@ from support.golden_tables import golden_directory
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
-from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
-from paimon.domain.manifest.merge_entries import merge_entries
-from paimon.domain.manifest.merge_plan import (
-    MergeLimits,
-    entries_after_full_merge,
-    is_full_merge_due,
-    manifests_with_deletes,
-    must_change,
-    plan_full_merge,
-    plan_minor_merge,
-)
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.metadata.manifests import (
     read_data_manifests,
     read_live_entries,
-    read_manifest,
-    read_manifest_list,
 )
 from paimon.operations.metadata.snapshots import (
     earliest_snapshot_id,
@@ -81,44 +67,6 @@ def test_live_files_and_their_plan_are_those_that_java_names(case: str) -> None:
 
 def _sort_members(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [dict(sorted(e.items())) for e in entries]
-
-
-@pytest.mark.parametrize("case", sorted(p.name for p in HOME.glob("manifest_merge*")))
-def test_manifests_are_merged_as_java_merged_them(case: str) -> None:
-    table = open_table(HOME / case / "table")
-    context = table.context
-    options = context.options
-    limits = MergeLimits(
-        options.manifest_target_size_bytes, options.manifest_full_compaction_bytes, options.manifest_merge_min_count
-    )
-    types = [f.type for f in context.schema.partition_fields]
-
-    def read(manifest: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
-        return read_manifest(context, manifest.file_name)
-
-    def merge_manifests(manifests: tuple[ManifestFileMeta, ...]) -> tuple[set[str], list[ManifestEntry]]:
-        if is_full_merge_due(manifests, limits):
-            deletes = [e for m in manifests_with_deletes(manifests) for e in read(m) if e.kind is FileKind.DELETE]
-            chosen = plan_full_merge(manifests, {e.partition for e in deletes}, types, limits)
-            if chosen is not None:
-                gone = {e.identity for e in deletes}
-                left = {m: entries_after_full_merge(read(m), gone, must_change(m, limits)) for m in chosen.read}
-                unchanged = {m.file_name for m in (*chosen.kept, *(m for m, rest in left.items() if rest is None))}
-                return unchanged, [e for rest in left.values() for e in rest or ()]
-        groups = plan_minor_merge(manifests, limits)
-        fresh = [e for group in groups if len(group) > 1 for e in merge_entries(e for m in group for e in read(m))]
-        return {group[0].file_name for group in groups if len(group) == 1}, fresh
-
-    all_snapshots = snapshots(context)
-    assert len(all_snapshots) > 10
-    for before, after in pairwise(all_snapshots):
-        manifests = read_data_manifests(context, before)
-        java = read_manifest_list(context, after.base_manifest_list)
-        known = {m.file_name for m in manifests}
-        unchanged, fresh = merge_manifests(manifests)
-        assert unchanged == {m.file_name for m in java} & known, after.id
-        made = [e for m in java if m.file_name not in known for e in read(m)]
-        assert Counter((e.kind, e.identity) for e in made) == Counter((e.kind, e.identity) for e in fresh), after.id
 
 
 @pytest.fixture

@@ -153,6 +153,10 @@ class DecodedColumns:
     found: _Records
     data: npt.NDArray[np.uint8]
     kind: pa.StructType
+    # where each record begins, and the end of the last
+    edges: Integers
+    # the layout of the records in the data
+    schema: Any
     # decodes the same records row by row, if a column turns out to have text that is not UTF-8
     row_wise: Callable[[], pa.StructArray]
     _made: dict[tuple[str, ...], pa.Array] = field(factory=dict, init=False)
@@ -192,11 +196,30 @@ class DecodedColumns:
         except pa.ArrowException:
             return ArrayColumns(self.row_wise()).take(rows)
 
+    def encoded(self, schema: Any) -> pa.LargeBinaryArray | None:
+        """Return the stored bytes of each record, without a copy; None if they are not those of this schema."""
+        if _layout(self.schema) != _layout(schema):
+            return None
+        return pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(self), [None, pa.py_buffer(self.edges), pa.py_buffer(self.data)]
+        )
+
     def _whole(self) -> pa.StructArray:
         made = self._made.get(())
         if made is None:
             made = self._made[()] = self.found.to_arrow(self.data, self.kind)
         return made
+
+
+def _layout(node: Any) -> Any:
+    """Return what determines the bytes of a value: types and their order, and the names of fields."""
+    if isinstance(node, list):
+        return [_layout(branch) for branch in node]
+    if isinstance(node, str):
+        return node
+    if node["type"] == "record":
+        return [(f["name"], _layout(f["type"])) for f in node["fields"]]
+    return ("array", _layout(node["items"])) if node["type"] == "array" else _layout(node["type"])
 
 
 def decode_manifest_columns(
@@ -219,10 +242,12 @@ def decode_manifest_columns(
         found = _decode_node(schema, cursors, None, {})
     except _RowWiseOnly:
         return None
-    rows = _chain_records(blocks, starts, np.where(cursors.dead, -1, cursors.places))
+    ends = np.where(cursors.dead, -1, cursors.places)
+    rows = _chain_records(blocks, starts, ends)
     if rows is None or not isinstance(found, _Records) or not found.fits(kind):
         return None
-    return DecodedColumns(found if len(rows) == len(starts) else found.take(rows), data, kind, row_wise)
+    edges = np.append(starts[rows], ends[rows[-1:]])
+    return DecodedColumns(found if len(rows) == len(starts) else found.take(rows), data, kind, edges, schema, row_wise)
 
 
 def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
