@@ -376,6 +376,8 @@ class Maintain:
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestsCompacted:
         """Merge the manifests, whatever the limits of the options `manifest.*`; no row and no data file changes.
 
+        If many manifests contain the same partitions, the entries of all are sorted, so scans of a partition read few.
+
         Parameters
         ----------
         dry_run : bool

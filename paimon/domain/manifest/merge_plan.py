@@ -23,7 +23,10 @@ Source: `ManifestFileMerger`.
 # rest is joined only if it has `min_count` manifests. A DELETE whose ADD is in an earlier group must stay.
 #
 # Merged entries are sorted by partition, so that scans of few partitions skip whole manifests. A minor merge writes
-# several parts, if these do not make the next merge due.
+# several parts, if these do not make the next merge due. Commits leave full manifests as they are, so each can still
+# contain all partitions. A merge that is asked for (`is_forced`) then sorts all entries together:
+#
+#     partitions  1-9  1-9  1-9  2  7    not clustered: partition 2 is in four manifests    ->  1-3  3-6  7-9
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.manifest.manifest_stats import may_hold_partition, to_java_sort_key
 from paimon.domain.row.binary_row import deserialize
+from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types.data_types import DataType
+
+SortKey = tuple[tuple[bool, Any], ...]
 
 
 @frozen
@@ -50,6 +56,11 @@ class MergeLimits:
     full_threshold_bytes: int
     min_count: int
 
+    @property
+    def is_forced(self) -> bool:
+        """Whether each merge is a full one."""
+        return self.full_threshold_bytes <= 1
+
 
 @frozen
 class FullMerge:
@@ -59,6 +70,8 @@ class FullMerge:
     kept: tuple[ManifestFileMeta, ...]
     # manifests to read; they are rewritten if they must change or contain a deleted file
     read: tuple[ManifestFileMeta, ...]
+    # whether all are rewritten, to cluster their entries by partition
+    rewrites_all: bool = False
 
 
 def must_change(manifest: ManifestFileMeta, limits: MergeLimits) -> bool:
@@ -68,7 +81,8 @@ def must_change(manifest: ManifestFileMeta, limits: MergeLimits) -> bool:
 
 def is_full_merge_due(manifests: Iterable[ManifestFileMeta], limits: MergeLimits) -> bool:
     """Return whether the manifests that must change are together large enough for a full merge."""
-    return sum(m.file_size for m in manifests if must_change(m, limits)) >= limits.full_threshold_bytes
+    size = sum(m.file_size for m in manifests if must_change(m, limits))
+    return limits.is_forced or size >= limits.full_threshold_bytes
 
 
 def manifests_with_deletes(manifests: Iterable[ManifestFileMeta]) -> tuple[ManifestFileMeta, ...]:
@@ -86,12 +100,41 @@ def plan_full_merge(
 
     `deleted_partitions` are the serialized partitions of all DELETE entries.
     """
+    if limits.is_forced and not is_clustered(manifests, partition_types):
+        return FullMerge((), tuple(manifests), rewrites_all=True)
     deleted = [deserialize(partition, partition_types) for partition in deleted_partitions]
     read = tuple(m for m in manifests if must_change(m, limits) or _may_hold_any_partition(m, deleted, partition_types))
     if len(read) <= 1:
         return None
     chosen = set(read)
     return FullMerge(kept=tuple(m for m in manifests if m not in chosen), read=read)
+
+
+def is_clustered(manifests: Iterable[ManifestFileMeta], types: Sequence[DataType]) -> bool:
+    """Return whether few manifests of several partitions contain the same one, as after a sort by partition.
+
+    Manifests without bounds are ignored.
+    """
+    ends = []
+    for low, high in filter(None, (_find_bounds(manifest, types) for manifest in manifests)):
+        if low < high:
+            ends += [(low, 0), (high, 1)]
+    depth = deepest = 0
+    for _, is_end in sorted(ends):
+        depth += -1 if is_end else 1
+        deepest = max(deepest, depth)
+    return deepest <= 2 * len(types)
+
+
+def _find_bounds(manifest: ManifestFileMeta, types: Sequence[DataType]) -> tuple[SortKey, SortKey] | None:
+    """Return the sort keys of the smallest and the largest value of each column; None if one is not known."""
+    stats = from_simple_stats(manifest.partition_stats, types) if types else ()
+    entries = manifest.num_added_files + manifest.num_deleted_files
+    if not stats or any(s.null_count is None or (s.minimum is None and s.null_count < entries) for s in stats):
+        return None
+    low = tuple((not s.null_count, None if s.null_count else to_java_sort_key(s.minimum)) for s in stats)
+    high = tuple((s.maximum is not None, to_java_sort_key(s.maximum)) for s in stats)
+    return low, high
 
 
 def _may_hold_any_partition(
@@ -171,5 +214,5 @@ def split_rows(partitions: Integers, parts: int) -> list[slice]:
     return found
 
 
-def _to_sort_key(partition: bytes, types: Sequence[DataType]) -> tuple[tuple[bool, object], ...]:
+def _to_sort_key(partition: bytes, types: Sequence[DataType]) -> SortKey:
     return tuple((value is not None, to_java_sort_key(value)) for value in deserialize(partition, types))

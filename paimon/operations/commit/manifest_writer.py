@@ -241,7 +241,7 @@ class BaseMerge:
 
     def _rewrite(self, plan: FullMerge, deletes: EntryColumns) -> Manifests:
         columns, counts = self._read_columns(plan.read)
-        rewritten = [must_change(manifest, self._limits) for manifest in plan.read]
+        rewritten = [plan.rewrites_all or must_change(manifest, self._limits) for manifest in plan.read]
         mask, stays = mark_after_full_merge(mark_kept(columns, deletes), counts, rewritten)
         kept = [manifest for manifest, stay in zip(plan.read, stays, strict=True) if stay]
         left = columns.filter(mask)

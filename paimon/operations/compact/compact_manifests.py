@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.plan_change import Intent, SafeSnapshot
 from paimon.domain.commit.request import CommitRequest
-from paimon.domain.manifest.merge_plan import manifests_with_deletes, must_change
+from paimon.domain.manifest.merge_plan import is_clustered, manifests_with_deletes, must_change
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.operations.commit.attempts import publish_change
 from paimon.operations.commit.manifest_writer import build_merge_limits
@@ -37,7 +37,7 @@ class ManifestsCompacted:
 
 @on_same_table
 def compact_manifests(context: TableContext, commit_user: str, dry_run: bool = False) -> ManifestsCompacted:
-    """Merge small manifests, and drop each DELETE entry together with its ADD.
+    """Merge small manifests, drop each DELETE entry together with its ADD, and cluster the entries by partition.
 
     A dry run returns the number of manifests. Errors are those of a commit.
     """
@@ -48,7 +48,7 @@ def compact_manifests(context: TableContext, commit_user: str, dry_run: bool = F
         before = read_data_manifests(context, snapshot)
     limits = build_merge_limits(context.table)
     is_due = manifests_with_deletes(before) or sum(must_change(m, limits) for m in before) > 1
-    if dry_run or not is_due:
+    if dry_run or (not is_due and is_clustered(before, [f.type for f in context.schema.partition_fields])):
         return ManifestsCompacted(None, len(before), len(before))
     forced = context.with_table(evolve(context.table, options=context.options.with_values(_ALWAYS)))
     intent = Intent(forced.table, CommitRequest((), commit_user), Change(CommitKind.COMPACT), SafeSnapshot())

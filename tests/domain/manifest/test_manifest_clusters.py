@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from support.manifest_columns import to_entry_columns
 
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
-from paimon.domain.manifest.manifest_stats import partition_stats
+from paimon.domain.manifest.manifest_stats import manifest_meta, partition_stats
 from paimon.domain.manifest.merge_plan import (
     SMALLEST_PART_BYTES,
     MergeLimits,
     count_parts,
+    is_clustered,
     order_by_partition,
     split_rows,
 )
@@ -63,6 +64,21 @@ def test_bounds_of_parts_do_not_overlap(values: list[int], parts: int) -> None:
         for part in split(entries, types, parts)
     ]
     assert all(low.maximum < high.minimum for low, high in pairwise(bounds))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ROWS, max_size=30), st.integers(1, 9))
+def test_sorted_manifests_are_clustered_and_others_with_all_partitions_are_not(
+    rows: list[tuple[object, ...]], size: int
+) -> None:
+    entries = [entry(i, row) for i, row in enumerate(rows)]
+    order = order_by_partition(to_entry_columns(entries), TYPES)
+    cuts = [[entries[row] for row in order[i : i + size]] for i in range(0, len(order), size)]
+    assert is_clustered([manifest_meta(f"m{i}", 1, cut, TYPES) for i, cut in enumerate(cuts)], TYPES)
+    if len({e.partition for e in entries}) > 1 and all(None not in row for row in rows):
+        whole = [manifest_meta(f"m{i}", 1, entries, TYPES) for i in range(7)]
+        assert not is_clustered(whole, TYPES)
+        assert is_clustered(whole[:6], TYPES)
 
 
 @given(st.integers(0, 2**24), st.integers(1, 100))

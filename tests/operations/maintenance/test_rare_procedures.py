@@ -42,6 +42,22 @@ def test_manifests_are_merged_below_the_limits(tmp_path: Path) -> None:
     assert (again.snapshot_id, len(table.snapshots())) == (None, 5)
 
 
+def test_full_manifests_that_share_partitions_are_sorted_by_partition(tmp_path: Path) -> None:
+    table = create_table(
+        tmp_path, "id INT, day INT", partition_keys=["day"], options={"manifest.target-file-size": "1 kb"}
+    )
+    for number in range(6):
+        table.write([{"id": number, "day": day} for day in range(12)])
+    before = table.scan().to_arrow().sort_by([("day", "ascending"), ("id", "ascending")])
+    assert table.maintain.compact_manifests().snapshot_id == 7
+    steps = {step.name: step for step in table.scan(where="day = 3").plan().steps}
+    assert steps["manifests"].after * 3 < steps["manifests"].before
+    assert steps["live files"].after == 6
+    assert table.scan().to_arrow().sort_by([("day", "ascending"), ("id", "ascending")]) == before
+    assert table.maintain.check().faults == ()
+    assert table.maintain.compact_manifests().snapshot_id is None
+
+
 def test_a_merge_of_manifests_drops_deletes_with_their_files(tmp_path: Path) -> None:
     table = make_table(tmp_path, writes=2)
     table.overwrite([{"id": 7, "day": "d0"}], {"day": "d0"})
