@@ -1,10 +1,12 @@
-"""Measure the 22 queries of TPC-H: this library embedded, and DuckDB over the same data files.
+"""Measure the queries of TPC-H: this library embedded, and DuckDB over plain Parquet files and over our data files.
 
-The tables have primary keys and one bucket. `compacted` has one run a table; `runs` has ten runs with overlapping keys,
-each with every tenth row, so DuckDB finds the same rows in the same files. CPU time is that of the process with all its
-threads; the smallest of several repetitions counts. Results are checked by their numbers of rows.
+`append` are tables without keys. `compacted` are tables with primary keys, one bucket and one run. `3 runs` and
+`10 runs` have runs with overlapping keys, each with every third or tenth row, so DuckDB finds the same rows in the
+same files. CPU time is that of the process with all its threads. The smallest of several repetitions counts, and the
+sides take turns. Results are checked by their numbers of rows.
 
-Run ``python benchmarks/tpch.py --scale 0.1``.
+Run ``python benchmarks/tpch.py --scale 0.1``. For another benchmark, such as the TPC-DS of DuckDB (`CALL dsdgen`), name
+its Parquet files, one a table, and its queries: ``--plain FOLDER --queries FILE --layouts append``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -37,7 +39,7 @@ KEYS = {
     "orders": ["o_orderkey"],
     "lineitem": ["l_orderkey", "l_linenumber"],
 }
-RUNS = {"compacted": 1, "runs": 10}
+RUNS = {"append": 1, "compacted": 1, "3 runs": 3, "10 runs": 10}
 THREADS = 2
 
 
@@ -47,37 +49,45 @@ def generate(folder: Path, scale: str) -> None:
     subprocess.run([tool, "parquet", "-s", scale, f"--output-dir={folder}"], check=True, capture_output=True)
 
 
-def write_tables(catalog: paimon.Catalog, plain: Path, layout: str) -> None:
+def write_tables(catalog: paimon.Catalog, plain: dict[str, Path], layout: str) -> None:
     """Write all tables in a layout, as a database of its name."""
     catalog.create_database(layout)
-    for name, keys in KEYS.items():
-        stored = pq.read_table(plain / f"{name}.parquet")
+    for name, path in plain.items():
+        stored = pq.read_table(path)
         views = [f.with_type(pa.string()) if f.type == pa.string_view() else f for f in stored.schema]
         rows = stored.cast(pa.schema(views))  # Arrow selects no rows of string views
-        options = {"bucket": 1, "write-only": layout == "runs"}
+        options = {"bucket": 1, "write-only": RUNS[layout] > 1} if layout != "append" else {}
+        keys = KEYS[name] if layout != "append" else ()
         table = catalog.create_table(f"{layout}.{name}", rows.schema, primary_keys=keys, options=options)
         for run in range(RUNS[layout]):
             positions = pa.array(range(run, rows.num_rows, RUNS[layout]), pa.int64())
             if len(positions):
-                table.write(rows.take(positions))
+                table.write(rows if RUNS[layout] == 1 else rows.take(positions))
         if layout == "compacted":
             table.compact(full=True)
 
 
-def measure(run: Callable[[str], pa.Table], queries: Sequence[str], repeat: int) -> list[tuple[float, int]]:
-    """Return the CPU seconds and the number of rows of each query."""
-    figures = []
+Side = Callable[[str], pa.Table]
+"""Run a query."""
+
+
+def measure(sides: Sequence[Side], queries: Sequence[str], repeat: int) -> list[list[float]]:
+    """Return the CPU seconds of each query, for each side. All sides must find the same number of rows."""
+    figures: list[list[float]] = [[] for _ in sides]
     for query in queries:
-        best, rows = math.inf, 0
+        best, rows = [math.inf] * len(sides), set()
         for _ in range(repeat):
-            before = time.process_time()
-            rows = run(query).num_rows
-            best = min(best, time.process_time() - before)
-        figures.append((best, rows))
+            for number, run in enumerate(sides):
+                before = time.process_time()
+                rows.add(run(query).num_rows)
+                best[number] = min(best[number], time.process_time() - before)
+        assert len(rows) == 1, query
+        for found, seconds in zip(figures, best, strict=True):
+            found.append(seconds)
     return figures
 
 
-def open_duckdb(files: dict[str, list[str]]) -> Callable[[str], pa.Table]:
+def open_duckdb(files: dict[str, list[str]]) -> Side:
     """Return a function that runs queries in DuckDB over Parquet files."""
     connection = duckdb.connect()
     connection.execute(f"SET threads = {THREADS}")
@@ -86,51 +96,53 @@ def open_duckdb(files: dict[str, list[str]]) -> Callable[[str], pa.Table]:
     return lambda query: connection.sql(query).to_arrow_table()
 
 
-def open_ours(catalog: paimon.Catalog, layout: str) -> Callable[[str], pa.Table]:
+def open_ours(catalog: paimon.Catalog, layout: str) -> Side:
     """Return a function that runs queries in this library."""
     session: SqlSession = catalog.sql_session()
-    session.sql(f"USE {layout}")
+    session.sql(f'USE "{layout}"')
     return lambda query: session.sql(query).to_arrow()
 
 
-def list_data_files(catalog: paimon.Catalog, layout: str) -> dict[str, list[str]]:
+def list_data_files(catalog: paimon.Catalog, layout: str, names: Iterable[str]) -> dict[str, list[str]]:
     """Return the live data files of each table."""
-    plans = {name: catalog.table(f"{layout}.{name}").scan().plan() for name in KEYS}
+    plans = {name: catalog.table(f"{layout}.{name}").scan().plan() for name in names}
     return {name: [path for split in plan.splits for path in split.file_paths] for name, plan in plans.items()}
 
 
-def compare(ours: Sequence[tuple[float, int]], limit: Sequence[tuple[float, int]]) -> str:
-    """Return the sums, the ratio of the sums and the geometric mean of the ratios as cells of a table."""
-    assert [rows for _, rows in ours] == [rows for _, rows in limit]
-    sums = [sum(seconds for seconds, _ in figures) for figures in (ours, limit)]
-    ratios = [mine / least for (mine, _), (least, _) in zip(ours, limit, strict=True)]
+def describe(ours: Sequence[float], plain: Sequence[float], same: Sequence[float]) -> str:
+    """Return the sums, the ratios of the sums, and the mean and worst of the ratios of queries as cells of a table."""
+    ratios = [mine / least for mine, least in zip(ours, plain, strict=True)]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     worst = max(ratios)
-    query = ratios.index(worst) + 1
-    return f"{sums[0]:.2f} | {sums[1]:.2f} | {sums[0] / sums[1]:.2f} | {mean:.2f} | {worst:.2f} (query {query})"
+    cells = [f"{seconds:.2f}" for seconds in (sum(ours), sum(plain), sum(ours) / sum(plain), mean)]
+    return " | ".join([*cells, f"{worst:.2f} (query {ratios.index(worst) + 1})", f"{sum(same):.2f}"])
 
 
 def main() -> None:
     """Write the tables, measure all layouts, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", default="0.1", help="the scale factor of TPC-H")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions; the smallest CPU time of a query counts")
-    parser.add_argument("--layouts", nargs="*", choices=tuple(RUNS), default=list(RUNS), help="by default both")
+    parser.add_argument("--layouts", nargs="*", choices=tuple(RUNS), default=list(RUNS), help="by default all")
+    parser.add_argument("--plain", type=Path, help="a folder with one Parquet file for each table, instead of TPC-H")
+    parser.add_argument("--queries", type=Path, default=QUERIES, help="a file of queries, by default those of TPC-H")
+    parser.add_argument("--folder", type=Path, help="where the tables are kept for another run; by default nowhere")
     given = parser.parse_args()
-    queries = [reader.text for reader in split_statements(QUERIES.read_text("utf8"))]
-    with tempfile.TemporaryDirectory(prefix="tpch-") as folder:
-        plain = Path(folder) / "plain"
-        generate(plain, given.scale)
-        catalog = paimon.connect(Path(folder) / "lake", threads=THREADS)
-        print("| Tables | Ours, CPU seconds | DuckDB, same files | Ratio of sums | Geometric mean | Worst |")
-        print("|---|---|---|---|---|---|")
+    queries = [reader.text for reader in split_statements(given.queries.read_text("utf8"))]
+    with tempfile.TemporaryDirectory(prefix="tpch-") as temporary:
+        home = given.folder or Path(temporary)
+        if given.plain is None and not (home / "plain").exists():
+            generate(home / "plain", given.scale)
+        plain = {path.stem: path for path in sorted((given.plain or home / "plain").glob("*.parquet"))}
+        catalog = paimon.connect(home / "lake", threads=THREADS)
+        limit = open_duckdb({name: [str(path)] for name, path in plain.items()})
+        print("| Tables | Ours, CPU s | DuckDB, plain files | Ratio of sums | Mean | Worst | DuckDB, our files |")
+        print("|---|---|---|---|---|---|---|")
         for layout in given.layouts:
-            write_tables(catalog, plain, layout)
-            ours = measure(open_ours(catalog, layout), queries, given.repeat)
-            limit = measure(open_duckdb(list_data_files(catalog, layout)), queries, given.repeat)
-            print(f"| {layout} | {compare(ours, limit)} |", flush=True)
-        least = measure(open_duckdb({name: [f"{plain / name}.parquet"] for name in KEYS}), queries, given.repeat)
-        print(f"\nDuckDB over the plain files of the generator: {sum(seconds for seconds, _ in least):.2f} CPU seconds")
+            if not (home / "lake" / f"{layout}.db").exists():
+                write_tables(catalog, plain, layout)
+            sides = [open_ours(catalog, layout), limit, open_duckdb(list_data_files(catalog, layout, plain))]
+            print(f"| {layout} | {describe(*measure(sides, queries, given.repeat))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from paimon.spark.types import quote_column
 SETTING = "spark.paimon.parquet-reader"
 """The setting of a session that selects who reads Parquet files without a merge."""
 _SPARK, _PYTHON = "spark", "python"
-_READER = FileReader(reads_floats=True, maps_names=True)
+_READER = FileReader(maps_names=True)
 _PATH = re.compile(r"/[A-Za-z0-9_./=%+@~ -]*/[A-Za-z0-9][A-Za-z0-9_.=%+@~-]*")
 """Spark expands wildcards, leaves out files whose names begin with ``_`` or ``.``, and may not find other letters."""
 _OPTIONS = {

@@ -97,13 +97,23 @@ def test_queries_return_the_same_rows_as_through_arrow(
         assert to_multiset(found) == to_multiset(expected), planned.sql
 
 
-def test_statistics_without_nan_decide_nothing(tmp_path: Path) -> None:
-    rows = [{"id": 1, "size": 1.0}, {"id": 2, "size": math.nan}]
-    session = make_session(tmp_path, "id BIGINT NOT NULL, size DOUBLE", [rows])
-    assert "READ_PARQUET" in explain(session, "SELECT id FROM t WHERE id > 1")
-    assert session.sql("SELECT id FROM t WHERE size > 5").to_arrow().to_pylist() == [{"id": 2}]
-    (highest,) = session.sql("SELECT max(size) AS m FROM t").to_arrow()["m"].to_pylist()
-    assert math.isnan(highest)
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+def test_statistics_without_nan_decide_nothing(tmp_path: Path, kind: str) -> None:
+    sizes = [1.0, math.nan, -0.0, 0.0, None]
+    rows = [{"id": number, "size": size} for number, size in enumerate(sizes)]
+    session = make_session(tmp_path, f"id BIGINT NOT NULL, size {kind}", [rows])
+    assert "READ_PARQUET" in explain(session, "SELECT id, size FROM t WHERE size > 5")
+    found = {
+        "SELECT id FROM t WHERE size > 5": [1],
+        "SELECT id FROM t WHERE NOT size <= 1": [1],
+        "SELECT id FROM t ORDER BY size DESC NULLS LAST LIMIT 1": [1],
+        "SELECT t.id FROM t JOIN (SELECT 'NaN'::DOUBLE AS x) AS s ON size = x": [1],
+        "SELECT id FROM t WHERE size = 0 ORDER BY id": [2, 3],
+        "SELECT id FROM t WHERE size < 0": [],
+        "SELECT CAST(size AS VARCHAR) AS id FROM t WHERE id IN (2, 3) ORDER BY t.id": ["-0.0", "0.0"],
+        "SELECT CAST(max(size) AS VARCHAR) AS id FROM t": ["nan"],
+    }
+    assert {query: session.sql(query).to_arrow()["id"].to_pylist() for query in found} == found
 
 
 def make_session(

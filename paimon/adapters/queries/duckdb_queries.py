@@ -414,7 +414,8 @@ class _Session:
         self.files.update(zip(names, opened.files, strict=True))
         columns = ", ".join(quote_identifier(column) for column in schema.names)
         listed = ", ".join(f"'{file}'" for file in names)
-        sql = f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false)"
+        # Statistics of floating numbers leave out NaN, which is the largest number in DuckDB.
+        sql = f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false, can_have_nan = true)"
         if opened.open_rest is None:
             return sql
         rest = f"{name} rest"

@@ -29,9 +29,10 @@ _PLAIN_TYPES = (
     dt.BinaryType,
     dt.VarBinaryType,
     dt.DateType,
+    dt.FloatType,
+    dt.DoubleType,
 )
-_FLOATING_TYPES = (dt.FloatType, dt.DoubleType)
-"""Their statistics leave out NaN, so engines that use them prune rows and compute other maxima."""
+"""Statistics of FLOAT and DOUBLE leave out NaN: an engine must not prune rows or find maxima by them."""
 _MICROSECONDS = range(4, 7)
 """Precisions that are stored in microseconds. Engines read other precisions as another type."""
 _RESERVED = frozenset(("filename", "file_row_number", "file_index", "rowid"))
@@ -45,8 +46,6 @@ class FileReader:
 
     # the largest number of files to open at once; further files are read as batches
     most_files: int = 500
-    # whether the engine decides nothing by the statistics of floating-point columns
-    reads_floats: bool = False
     # whether the engine reads renamed columns by their name in the file, and missing columns as null
     maps_names: bool = False
 
@@ -70,7 +69,7 @@ def select_engine_files(
 
     The splits are those of a scan without row kinds. Files of schemas that are not in `schemas` are not selected.
     """
-    if not _is_plain_table(table, columns, reader):
+    if not _is_plain_table(table, columns):
         return EngineFiles((), tuple(splits))
     keyed = bool(table.schema.primary_keys)
     plain = {i for i, schema in schemas.items() if _has_columns(schema, columns, reader)}
@@ -103,21 +102,19 @@ def leave_out_files(splits: Iterable[DataSplit], names: Container[str]) -> list[
     return [restrict_split(split, places) for split, places in left if places or not split.files]
 
 
-def _is_plain_table(table: TableDefinition, columns: Sequence[DataField], reader: FileReader) -> bool:
+def _is_plain_table(table: TableDefinition, columns: Sequence[DataField]) -> bool:
     """Return whether the columns of a table are shown as they are stored."""
     options = table.options
     tolerant = options.scan_ignore_lost_files or options.scan_ignore_corrupt_files
     return (
         bool(columns)
-        and all(_is_plain_type(f.type, reader) and _is_plain_name(f.name) for f in columns)
+        and all(_is_plain_type(f.type) and _is_plain_name(f.name) for f in columns)
         and not (tolerant or options.data_evolution_enabled or read_defaults(table.schema, options))
     )
 
 
-def _is_plain_type(kind: DataType, reader: FileReader) -> bool:
-    if isinstance(kind, dt.TIMESTAMP_TYPES):
-        return kind.precision in _MICROSECONDS
-    return isinstance(kind, _PLAIN_TYPES) or (reader.reads_floats and isinstance(kind, _FLOATING_TYPES))
+def _is_plain_type(kind: DataType) -> bool:
+    return kind.precision in _MICROSECONDS if isinstance(kind, dt.TIMESTAMP_TYPES) else isinstance(kind, _PLAIN_TYPES)
 
 
 def _is_plain_name(name: str) -> bool:

@@ -58,6 +58,13 @@ def test_files_of_another_form_are_not_shared(rows: pa.Table, options: dict[str,
     assert share(write(rows, **options)) is None
 
 
+def test_bloom_filters_of_floating_numbers_are_not_shared() -> None:
+    rows = pa.table({"id": pa.array([0.0, -0.0] * 500)})
+    fields = (DataField(0, "id", dt.DoubleType()),)
+    assert share(write(rows), fields=fields) is not None
+    assert share(write(rows, bloom_filter_options={"id": {"ndv": 2}}), fields=fields) is None
+
+
 @pytest.mark.parametrize(
     ("values", "constant", "shared"),
     [

@@ -32,6 +32,8 @@ _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
 """The codecs that each decoder has. LZ4 has two forms, which decoders confuse, and Spark lacks BROTLI."""
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "DELTA_BINARY_PACKED"})
 """The encodings that each decoder has for all types that may have them."""
+_FLOATING = frozenset({"FLOAT", "DOUBLE"})
+"""With a bloom filter, an engine may miss -0.0 where it looks for 0.0, and NaN in other bits."""
 _FOREIGN = b"org.apache.spark."
 """Spark's keys begin so. Its own reader may shift dates and times of its files, which this library does not."""
 _MOST_GROUPS = 10_000
@@ -209,6 +211,8 @@ def _is_shareable(group: pq.RowGroupMetaData, leaves: Sequence[tuple[str, Leaf]]
         if not leaf.flat or column.compression not in _CODECS or not _ENCODINGS.issuperset(column.encodings):
             return False
         if column.physical_type == "INT96":  # decoders differ in the times that they wrap
+            return False
+        if column.physical_type in _FLOATING and getattr(column, "bloom_filter_offset", None) is not None:
             return False
         if name in constants and not _is_constant(column.statistics, constants[name]):
             return False
