@@ -72,14 +72,18 @@ class SourceFiles:
     Parameters
     ----------
     files : tuple of SharedFile
-        Files whose rows all belong to the source. Columns have the names and types of the source. A file may contain
-        more columns, which do not belong to the source. It may contain rows that the conditions of the query exclude.
+        Files whose rows belong to the source, without `lost_rows`. Columns have the names and types of the source. A
+        file may contain more columns, which do not belong to the source. It may contain rows that the conditions of the
+        query exclude.
     open_rest : callable, optional
         Returns a new reader of the rows that are in none of the files; None if there are no such rows.
+    lost_rows : mapping of int to pyarrow.Array, optional
+        By the position of a file in `files`: the numbers of its rows that are not in the source, as int64, from 0.
     """
 
     files: tuple[SharedFile, ...] = field(converter=_files)
     open_rest: Callable[[], pa.RecordBatchReader] | None = None
+    lost_rows: Mapping[int, pa.Array] = field(factory=dict)
 
 
 @frozen(eq=False)
@@ -97,13 +101,13 @@ class QuerySource:
         instance with many workers.
     open_files : callable, optional
         Returns the same rows as `SourceFiles`, for an engine with its own Parquet reader. Any engine may use `open`
-        instead. None if no file can be read in this way.
+        instead. None if no file can be read in this way. Keys may be read, unless the argument is False.
     """
 
     schema: pa.Schema
     open: Callable[[], pa.RecordBatchReader]
     origin: Any = None
-    open_files: Callable[[], SourceFiles] | None = None
+    open_files: Callable[[bool], SourceFiles] | None = None
 
 
 class QueryEngine(Protocol):

@@ -17,6 +17,8 @@ from support.drawn_tables import CHANGES, COLUMNS, NOT_SHARED, VALUES, batches, 
 import paimon
 from paimon.adapters.queries.duckdb_queries import DuckDBQueries
 from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.operations.read import engine_files, lost_rows
+from paimon.ports.queries import SourceFiles
 from paimon.sql.parse.parse_script import parse_script
 from paimon.sql.plan.plan_query import PlannedQuery, plan_query, query_engine
 from paimon.sql.run.run_statements import SqlSession
@@ -68,6 +70,7 @@ def plan(session: SqlSession, query: str) -> PlannedQuery:
     query=st.sampled_from(QUERIES),
     conditions=st.lists(st.sampled_from(CONDITIONS), min_size=2, max_size=6),
     has_other_types=st.booleans(),
+    most_lost=st.sampled_from([0.2, 1.0]),
 )
 def test_queries_return_the_same_rows_as_through_arrow(
     tmp_path_factory: pytest.TempPathFactory,
@@ -76,6 +79,7 @@ def test_queries_return_the_same_rows_as_through_arrow(
     query: str,
     conditions: list[str],
     has_other_types: bool,
+    most_lost: float,
 ) -> None:
     catalog = paimon.connect(tmp_path_factory.mktemp("lake"))
     catalog.create_database("default")
@@ -91,7 +95,9 @@ def test_queries_return_the_same_rows_as_through_arrow(
     session = catalog.sql_session()
     for condition in conditions:
         planned = plan(session, query.format(condition).replace("label", made.schema.names[11]))
-        found = query_engine(session.state).run(planned.sql, planned.sources).read_all()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lost_rows, "_MOST_LOST", most_lost)
+            found = query_engine(session.state).run(planned.sql, planned.sources).read_all()
         expected = run_without_files(session, planned)
         assert found.schema == expected.schema == query_engine(session.state).describe(planned.sql, planned.sources)
         assert to_multiset(found) == to_multiset(expected), planned.sql
@@ -152,6 +158,51 @@ def test_files_without_merge_are_read_by_the_engine(tmp_path: Path, case: str) -
     lines = explain(session, "SELECT * FROM t")
     assert (f"the query engine itself reads {expected}" in lines) == (expected is not None)
     assert ("READ_PARQUET" in lines) == (expected is not None)
+
+
+OPEN_RUNS = [
+    [{"id": number, "size": float(number), "word": f"w{number}"} for number in range(20)],
+    [{"id": 3, "size": -1.0, "word": "newer"}, {"id": 30, "size": 1.0, "word": "added"}],
+]
+
+
+def open_source(session: SqlSession, query: str) -> SourceFiles:
+    """Open the files of the only table of a query."""
+    (source,) = plan(session, query).sources.values()
+    assert source.open_files is not None
+    return source.open_files(True)
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [({}, "newer"), ({"sequence.field": "size"}, "w3"), ({"changelog-producer": "lookup"}, "newer")],
+)
+def test_the_newest_rows_of_open_runs_are_read_by_the_engine(
+    tmp_path: Path, options: dict[str, Any], kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns, declared = "id BIGINT NOT NULL, size DOUBLE, word STRING", KEYED["options"] | options
+    session = make_session(tmp_path, columns, OPEN_RUNS, primary_keys=["id"], options=declared)
+    session.sql("DELETE FROM t WHERE id = 5")
+    query = "SELECT id, word FROM t"
+    assert "newest rows of 3 files itself" in explain(session, query)
+    assert open_source(session, f"{query} WHERE id = 5").files == ()  # a merge reads a part of the keys
+    opened = open_source(session, query)
+    assert opened.open_rest is None and len(opened.files) == 2  # the file of the delete has no row of the table
+    assert sum(map(len, opened.lost_rows.values())) == 2
+    expected = {row["id"]: row["word"] for rows in OPEN_RUNS for row in rows if row["id"] != 5} | {3: kept}
+    for found in (session.sql(query).to_arrow(), run_without_files(session, plan(session, query))):
+        assert dict(zip(*found.to_pydict().values(), strict=True)) == expected
+    assert session.sql(f"{query} WHERE id = 3").to_arrow().to_pylist() == [{"id": 3, "word": kept}]
+    # A planted mistake: a merge that drops no row.
+    monkeypatch.setattr(engine_files, "find_lost_rows", lambda *_: [pa.array([], pa.int64())] * 3)
+    assert session.sql(query).to_arrow().num_rows == 23
+
+
+def test_merged_rows_are_read_where_many_rows_are_lost(tmp_path: Path) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO, **KEYED)
+    opened = open_source(session, "SELECT * FROM t")
+    assert opened.files == () and opened.open_rest is not None
+    assert session.sql("SELECT count(*) AS n FROM t WHERE word <> 'a'").to_arrow()["n"].to_pylist() == [2]
 
 
 def test_files_with_deletion_vectors_and_of_other_schemas_are_read_by_the_scan(tmp_path: Path) -> None:

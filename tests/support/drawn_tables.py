@@ -76,6 +76,8 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     options: dict[str, object] = {"bucket": 1, "bucket-key": "id"}
     if draw(st.booleans()):
         options |= {"deletion-vectors.enabled": True}
+    if keyed and draw(st.booleans()):
+        options["sequence.field"] = draw(st.sampled_from(["number", "ratio", "day"]))
     options["file.compression"] = draw(st.sampled_from(["zstd", "snappy", "none", "lz4"]))
     options["file.format"] = draw(st.sampled_from(["parquet", "parquet", "parquet", "orc"]))
     return {

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from attrs import field, frozen
 from fsspec import AbstractFileSystem
@@ -348,7 +349,7 @@ class DuckDBQueries:
         """Return DuckDB's plan; see `QueryEngine`."""
         session = self._open_session()
         try:
-            rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
+            rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources, reads_keys=False)}").fetchall()
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:
@@ -378,14 +379,14 @@ class _Session:
         self.readers.append(reader)
         return reader
 
-    def prepare(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
+    def prepare(self, sql: str, sources: Mapping[str, QuerySource], reads_keys: bool = True) -> str:
         """Make the sources known, and return the query as DuckDB runs it.
 
         Sources with files are common table expressions of the query, because DuckDB opens the files of a view twice.
         """
         tables: dict[str, str] = {}
         for name, source in sources.items():
-            opened = None if source.open_files is None else source.open_files()
+            opened = None if source.open_files is None else source.open_files(reads_keys)
             if opened is None or not opened.files:
                 self.register(name, source.schema, source.open)
             else:
@@ -413,14 +414,22 @@ class _Session:
         names = self.all_files.add(opened.files, self.errors)
         self.files.update(zip(names, opened.files, strict=True))
         columns = ", ".join(quote_identifier(column) for column in schema.names)
-        listed = ", ".join(f"'{file}'" for file in names)
-        # Statistics of floating numbers leave out NaN, which is the largest number in DuckDB.
-        sql = f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false, can_have_nan = true)"
-        if opened.open_rest is None:
-            return sql
-        rest = f"{name} rest"
-        self.register(rest, schema, opened.open_rest)
-        return f"{sql} UNION ALL SELECT {columns} FROM {quote_identifier(rest)}"
+        whole = [file for number, file in enumerate(names) if number not in opened.lost_rows]
+        parts = [f"SELECT {columns} FROM {_read_files(whole)}"] if whole else []
+        if opened.lost_rows:
+            lost = f"{name} lost"
+            rows = _list_lost_rows(list(opened.lost_rows.values()))
+            self.register(lost, rows.schema, rows.to_reader)
+            cut = _read_files([names[number] for number in opened.lost_rows])
+            parts.append(
+                f"SELECT {columns} FROM {cut} AS f ANTI JOIN {quote_identifier(lost)} AS l"
+                " ON f.file_index = l._lost_file AND f.file_row_number = l._lost_row"
+            )
+        if opened.open_rest is not None:
+            rest = f"{name} rest"
+            self.register(rest, schema, opened.open_rest)
+            parts.append(f"SELECT {columns} FROM {quote_identifier(rest)}")
+        return " UNION ALL ".join(parts)
 
     def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the result, and close the connection after the last one.
@@ -460,6 +469,18 @@ class _Session:
         if os.getpid() == self.process:
             self.connection.close()
         self.all_files.remove(self.files)
+
+
+def _read_files(names: Sequence[str]) -> str:
+    # Statistics of floating numbers leave out NaN, which is the largest number in DuckDB.
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"read_parquet([{listed}], hive_partitioning = false, can_have_nan = true)"
+
+
+def _list_lost_rows(rows: Sequence[pa.Array]) -> pa.Table:
+    """Return the lost rows of several files as pairs of the position of a file and the number of a row."""
+    files = np.repeat(np.arange(len(rows), dtype=np.uint64), [len(numbers) for numbers in rows])
+    return pa.table({"_lost_file": files, "_lost_row": pa.chunked_array(rows, pa.int64())})
 
 
 @frozen(eq=False)

@@ -1,6 +1,7 @@
 """Select the files of a plan that a query engine may read with its own Parquet reader.
 
 Invariant: the rows of a selected file are rows of the result: none is merged, deleted, cast or filled with a default.
+Of the files of a merge, an engine that skips rows reads the newest record of each key.
 The columns are stored as they are shown, and in types that each Parquet reader understands equally.
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from paimon.domain.merge.merge_engines import is_newest_winning
 from paimon.domain.row import binary_row
 from paimon.domain.scan.split_packing import has_no_retracts
 from paimon.domain.scan.splits import DataSplit
@@ -48,6 +50,8 @@ class FileReader:
     most_files: int = 500
     # whether the engine reads renamed columns by their name in the file, and missing columns as null
     maps_names: bool = False
+    # whether the engine leaves out rows by their number in the file
+    skips_rows: bool = False
 
 
 @frozen
@@ -56,6 +60,8 @@ class EngineFiles:
 
     files: tuple[DataSplit, ...]
     rest: tuple[DataSplit, ...]
+    # splits whose files the engine may read without the rows that a merge drops
+    merged: tuple[DataSplit, ...] = ()
 
 
 def select_engine_files(
@@ -75,16 +81,23 @@ def select_engine_files(
     plain = {i for i, schema in schemas.items() if _has_columns(schema, columns, reader)}
     files: list[DataSplit] = []
     rest: list[DataSplit] = []
+    merged: list[DataSplit] = []
+    skips_rows = reader.skips_rows and is_newest_winning(table.options.merge_engine) and keyed
+    skips_rows = skips_rows and not table.options.pk_clustering_override
+    left = reader.most_files
     for split in splits:
-        chosen = [
-            place
-            for place, file in enumerate(split.files)
-            if file.schema_id in plain and _is_plain_split(split, place) and (has_no_retracts(file) or not keyed)
-        ][: max(0, reader.most_files - len(files))]
+        plain_files = [place for place in range(len(split.files)) if _is_plain_file(split, place, plain)]
+        if skips_rows and not split.raw_convertible and split.files and len(plain_files) == len(split.files) <= left:
+            merged.append(split)
+            left -= len(split.files)
+            continue
+        found = plain_files if split.raw_convertible else []
+        chosen = [place for place in found if has_no_retracts(split.files[place]) or not keyed][:left]
+        left -= len(chosen)
         files += [restrict_split(split, (place,)) for place in chosen]
         others = sorted({*range(len(split.files))} - {*chosen})
         rest += [restrict_split(split, others)] if others else []
-    return EngineFiles(tuple(files), tuple(rest))
+    return EngineFiles(tuple(files), tuple(rest), tuple(merged))
 
 
 def restrict_split(split: DataSplit, places: Sequence[int]) -> DataSplit:
@@ -144,11 +157,14 @@ def _has_columns(schema: TableSchema, columns: Sequence[DataField], reader: File
     )
 
 
-def _is_plain_split(split: DataSplit, place: int) -> bool:
-    """Return whether one file of a split is a Parquet file on the local disk, of which each row is a row as it is."""
+def _is_plain_file(split: DataSplit, place: int, schemas: Container[int]) -> bool:
+    """Return whether a file of a split is a Parquet file on the local disk that stores rows as they are, all of them.
+
+    `schemas` are the ids of the schemas whose files store the columns as they are.
+    """
     file = split.files[place]
     return (
-        split.raw_convertible
+        file.schema_id in schemas
         and not (split.before_files or split.row_ranges or split.row_id_ranges)
         and split.branch is None
         and not (split.deletion_files and split.deletion_files[place])

@@ -18,6 +18,7 @@ from paimon.domain.scan.engine_files import (
     FileReader,
     find_stored_fields,
     get_constants,
+    restrict_split,
     select_engine_files,
 )
 from paimon.domain.scan.splits import DataSplit
@@ -26,6 +27,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.data_files.read_data_file import file_format, open_data_file
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.metadata.snapshots import report_expired
+from paimon.operations.read.lost_rows import find_lost_rows
 from paimon.operations.read.projection import ReadPlan, build_output_schema
 from paimon.operations.read.split import leave_out_by_indexes, read_split
 from paimon.operations.table_context import TableContext
@@ -47,7 +49,7 @@ class NamedFile:
     fields: tuple[DataField | None, ...]
 
 
-_BY_NAME = FileReader()
+_BY_NAME = FileReader(skips_rows=True)
 """The reader of the embedded query engine."""
 
 
@@ -68,15 +70,30 @@ def find_engine_files(
     return select_engine_files(context.table, schemas, splits, _list_fields(context, read), reader)
 
 
-def open_engine_files(context: TableContext, selected: EngineFiles, read: ReadPlan) -> SourceFiles:
+def open_engine_files(
+    context: TableContext, selected: EngineFiles, read: ReadPlan, reads_keys: bool = True
+) -> SourceFiles:
     """Open the files that `find_engine_files` selected for a query engine.
 
-    A file whose content is not stored as expected is moved to the remaining rows. A damaged file is `CorruptTable`.
+    A file whose content is not stored as expected is moved to the remaining rows, and so are merged splits without
+    `reads_keys`. A damaged file is `CorruptTable`.
     """
-    shared = _share_files(context, selected, read)
-    rest = (*selected.rest, *(split for split, file in shared if file is None))
+    shared = _share_files(context, selected.files, read)
     files = [file for _, file in shared if file is not None]
-    return SourceFiles(files, partial(_read_splits, context, rest, read) if rest else None)
+    rest = [*selected.rest, *(split for split, file in shared if file is None)]
+    lost_rows: dict[int, pa.Array] = {}
+    for split in selected.merged:
+        lost = find_lost_rows(context, split, read.predicate) if reads_keys else None
+        parts = [restrict_split(split, (place,)) for place in range(len(split.files))]
+        opened = [] if lost is None else [file for _, file in _share_files(context, parts, read) if file is not None]
+        if lost is None or len(opened) < len(parts):
+            rest.append(split)
+            continue
+        for file, part, numbers in zip(opened, split.files, lost, strict=True):
+            if len(numbers) < part.row_count:
+                lost_rows |= {len(files): numbers} if len(numbers) else {}
+                files.append(file)
+    return SourceFiles(files, partial(_read_splits, context, rest, read) if rest else None, lost_rows)
 
 
 def check_engine_files(context: TableContext, selected: EngineFiles, read: ReadPlan) -> tuple[NamedFile, ...]:
@@ -88,7 +105,7 @@ def check_engine_files(context: TableContext, selected: EngineFiles, read: ReadP
     schemas, columns = _load_file_schemas(context, selected.files), _list_fields(context, read)
     return tuple(
         NamedFile(split.files[0].file_name, file.path, find_stored_fields(schemas[split.files[0].schema_id], columns))
-        for split, file in _share_files(context, selected, read)
+        for split, file in _share_files(context, selected.files, read)
         if file is not None
     )
 
@@ -103,13 +120,13 @@ def _list_fields(context: TableContext, read: ReadPlan) -> list[DataField]:
 
 
 def _share_files(
-    context: TableContext, selected: EngineFiles, read: ReadPlan
+    context: TableContext, files: Sequence[DataSplit], read: ReadPlan
 ) -> list[tuple[DataSplit, SharedFile | None]]:
-    schemas, columns = _load_file_schemas(context, selected.files), _list_fields(context, read)
+    schemas, columns = _load_file_schemas(context, files), _list_fields(context, read)
     stored = {i: find_stored_fields(schema, columns) for i, schema in schemas.items()}
     return [
         (split, _share_file(context, split, [f for f in stored[split.files[0].schema_id] if f is not None]))
-        for split in selected.files
+        for split in files
     ]
 
 

@@ -150,7 +150,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
         columns = wanted or spec.key_fields[:1]
-        merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), keep_retracts)
+        merging = MergeRead(spec, columns, skip, read_file, get_window_bytes(context.engine), keep_retracts)
         yield from merging.rows(split.files)
         return
     if context.options.data_evolution_enabled and not split.raw_convertible:
@@ -282,7 +282,7 @@ def _to_binlog(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordB
 def _read_difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
     context = bucket.context
     keys = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.primary_keys)
-    spec, window_bytes = MergeSpec.of(context.schema, context.options), _get_window_bytes(context.engine)
+    spec, window_bytes = MergeSpec.of(context.schema, context.options), get_window_bytes(context.engine)
     source = share_sort_memory(bucket, len(split.files) + len(split.before_files))
     yield from DifferenceRead(spec, partial(_read_version, source, keys), window_bytes, read.row_kinds).rows(split)
 
@@ -299,7 +299,8 @@ def _read_version(
     return read_in_key_order(bucket, file, columns, keys, vector)
 
 
-def _get_window_bytes(engine: Engine) -> int:
+def get_window_bytes(engine: Engine) -> int:
+    """Return the size limit of a merge window."""
     return min(engine.memory.bytes // 6, WINDOW_BYTES)
 
 

@@ -22,6 +22,7 @@ from paimon.domain.markup import format_count
 from paimon.domain.merge.merge_spec import find_summed_decimals
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import hint_single_quotes, suggest_column
+from paimon.domain.scan.engine_files import EngineFiles
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
@@ -107,6 +108,8 @@ class ScanOrigin:
     where: Predicate | None = None
     # Number of rows that the query needs at most
     limit: int | None = None
+    # Whether the engine may get merged rows instead of files
+    merges: bool = False
 
 
 def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
@@ -154,11 +157,12 @@ def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relat
 
 def _estimate_rows(source: QuerySource | None) -> int | None:
     """Return about how many rows a source has; None if the engine reads its files, and finds out itself."""
-    if source is None or source.open_files is not None:
+    if source is None:
         return None
     if isinstance(source.origin, pa.Table):
         return int(source.origin.num_rows)
-    scan = source.origin.scan if isinstance(source.origin, ScanOrigin) else None
+    origin = source.origin if isinstance(source.origin, ScanOrigin) else None
+    scan = None if origin is None or (source.open_files is not None and not origin.merges) else origin.scan
     return estimate_scan(scan).rows if isinstance(scan, Scan) else None
 
 
@@ -188,8 +192,8 @@ def _open_source(
         system = f"system table {relation.label}\n  columns: {', '.join(columns)}"
         return QuerySource(scan.arrow_schema, scan.to_batches), lambda: system
     context, read = scan.context, scan.read_plan
-    shared_files = 0
-    share: Callable[[], SourceFiles] | None = None
+    selected = EngineFiles((), ())
+    share: Callable[[bool], SourceFiles] | None = None
     schema, open_rows = scan.arrow_schema, scan.to_batches
     summed = find_summed_decimals(context.schema, context.options) if reads_files else frozenset()
     if not summed.isdisjoint(schema.names):
@@ -197,12 +201,12 @@ def _open_source(
         open_rows = partial(_read_widened, scan, schema)
     elif reads_files:
         selected = find_engine_files(context, scan.plan().splits, read)
-        if selected.files:
+        if selected.files or selected.merged:
             share = partial(open_engine_files, context, selected, read)
-            shared_files = len(selected.files)
-    origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
+    merges = bool(selected.merged)
+    origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit, merges)
     source = QuerySource(schema, open_rows, origin, share)
-    return source, partial(_describe_scan, scan, limit, shared_files)
+    return source, partial(_describe_scan, scan, limit, selected)
 
 
 def _scan_changes(table: Table, columns: Sequence[str], predicate: Predicate | None, limit: int | None) -> Scan:
@@ -219,9 +223,17 @@ def _read_widened(scan: Scan, schema: pa.Schema) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, map(_widen, scan.to_batches()))
 
 
-def _describe_scan(scan: Scan, limit: int | None, shared_files: int) -> str:
-    shared = f"\n  the query engine itself reads {shared_files} of {format_count(scan.plan().file_count, 'file')}"
-    return f"{scan.explain()}{shared if shared_files else ''}{'' if limit is None else f'{chr(10)}  limit:   {limit}'}"
+def _describe_scan(scan: Scan, limit: int | None, selected: EngineFiles) -> str:
+    lines = [scan.explain()]
+    if selected.files:
+        count = format_count(scan.plan().file_count, "file")
+        lines.append(f"  the query engine itself reads {len(selected.files)} of {count}")
+    if selected.merged:
+        count = format_count(sum(len(split.files) for split in selected.merged), "file")
+        lines.append(f"  the query engine reads the newest rows of {count} itself, if most rows are the newest")
+    if limit is not None:
+        lines.append(f"  limit:   {limit}")
+    return "\n".join(lines)
 
 
 def _evaluate(session: Session, expressions: Sequence[str]) -> list[Any]:
