@@ -179,3 +179,13 @@ def test_offsets_of_whole_hours_are_read(catalog: paimon.Catalog, zone: str) -> 
     assert table.scan(where=f"z = TIMESTAMPTZ '2024-01-01 00:00:00{zone}'").count() == 1
     assert table.scan(where="z = TIMESTAMPTZ '2024-01-01 02:00:00+02'").count() == 1
     assert table.scan(where="z = '2023-12-31 19:00:00-05'").count() == 1
+
+
+def test_zeros_and_nan_are_partitions_of_their_own(catalog: paimon.Catalog) -> None:
+    made = catalog.create_table("d.parts", "p DOUBLE, v INT", partition_keys=["p"])
+    made.write({"p": [0.0, -0.0, nan], "v": [1, 2, 3]})
+    made.overwrite({"p": [0.0], "v": [10]}, partition={"p": 0.0})
+    made.overwrite({"p": [nan], "v": [30]}, partition={"p": nan})
+    assert sorted(made.to_arrow()["v"].to_pylist()) == [2, 10, 30]
+    made.drop_partitions({"p": -0.0}, {"p": nan}, missing_ok=False)
+    assert made.to_arrow()["v"].to_pylist() == [10]

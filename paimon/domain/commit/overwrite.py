@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from paimon.domain.columns.java_float_order import compare_values
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry
@@ -38,7 +39,7 @@ class PartitionFilter:
             return partition in self.only
         row = deserialize(partition, [f.type for f in self.fields])
         values = dict(zip([f.name for f in self.fields], row, strict=True))
-        return all(values[name] == wanted for name, wanted in self.spec)
+        return all(compare_values(values[name], wanted) == 0 for name, wanted in self.spec)
 
     def check_holds(self, change: Change) -> None:
         """Refuse new files outside the selected partitions."""
