@@ -27,6 +27,8 @@ from paimon.domain.predicate.transform import rename_columns
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import ROW_KIND
+from paimon.operations.metadata.schemas import explain_missing_table
+from paimon.operations.metadata.snapshots import confirm_opened_table
 from paimon.operations.read.changes.followed import plan_followed_splits, read_changes, read_stream_split
 from paimon.operations.read.changes.history import list_history
 from paimon.operations.read.evaluate import check_condition
@@ -80,7 +82,10 @@ class Changes(NotebookDisplay, Results):
     def snapshots(self) -> tuple[Snapshot, ...]:
         """The snapshots whose changes are read; a snapshot may have none."""
         if self._snapshots is None:
-            self._snapshots = list_history(self._context, *self._range)
+            with explain_missing_table(self._context):
+                found = list_history(self._context, *self._range)
+            confirm_opened_table(self._context, found[-1] if found else None)
+            self._snapshots = found
         return self._snapshots
 
     @property

@@ -180,7 +180,7 @@ class TableDropped(NotFound):
 class TableReplaced(NotFound):
     """Raised when an open table was dropped, and another table was created at the same place.
 
-    Nothing was acknowledged. Open the new table, and prepare the rows again.
+    No row was read or acknowledged. Open the new table, and repeat the call.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class TableReplaced(NotFound):
         PaimonError.__init__(
             self,
             f"Table {location!r} was dropped and created again after it was opened{left}",
-            hint="open the new table and prepare the rows again"
+            hint="open the new table and repeat the call"
             if snapshot_id is None
             else f"roll the new table back to the snapshot before {snapshot_id}",
         )

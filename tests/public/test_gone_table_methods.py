@@ -127,6 +127,29 @@ def test_a_scan_of_a_dropped_table_is_not_empty(tmp_path: Path) -> None:
             read()
 
 
+@pytest.mark.parametrize("rows", [[], [{"id": 2, "price": 5}]], ids=["empty", "filled"])
+def test_a_scan_never_shows_another_table(tmp_path: Path, rows: list[dict[str, int]]) -> None:
+    catalog = paimon.connect(str(tmp_path))
+    catalog.create_database("d")
+    table = make(catalog)
+    assert table.count() == 1
+    catalog.drop_table("d.t")
+    new = catalog.create_table("d.t", "id BIGINT NOT NULL, price INT", primary_keys=["id"], options={"bucket": 1})
+    new.write(rows)
+    for read in (
+        lambda: table.scan().to_arrow(),
+        lambda: table.scan(snapshot=1).to_arrow(),
+        lambda: table.scan(tag="old").to_arrow(),
+        lambda: table.count(),
+        lambda: table.lookup([(1, 1)]),
+        lambda: table.changes().to_arrow(),
+        lambda: table.system_table("files").to_arrow(),
+    ):
+        assert new.to_arrow().to_pylist() == rows
+        with pytest.raises(TableReplaced):
+            read()
+
+
 def test_statements_on_a_table_that_is_gone_are_refused(tmp_path: Path) -> None:
     catalog = paimon.connect(str(tmp_path))
     catalog.create_database("d")

@@ -19,7 +19,7 @@ from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
 from paimon.domain.stats.table_statistics import TableStatistics
-from paimon.operations.metadata.schemas import check_table_exists, find_missing_table
+from paimon.operations.metadata.schemas import check_same_table, check_table_exists, find_missing_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
@@ -32,6 +32,8 @@ _BRANCH_PREFIX = "branch-"
 _RECENT = "recent snapshot"
 _RECENT_BYTES = 4_000
 """The memory of a decoded snapshot without its texts."""
+_CONFIRMED = "confirmed"
+_CONFIRMED_BYTES = 1_000
 
 
 def load_snapshot(context: TableContext, snapshot_id: int) -> Snapshot:
@@ -114,6 +116,17 @@ def _find_recent_snapshot(context: TableContext, snapshot_id: int) -> Snapshot |
     snapshot = _decode_snapshot(data, path, snapshot_id)
     cache.put(context.paths.snapshots, (data, snapshot), _RECENT_BYTES + 4 * len(data), _RECENT)
     return snapshot
+
+
+def confirm_opened_table(context: TableContext, snapshot: Snapshot | None) -> None:
+    """Check that a snapshot is one of the table that was opened; again only if another one was checked in between."""
+    if snapshot is None:
+        check_same_table(context)
+        return
+    checked, cache = (context.table.origin, snapshot.id, snapshot.identity), context.engine.cache
+    if cache.get(context.paths.snapshots, _CONFIRMED) != checked:
+        check_same_table(context)
+        cache.put(context.paths.snapshots, checked, _CONFIRMED_BYTES, _CONFIRMED)
 
 
 def _read_newest_listed(context: TableContext) -> Snapshot | None:

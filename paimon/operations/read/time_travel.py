@@ -25,8 +25,9 @@ from paimon.domain.schema.rules.files import LATEST_DELTA, check_scan
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.text_checks import show_value
-from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.schemas import explain_missing_table, load_schema
 from paimon.operations.metadata.snapshots import (
+    confirm_opened_table,
     find_expiry,
     latest_snapshot,
     load_snapshot,
@@ -62,8 +63,18 @@ def pin_snapshot(
 ) -> PinnedTable:
     """Choose the snapshot of a read by the arguments, otherwise by the table's `scan.*` options, otherwise the latest.
 
-    `timestamp` selects the latest snapshot at or before this time; see `to_epoch_millis`.
+    `timestamp` selects the latest snapshot at or before this time; see `to_epoch_millis`. Raises `TableDropped` or
+    `TableReplaced` if the table that was opened does not exist any more.
     """
+    with explain_missing_table(context):
+        pinned = _pin(context, snapshot, tag, timestamp)
+    confirm_opened_table(context, pinned.snapshot)
+    return pinned
+
+
+def _pin(
+    context: TableContext, snapshot: int | None, tag: str | None, timestamp: int | str | datetime | None
+) -> PinnedTable:
     given = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
     requested: dict[str, object] = {k: v for k, v in given.items() if v is not None}
     if not requested:
