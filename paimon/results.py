@@ -118,12 +118,19 @@ class Results:
         ------
         MissingExtra
             The extra ``pandas`` is not installed.
+        InvalidRequest
+            A value has no form in pandas, such as a date after the year 9999 without ``date_as_object=False``.
         """
         try:
             import pandas  # noqa: F401  (pyarrow imports it, after all was read)
         except ModuleNotFoundError as missing:
             raise missing_extra("to_pandas", "pandas") from missing
-        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        rows = self.to_arrow()
+        try:
+            frame: pd.DataFrame = rows.to_pandas(**options)
+        except ValueError as error:  # such as a date after the year 9999
+            hint = "pass date_as_object=False, or use to_arrow()"
+            raise InvalidRequest(f"The rows cannot become a data frame of pandas: {error}", hint=hint) from error
         return frame
 
     def to_polars(self) -> pl.DataFrame:

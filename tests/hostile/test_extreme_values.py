@@ -189,3 +189,20 @@ def test_zeros_and_nan_are_partitions_of_their_own(catalog: paimon.Catalog) -> N
     assert sorted(made.to_arrow()["v"].to_pylist()) == [2, 10, 30]
     made.drop_partitions({"p": -0.0}, {"p": nan}, missing_ok=False)
     assert made.to_arrow()["v"].to_pylist() == [10]
+
+
+def test_a_day_after_the_year_9999_is_queried_and_named(catalog: paimon.Catalog) -> None:
+    days = pa.array([0, 2_932_902], pa.int32()).cast(pa.date32())
+    made = catalog.create_table("d.days", "k DATE, p DATE NOT NULL", partition_keys=["p"])
+    made.write(pa.table({"k": days, "p": days}))
+    for condition in ("k > DATE '10000-01-01'", "p > DATE '10000-01-01'"):
+        assert catalog.sql(f"SELECT k, p FROM d.days WHERE {condition}").to_arrow().num_rows == 1
+        assert catalog.sql(f"SELECT count(*) AS n FROM d.days WHERE {condition}").to_arrow()["n"].to_pylist() == [1]
+    twice = pa.table({"k": pa.concat_arrays([days, days])})
+    with pytest.raises(paimon.InvalidRequest, match="match the same row of"):
+        made.merge(twice, on=["k"]).when_matched_delete().execute()
+    with pytest.raises(paimon.InvalidRequest, match="cannot show"):
+        made.drop_partitions({"p": days[1]})
+    with pytest.raises(paimon.InvalidRequest, match="date_as_object=False"):
+        made.to_pandas()
+    assert len(made.to_pandas(date_as_object=False)) == 2

@@ -136,10 +136,13 @@ def _share_file(context: TableContext, split: DataSplit, fields: Sequence[DataFi
     if not isinstance(found, FileSharing):
         return None
     types = {f.name: f.type for f in fields}
-    constants = {
-        name: to_array([value], types[name])[0].as_py()
-        for name, value in get_constants(context.table, split.partition, fields).items()
-    }
+    try:
+        constants = {
+            name: to_array([value], types[name])[0].as_py()
+            for name, value in get_constants(context.table, split.partition, fields).items()
+        }
+    except OverflowError:  # a time that Python lacks
+        return None
     cache = context.engine.cache
     checks = cache.get(path, _CHECKS)
     with report_expired(context, split.snapshot_id):

@@ -47,6 +47,7 @@ from paimon.domain.assignment.merge_columnar import (
     find_repeated,
 )
 from paimon.domain.columns.convert import convert_array
+from paimon.domain.columns.time_text import format_times
 from paimon.domain.errors import AmbiguousMerge
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import resolve_column
@@ -179,7 +180,7 @@ class MergeMatcher:
         if position is None:
             return
         shown = [name for name, _ in self.merge.on.pairs] or rows.schema.names[:1]
-        row = ", ".join(f"{name} = {rows[name][int(targets[position])].as_py()!r}" for name in shown)
+        row = ", ".join(f"{name} = {_show(rows[name].slice(int(targets[position]), 1))}" for name in shown)
         pair = sources[position : position + 2]
         numbers = " and ".join(str(int(n) + 1) for n in (pair if self.numbers is None else self.numbers[pair]))
         which = "Two rows" if self.is_share else f"Rows {numbers}"
@@ -273,6 +274,14 @@ def list_target_columns(context: TableContext) -> tuple[DataField, ...]:
 def find_target_column(context: TableContext, name: str) -> DataField:
     """Return the column of the target with a name of `list_target_columns`."""
     return ROW_ID if name == ROW_ID.name else context.schema.field_of(name)
+
+
+def _show(value: pa.Array) -> str:
+    """Return the text of the only value of an array, also of a time that Python lacks."""
+    try:
+        return repr(value[0].as_py())
+    except OverflowError:
+        return str(format_times(value)[0])
 
 
 def name_source(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -255,9 +255,9 @@ def _compute(session: Session, expressions: str, count: int) -> tuple[Any, ...]:
         if engine is None:
             return (None,) * count
         rows = engine.run(f"SELECT {expressions}", {}).read_all()
-    except (InvalidRequest, MissingExtra):
+        return tuple(column[0].as_py() for column in rows.columns)
+    except (InvalidRequest, MissingExtra, OverflowError):  # the last for times that Python lacks
         return (None,) * count
-    return tuple(column[0].as_py() for column in rows.columns)
 
 
 def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
