@@ -120,7 +120,7 @@ def find_schema(data: Any) -> pa.Schema | None:
     """Return the columns of Arrow data, a frame, a dataset or a relation, in plain types; None for other data."""
     kinds = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(data).__mro__}
     if ("polars", "LazyFrame") in kinds:
-        schema = pa.RecordBatchReader.from_stream(data.head(0).collect()).schema
+        schema = _convert_source(data.head(0).collect(), pa.RecordBatchReader.from_stream).schema
     elif isinstance(getattr(data, "schema", None), pa.Schema):
         schema = data.schema
     elif _is_pandas(data):
@@ -322,9 +322,9 @@ def _read_frames(data: Any) -> Iterator[pa.Table]:
     is_empty = True
     for frame in frames:
         is_empty = False
-        yield from _read_batches(pa.RecordBatchReader.from_stream(frame))
+        yield from _read_stream(frame, pa.RecordBatchReader.from_stream)
     if is_empty:
-        yield from _read_batches(pa.RecordBatchReader.from_stream(data.head(0).collect()))
+        yield from _read_stream(data.head(0).collect(), pa.RecordBatchReader.from_stream)
 
 
 def _is_pandas(data: Any) -> bool:

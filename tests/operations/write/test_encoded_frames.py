@@ -136,3 +136,12 @@ def test_nested_values(catalog: paimon.Catalog) -> None:
     data = {"c": [[{"x": "a"}, {"x": None}], []]}
     table.write(pl.DataFrame(data, schema={"c": pl.List(pl.Struct({"x": pl.Enum(["a"])}))}))
     assert table.scan().to_arrow()["c"].to_pylist() == data["c"]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_lazy_frame_that_arrow_lacks_is_refused(catalog: paimon.Catalog, rows: int) -> None:
+    frame = pl.LazyFrame({"k": [1] * rows}, schema={"k": pl.Int128})
+    table = catalog.create_table("d.wide", "k BIGINT")
+    for use in (table.write, lambda rows: catalog.create_table("d.other", rows)):
+        with pytest.raises(paimon.InvalidRequest, match="is not a table"):
+            use(frame)
