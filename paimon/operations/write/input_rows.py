@@ -229,11 +229,13 @@ def _convert_columns(columns: Mapping[str, Any], fields: tuple[DataField, ...], 
 def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise InvalidRequest(f"Column {name!r} is a single {type(values).__name__}, not a list", subject=name)
     if _is_pandas(values) and str(getattr(values, "dtype", "")) == "category":
         return pa.array(values)
     values = values if isinstance(values, Sized) else list(values)
+    if isinstance(values, np.ma.MaskedArray):
+        return _infer_array(name, values)
     if data_type is None:
         return _infer_array(name, values)
     try:

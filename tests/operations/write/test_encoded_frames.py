@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -145,3 +147,12 @@ def test_a_lazy_frame_that_arrow_lacks_is_refused(catalog: paimon.Catalog, rows:
     for use in (table.write, lambda rows: catalog.create_table("d.other", rows)):
         with pytest.raises(paimon.InvalidRequest, match="is not a table"):
             use(frame)
+
+
+def test_masked_values_of_numpy_are_null_and_a_scalar_is_no_column(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.masked", "i BIGINT, day DATE")
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[D]")
+    table.write({"i": np.ma.masked_array([1, 2], [0, 1]), "day": np.ma.masked_array(days, [1, 0])})
+    assert table.to_arrow().select(["i", "day"]).to_pydict() == {"i": [1, None], "day": [None, date(2026, 1, 2)]}
+    with pytest.raises(paimon.InvalidRequest, match="single ndarray"):
+        table.write({"i": np.array(1)})
