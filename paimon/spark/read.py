@@ -9,6 +9,9 @@ Invariant: the snapshot and the schema are pinned when the data frame is created
 #     files without merge  `load_parquet_part`: Spark's own Parquet reader
 #     other files          the data source `paimon`, whose tasks run `read_split`; a union joins both
 #
+# A scan of an attached catalog needs no options that define it, because the plan has its table. So `load_splits` takes
+# the place of the data source, for which Spark starts two more Python processes.
+#
 # The data source opens the table again in other processes, so options (`state`) define what it reads. They pin the
 # snapshot and the schema as JSON (PINNED), to which `_add_selection` adds the condition, the limit, and the files that
 # Spark reads (`without`). Only a scan that can be pinned uses the first two ways. It cannot be pinned if table options
@@ -18,24 +21,38 @@ Invariant: the snapshot and the schema are pinned when the data frame is created
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
+from typing import cast
 
+import pyarrow as pa
+from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.types import StructType
 
+from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.engine_files import leave_out_files
 from paimon.domain.scan.read_rules import is_key_lookup
-from paimon.operations.metadata.snapshots import find_snapshot
+from paimon.domain.scan.split_packing import SplitLimits
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.scan.stream_tasks import group_small_splits
+from paimon.engines import freeze_objects
+from paimon.operations.metadata.snapshots import find_snapshot, report_expired
+from paimon.operations.read.projection import ReadPlan
+from paimon.operations.read.split import read_split
+from paimon.operations.table_context import TableContext
 from paimon.scan import Scan
 from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.parquet_files import load_parquet_part
 from paimon.spark.selection import encode_predicate
 from paimon.spark.session import register
-from paimon.spark.types import to_spark_frame, to_spark_schema
+from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_frame, to_spark_schema
 from paimon.spark.warehouse import open_in_session
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
@@ -182,6 +199,49 @@ def read_scan(
     if PINNED in state:
         state = _add_selection(state, where=None if where is None else encode_predicate(where), limit=limit)
     return _load(spark, table, scan, state)
+
+
+def load_splits(spark: SparkSession, table: Table, scan: Scan, limited: Scan) -> DataFrame:
+    """Create a frame of a pinned scan without the data source, in a classic session; its plan has no read mark.
+
+    `limited` is the scan with a limit, if there is one. It is a hint: the caller applies the limit, too.
+    """
+    check_shared_storage(table)
+    schema = to_spark_schema(scan.arrow_schema)
+    part = load_parquet_part(spark, scan, schema)
+    if part is not None and part.is_whole:
+        return part.frame
+    splits = leave_out_files(limited.plan().splits, () if part is None else part.names)
+    context = table.context.with_table(scan.pinned.table)
+    loaded = read_splits(spark, splits, ReadSplits(context, limited.read_plan, to_batch_schema(schema)), schema)
+    return loaded if part is None else part.frame.union(loaded)
+
+
+def read_splits(spark: SparkSession, splits: Sequence[DataSplit], read: ReadSplits, schema: StructType) -> DataFrame:
+    """Return a frame of the rows of splits, with a task for each of them, or for several small ones."""
+    tasks = group_small_splits(splits, SplitLimits.of(read.context.table.options))
+    return distribute_tasks(spark, tasks).mapInArrow(read, schema) if tasks else spark.createDataFrame([], schema)
+
+
+@frozen(eq=False)
+class ReadSplits:
+    """The task that reads the rows of splits."""
+
+    context: TableContext
+    read: ReadPlan
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Spark has them."""
+        for split in chain.from_iterable(cast(Sequence[DataSplit], task) for _, task in read_tasks(batches)):
+            with report_expired(self.context, split.snapshot_id):
+                for batch in self.read_split(split):
+                    yield to_spark_batch(batch, self.schema)
+        freeze_objects()
+
+    def read_split(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split."""
+        yield from read_split(self.context, split, self.read)
 
 
 def is_pinned(table: Table | SystemTable, scan: Scan | SystemScan) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.spark.session_catalog.created_table import CreatedTableProxy
-from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, find_proxy, make_name_error, to_dict
+from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, find_proxy, make_name_error
 from paimon.spark.session_catalog.procedures import ProcedureProxy
 from paimon.spark.session_catalog.schemas import Declaration, copy_declaration, read_changes, read_declaration
 from paimon.spark.session_catalog.session_options import find_session_options
@@ -89,8 +89,8 @@ class CatalogProxy(UnmeasuredProxy):
         table = self._open_table(identifier)
         options = self._find_travel(given)
         if isinstance(table.opened, Table):
-            name = str(identifier.name()).partition("$")[0]
-            settings = find_session_options(self.jvm.spark, (self._name, str(identifier.namespace()[0]), name))
+            database, name = self.jvm.read_json(identifier)
+            settings = find_session_options(self.jvm.spark, (self._name, database, name.partition("$")[0]))
             if options or self._is_written(given):  # a change needs the newest snapshot
                 settings = {key: value for key, value in settings.items() if not key.startswith("scan.")}
             options = settings | options
@@ -126,9 +126,10 @@ class CatalogProxy(UnmeasuredProxy):
 
     def tableExists(self, identifier: Any) -> bool:
         """Return whether there is such a table."""
-        name = self._to_name(identifier)
-        if len(list(identifier.namespace())) != 1 or "$" not in name:
-            return len(list(identifier.namespace())) == 1 and name in self.catalog
+        parts = self.jvm.read_json(identifier)
+        name = ".".join(parts)
+        if len(parts) != 2 or "$" not in name:
+            return len(parts) == 2 and name in self.catalog
         with suppress(NotFound, InvalidRequest):
             return self.catalog.table(name) is not None
         return False
@@ -223,7 +224,7 @@ class CatalogProxy(UnmeasuredProxy):
 
     def namespaceExists(self, namespace: Any) -> bool:
         """Return whether there is such a database."""
-        names = [str(name) for name in namespace]
+        names = self.jvm.read_json(namespace)
         return len(names) == 1 and names[0] in self.catalog.databases()
 
     def loadNamespaceMetadata(self, namespace: Any) -> Any:
@@ -233,13 +234,13 @@ class CatalogProxy(UnmeasuredProxy):
 
     def createNamespace(self, namespace: Any, metadata: Any) -> None:
         """Create a database."""
-        names = [str(name) for name in namespace]
+        names = self.jvm.read_json(namespace)
         if len(names) != 1:
             raise InvalidRequest(
                 f"{'.'.join(names)!r} is not the name of a database. It has one part, as in lake.shop.",
                 subject=".".join(names),
             )
-        given = to_dict(metadata)
+        given = self.jvm.read_json(metadata)
         given.pop("owner", None)
         with self._taken("NamespaceAlreadyExistsException", namespace):
             self.catalog.create_database(names[0], properties=given)
@@ -289,10 +290,10 @@ class CatalogProxy(UnmeasuredProxy):
     def _find_database(self, namespace: Any) -> str:
         if not self.namespaceExists(namespace):
             raise make_name_error(self.jvm, "NoSuchNamespaceException", namespace)
-        return str(namespace[0])
+        return str(self.jvm.read_json(namespace)[0])
 
     def _to_name(self, identifier: Any) -> str:
-        return ".".join([*(str(name) for name in identifier.namespace()), str(identifier.name())])
+        return ".".join(self.jvm.read_json(identifier))
 
     @contextmanager
     def _missing(self, kind: str, subject: Any) -> Iterator[None]:

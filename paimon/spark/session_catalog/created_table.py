@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from paimon.catalog import Catalog
-from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, to_dict
+from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
 from paimon.spark.session_catalog.schemas import PRIMARY_KEY, Declaration, add_options
 from paimon.spark.session_catalog.table_proxy import RelationProxy
 from paimon.spark.session_catalog.write_proxy import FrameWriteProxy
@@ -46,7 +46,7 @@ class CreatedTableProxy(RelationProxy):
 
     def newWriteBuilder(self, info: Any) -> Any:
         """Begin the write of the rows; the options that `saveAsTable` passes to it are those of the table."""
-        self._declared = add_options(self._declared, to_dict(info.options()))
+        self._declared = add_options(self._declared, self.jvm.read_json(info.options()))
         return CreationBuilderProxy(self.jvm, FrameWriteProxy(self.jvm, f"create {self.title}", self._fill))
 
     def _fill(self, frame: DataFrame) -> None:

@@ -5,6 +5,7 @@ Invariant: an error of a proxy reaches Spark as a Java exception, whose text beg
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
@@ -27,7 +28,7 @@ from paimon.engines import translate_spark_error
 
 _PACKAGE = "org.apache.spark.sql"
 CONNECTOR, INTERNAL = f"{_PACKAGE}.connector", f"{_PACKAGE}.internal"
-_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement", "PredicateText", "SessionRule")
+_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement", "JsonText", "SessionRule")
 """Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
 _MOST_KEPT = 500
 """Objects of `Jvm.remember`."""
@@ -61,6 +62,8 @@ class Jvm:
 
     def make_array(self, kind: str, items: Sequence[Any] = ()) -> Any:
         """Return a Java array of a class; `items` are its elements."""
+        if not items:
+            return self.remember(("empty", kind), lambda: self.gateway.new_array(self.find_class(kind), 0))
         made = self.gateway.new_array(self.find_class(kind), len(items))
         for number, item in enumerate(items):
             made[number] = item
@@ -85,12 +88,20 @@ class Jvm:
             made.add(item)
         return made
 
-    def make_map(self, items: Mapping[str, Any]) -> Any:
-        """Return a Java map."""
-        made = self.find_class("java.util.HashMap")()
-        for key, value in items.items():
-            made.put(key, value)
-        return made
+    def make_map(self, items: Mapping[str, str]) -> Any:
+        """Return a Java map that cannot be changed."""
+
+        def make() -> Any:
+            made = self.find_class("java.util.HashMap")()
+            for key, value in items.items():
+                made.put(key, value)
+            return self.find_class("java.util.Collections").unmodifiableMap(made)
+
+        return self.remember(("map", tuple(items.items())), make)
+
+    def read_json(self, value: Any) -> Any:
+        """Return predicates, columns, names or a map of Java as values of Python, which come in one message."""
+        return json.loads(self.remember("json", lambda: self.create("JsonText")).apply(value))
 
     def make_long(self, value: int | None) -> Any:
         """Return an `OptionalLong`."""
@@ -164,11 +175,6 @@ def to_python_type(kind: Any) -> Any:
 def get_or_none(option: Any) -> Any:
     """Return the value of an option of Scala; None if it has none."""
     return option.get() if option.isDefined() else None
-
-
-def to_dict(options: Any) -> dict[str, str]:
-    """Convert a map of texts of Java; its iterator would end with an exception, which takes 50 ms to convert."""
-    return {str(entry.getKey()): str(entry.getValue()) for entry in options.entrySet().toArray()}
 
 
 def refresh_cached_rows(jvm: Jvm, title: str) -> None:

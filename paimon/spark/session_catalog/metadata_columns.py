@@ -7,7 +7,7 @@ Source: `PaimonMetadataColumn`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from attrs import evolve, frozen
@@ -15,19 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.domain.errors import Unsupported
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import file_vectors
-from paimon.operations.metadata.snapshots import report_expired
-from paimon.operations.read.projection import ReadPlan
-from paimon.operations.read.split import read_split
 from paimon.operations.row_level.numbered_rows import NumberedFile, NumberedRows
 from paimon.operations.table_context import TableContext
 from paimon.scan import Scan
 from paimon.spark.options import check_shared_storage
+from paimon.spark.read import ReadSplits, read_splits
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
-from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_schema
+from paimon.spark.types import to_batch_schema, to_spark_schema
 from paimon.table import Table
 
 FILE_PATH, ROW_INDEX, BUCKET, PARTITION = (
@@ -79,7 +76,7 @@ class MetadataColumnProxy(JavaProxy):
 
 
 def read_with_metadata(spark: SparkSession, table: Table, scan: Scan, columns: Sequence[str]) -> DataFrame:
-    """Return the columns of a scan, and the metadata columns that `columns` names, with one task for each split."""
+    """Return the columns of a scan, and the metadata columns that `columns` names, as `read_splits` reads them."""
     added = tuple(name for name in columns if name in _PLACES and name not in scan.arrow_schema.names)
     splits = scan.plan().splits
     if any(_joins_files(table.context, split) for split in splits) and {FILE_PATH, ROW_INDEX} & {*added}:
@@ -91,10 +88,7 @@ def read_with_metadata(spark: SparkSession, table: Table, scan: Scan, columns: S
         schema = schema.append(pa.field(name, _PLACES[name]))
     shown = to_spark_schema(schema)
     context = table.context.with_table(scan.pinned.table)
-    task = _ReadPlaces(context, scan.read_plan, added, to_batch_schema(shown))
-    frame = (
-        distribute_tasks(spark, list(splits)).mapInArrow(task, shown) if splits else spark.createDataFrame([], shown)
-    )
+    frame = read_splits(spark, splits, _ReadPlaces(context, scan.read_plan, to_batch_schema(shown), added), shown)
     if PARTITION in columns and PARTITION not in scan.arrow_schema.names:
         frame = frame.withColumn(PARTITION, F.struct(*table.partition_keys))
     return frame.select(*columns)
@@ -106,24 +100,15 @@ def _joins_files(context: TableContext, split: DataSplit) -> bool:
 
 
 @frozen(eq=False)
-class _ReadPlaces:
+class _ReadPlaces(ReadSplits):
     """The task that reads the rows of splits, and adds columns."""
 
-    context: TableContext
-    read: ReadPlan
     added: tuple[str, ...]
-    schema: pa.Schema
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, task in read_tasks(batches):
-            split = cast(DataSplit, task)
-            with report_expired(self.context, split.snapshot_id):
-                for batch in self._read(split):
-                    yield to_spark_batch(batch, self.schema)
-
-    def _read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+    def read_split(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split with the columns."""
         if not {FILE_PATH, ROW_INDEX}.intersection(self.added):
-            for batch in read_split(self.context, split, self.read):
+            for batch in super().read_split(split):
                 yield self._add(batch, {BUCKET: split.bucket})
             return
         plain = NumberedRows(self.context, None, self.read, ROW_INDEX, ())

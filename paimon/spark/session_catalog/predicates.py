@@ -7,7 +7,6 @@ conjunction, and `to_predicate` returns None where a whole predicate has none.
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -17,7 +16,18 @@ from py4j.protocol import Py4JError
 from pyspark.sql import types as T
 from pyspark.sql.types import _parse_datatype_json_string
 
-from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
+from paimon.domain.predicate.expression import (
+    And,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+)
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.spark.session_catalog.jvm import Jvm
@@ -46,14 +56,13 @@ _CONVERTERS: tuple[tuple[tuple[type[T.DataType], ...], Callable[[Any], Any]], ..
     ((T.TimestampType,), lambda value: _EPOCH.replace(tzinfo=datetime.UTC) + datetime.timedelta(microseconds=value)),
 )
 """How Spark's literals become values of Python, by type; others are not pushed down."""
-_COMPARED = (*dt.INTEGER_TYPES, *dt.CHARACTER_TYPES, dt.BooleanType, dt.DateType, dt.DecimalType)
+COMPARED_TYPES = (*dt.INTEGER_TYPES, *dt.CHARACTER_TYPES, dt.BooleanType, dt.DateType, dt.DecimalType)
 """Types that Spark and a scan compare equally with the literals of `_CONVERTERS`."""
 
 
 def read_predicates(jvm: Jvm, given: Any) -> list[Node]:
     """Return predicates of Spark, or a single one, as values of Python; the whole text of each is its ``text``."""
-    writer = jvm.remember("predicates", lambda: jvm.create("PredicateText"))
-    found: list[Node] = json.loads(writer.apply(given))
+    found: list[Node] = jvm.read_json(given)
     return found
 
 
@@ -97,7 +106,7 @@ def to_predicate(given: Node, fields: Mapping[str, DataField]) -> Predicate | No
 def _to_list(children: Sequence[Node], fields: Mapping[str, DataField]) -> Predicate | None:
     column = _find_column(children[0], fields)
     values = tuple(find_literal(child) for child in children[1:])
-    if column is None or None in values or not isinstance(fields[column].type, _COMPARED):
+    if column is None or None in values or not isinstance(fields[column].type, COMPARED_TYPES):
         return None
     return In(column, values)
 
@@ -109,7 +118,7 @@ def _to_comparison(name: str, children: Sequence[Node], fields: Mapping[str, Dat
     if column is None and name in _COMPARISONS:
         name = _FLIPPED.get(name, name)
         column, value = _find_column(children[1], fields), find_literal(children[0])
-    if column is None or value is None or not isinstance(fields[column].type, _COMPARED):
+    if column is None or value is None or not isinstance(fields[column].type, COMPARED_TYPES):
         return None
     if name in _COMPARISONS:
         return Compare(column, _COMPARISONS[name], value)
@@ -190,6 +199,8 @@ def _format_exactly(predicate: Predicate) -> str | None:
             parts = [_format_exactly(child) for child in predicate.children]
             word = " AND " if isinstance(predicate, And) else " OR "
             return None if None in parts else f"({word.join(map(str, parts))})"
+        case Literal(value=bool()):
+            return str(predicate.value)
         case Not():
             inner = _format_exactly(predicate.child)
             return None if inner is None else f"(NOT {inner})"

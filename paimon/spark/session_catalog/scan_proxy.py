@@ -21,7 +21,7 @@ from paimon.domain.scan.estimate import ScanEstimate
 from paimon.scan import Scan, estimate_scan
 from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import READ_MARK
-from paimon.spark.read import is_pinned, look_up_keys, read_scan
+from paimon.spark.read import is_pinned, load_splits, look_up_keys, read_scan
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm, UnmeasuredProxy, to_python_type
 from paimon.spark.session_catalog.metadata_columns import PARTITION, read_with_metadata
 from paimon.spark.session_catalog.predicates import format_condition, read_predicates, to_conjunction
@@ -144,14 +144,19 @@ class ScanBuilderProxy(JavaProxy):
             scan = scan.without_retracts() if isinstance(scan, Scan) else scan
             return PlannedRows(read_scan(spark, opened, scan), self._name, None)
         assert isinstance(state, Scan)
+        assert isinstance(opened, Table)
         if self._count is not None:
             frame = spark.range(self._count, self._count + 1)
             return PlannedRows(frame, f"{self._describe(state)}, counted from metadata", state, self._count)
         scan = Scan(state.context, columns=self._columns, where=self._where, pinned=state.pinned)
         found = None if self._where is None else look_up_keys(spark, opened, scan)
-        frame = read_scan(spark, opened, scan, self._where, self._limit) if found is None else found
+        if found is None:
+            limited = Scan(
+                state.context, columns=self._columns, where=self._where, limit=self._limit, pinned=state.pinned
+            )
+            found = load_splits(spark, opened, scan, scan if self._limit is None else limited)
         condition = None if self._where is None else format_condition(self._where, scan.arrow_schema.names)
-        frame = frame if condition is None else frame.where(condition)  # excludes row groups where Spark reads files
+        frame = found if condition is None else found.where(condition)  # excludes row groups where Spark reads files
         return PlannedRows(frame, self._describe(scan), scan)
 
     def _plan_places(self, opened: Table | SystemTable, state: Scan | SystemScan, names: set[str]) -> PlannedRows:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import evolve, frozen
-from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
+from pyspark.sql.types import (
+    CharType,
+    DataType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+    _parse_datatype_json_string,
+)
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema import changes as to
@@ -16,7 +24,7 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
 from paimon.spark.session_catalog.defaults import read_default
-from paimon.spark.session_catalog.jvm import Jvm, to_dict, to_python_type
+from paimon.spark.session_catalog.jvm import Jvm, to_python_type
 from paimon.spark.types import to_batch_schema
 
 PRIMARY_KEY = "primary-key"
@@ -49,7 +57,7 @@ class Declaration:
 
 def read_declaration(jvm: Jvm, columns: Any, transforms: Any, properties: Any, constraints: Any = ()) -> Declaration:
     """Return what a CREATE TABLE declares; refuse a provider, a location and transforms that tables do not have."""
-    given = to_dict(properties)
+    given = jvm.read_json(properties)
     # `saveAsTable` gives the provider of the session where the caller gives none.
     default_provider = str(jvm.spark.conf.get("spark.sql.sources.default"))
     if given.get(_PROVIDER, "paimon").lower() not in {"paimon", default_provider.lower()}:
@@ -59,10 +67,15 @@ def read_declaration(jvm: Jvm, columns: Any, transforms: Any, properties: Any, c
         hint = "leave out LOCATION: the warehouse decides where its tables are"
         raise InvalidRequest("A table of this catalog takes no location.", subject=given[_LOCATION], hint=hint)
     plain = {k.removeprefix(_OPTION): v for k, v in given.items() if k not in _IGNORED | {_PROVIDER, _COMMENT}}
-    fields = tuple(_to_field(jvm, column) for column in columns)
-    schema = StructType([StructField(str(c.name()), to_python_type(c.dataType()), c.nullable()) for c in columns])
+    described = jvm.read_json(columns)
+    schema = StructType([
+        StructField(c["name"], _parse_datatype_json_string(c["type"]), c["nullable"]) for c in described
+    ])  # fmt: skip
     return Declaration(
-        fields,
+        tuple(
+            _to_field(jvm, schema[n], found, columns[n] if found["default"] else None)
+            for n, found in enumerate(described)
+        ),
         schema,
         _read_keys(constraints, _split_names(plain.pop(PRIMARY_KEY, ""))),
         tuple(_to_partition_key(transform) for transform in transforms),
@@ -114,14 +127,15 @@ def _read_keys(constraints: Any, given: tuple[str, ...]) -> tuple[str, ...]:
     return keys
 
 
-def _to_field(jvm: Jvm, column: Any) -> DataField:
-    name = str(column.name())
-    if column.generationExpression() is not None or column.identityColumnSpec() is not None:
+def _to_field(jvm: Jvm, column: StructField, described: Mapping[str, Any], with_default: Any) -> DataField:
+    """Return a column; `with_default` is the one of Java if it has a default."""
+    name, text = column.name, None
+    if described["generated"]:
         raise Unsupported(f"GENERATED of column {name!r}", hint="compute the column in the INSERT")
-    made = to_field(name, to_python_type(column.dataType()), bool(column.nullable()))
-    default = column.defaultValue()
-    text = None if default is None else read_default(jvm, name, str(default.getSql()), column.dataType())
-    return evolve(made, description=column.comment(), default_value=text)
+    if with_default is not None:
+        text = read_default(jvm, name, str(with_default.defaultValue().getSql()), with_default.dataType())
+    made = to_field(name, column.dataType, column.nullable)
+    return evolve(made, description=described["comment"], default_value=text)
 
 
 def to_field(name: str, kind: DataType, nullable: bool) -> DataField:

@@ -27,7 +27,7 @@ from paimon.spark.options import (
     parse_source_options,
 )
 from paimon.spark.row_level.delete_update import delete
-from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, to_dict
+from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy
 from paimon.spark.session_catalog.metadata_columns import MetadataColumnProxy, list_metadata_columns
 from paimon.spark.session_catalog.partitions import PartitionsProxy
 from paimon.spark.session_catalog.predicates import Node, read_predicates, to_exact_conjunction
@@ -180,7 +180,7 @@ class TableProxy(PartitionsProxy, RelationProxy):
 
     def newScanBuilder(self, options: Any) -> Any:
         """Begin a scan; `options` are those of the query, which may travel in time."""
-        given = to_dict(options)
+        given = self.jvm.read_json(options)
         stream = partial(open_stream, self.jvm.spark, self.opened, self.spark_schema, given)
         builder = ScanBuilderProxy(self.jvm, self.title, self.spark_schema, self._select(given), stream)
         builder.metadata = self._list_metadata()
@@ -203,7 +203,7 @@ class TableProxy(PartitionsProxy, RelationProxy):
 
     def newWriteBuilder(self, info: Any) -> Any:
         """Begin a write."""
-        target, options = self.find_target(), to_dict(info.options())
+        target, options = self.find_target(), self.jvm.read_json(info.options())
         kind = UpsertBuilderProxy if target.primary_keys else WriteBuilderProxy
         commit_stream = partial(self._streams.find_commit, str(info.queryId()), target, options)
         return kind(self.jvm, target, self.title, options, commit_stream)

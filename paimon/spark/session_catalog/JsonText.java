@@ -7,6 +7,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -14,23 +16,57 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Writes predicates as JSON: each part that Python reads of an object of Java would be a message between processes. */
-public final class PredicateText implements Function {
+/**
+ * Writes predicates, columns, names and maps as JSON: each part that Python reads of an object of Java would be a
+ * message between processes.
+ */
+public final class JsonText implements Function {
   private final ObjectMapper mapper = new ObjectMapper();
 
-  public Object apply(Object predicates) {
-    List written = new ArrayList();
-    Object[] all = predicates instanceof Object[] ? (Object[]) predicates : new Object[] {predicates};
-    for (int i = 0; i < all.length; i++) {
-      Map one = describe((Expression) all[i]);
-      one.put("text", all[i].toString());
-      written.add(one);
-    }
+  public Object apply(Object given) {
     try {
-      return mapper.writeValueAsString(written);
+      return mapper.writeValueAsString(convert(given));
     } catch (JsonProcessingException error) {
       throw new IllegalArgumentException(error);
     }
+  }
+
+  private static Object convert(Object given) {
+    if (given instanceof Map || given instanceof String[]) {
+      return given;
+    }
+    List written = new ArrayList();
+    if (given instanceof Identifier) {
+      String[] namespace = ((Identifier) given).namespace();
+      for (int i = 0; i < namespace.length; i++) {
+        written.add(namespace[i]);
+      }
+      written.add(((Identifier) given).name());
+      return written;
+    }
+    Object[] all = given instanceof Object[] ? (Object[]) given : new Object[] {given};
+    for (int i = 0; i < all.length; i++) {
+      written.add(all[i] instanceof Column ? describeColumn((Column) all[i]) : describePredicate(all[i]));
+    }
+    return written;
+  }
+
+  private static Map describeColumn(Column column) {
+    Map found = new LinkedHashMap();
+    found.put("name", column.name());
+    found.put("type", column.dataType().json());
+    found.put("nullable", Boolean.valueOf(column.nullable()));
+    found.put("comment", column.comment());
+    found.put("default", Boolean.valueOf(column.defaultValue() != null));
+    boolean isGenerated = column.generationExpression() != null || column.identityColumnSpec() != null;
+    found.put("generated", Boolean.valueOf(isGenerated));
+    return found;
+  }
+
+  private static Map describePredicate(Object predicate) {
+    Map found = describe((Expression) predicate);
+    found.put("text", predicate.toString());
+    return found;
   }
 
   private static Map describe(Expression node) {
