@@ -42,7 +42,7 @@ _INFINITY_TEXT = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _MILLIS_PER_DAY = 86_400_000
 _NANOS_PER_DAY = _MILLIS_PER_DAY * 1_000_000
-_INTEGER_BITS = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
+INTEGER_BITS = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
 _DATE_TEXT = re.compile(r"(\d{4,9})-(\d{1,2})-(\d{1,2})")
 _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2})(?::?(\d{2}))?)$")
@@ -95,7 +95,7 @@ def _literal(value: Any, data_type: DataType) -> Any:
         case TimestampType() | LocalZonedTimestampType():
             return _timestamp(value, isinstance(data_type, LocalZonedTimestampType))
         case _ if isinstance(data_type, INTEGER_TYPES):
-            return _integer(value, _INTEGER_BITS[type(data_type)])
+            return _integer(value, INTEGER_BITS[type(data_type)])
         case _ if isinstance(data_type, CHARACTER_TYPES):
             return _text(value)
         case _ if isinstance(data_type, (*BYTES_TYPES, BlobType)):

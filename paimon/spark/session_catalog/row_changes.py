@@ -33,7 +33,8 @@ from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import Unsupported
-from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.expression import And, Predicate
+from paimon.domain.row.literals import INTEGER_BITS
 from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
@@ -54,12 +55,22 @@ from paimon.results import find_own_reads
 from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
 from paimon.spark.row_level.merge import merge
 from paimon.spark.session_catalog.jvm import Jvm, get_or_none
-from paimon.spark.session_catalog.predicates import read_predicates, to_conjunction, translate_predicate
+from paimon.spark.session_catalog.merge_bounds import JoinedSource, open_source
+from paimon.spark.session_catalog.predicates import (
+    COMPARED_TYPES,
+    format_condition,
+    read_predicates,
+    to_conjunction,
+    translate_predicate,
+)
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.write import prepare_rows
 from paimon.table import Table
 
 _CATALYST = "org.apache.spark.sql.catalyst"
+_ATTRIBUTE, _BY_SOURCE = "AttributeReference", "notMatchedBySourceActions"
+_WIDER = {"SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""Types to which Spark casts a smaller integer column to compare it with a source, and their bits."""
 _SOURCE, _TARGET = "changes", "changed table"
 """The names of the sides of the merge. Values name columns of the source only."""
 _ACTION, _MARK, _DELETED, _NUMBER = "__action", "__source", "__deleted", "__row_number"
@@ -171,13 +182,37 @@ class RowChanges:
         added = (_ACTION, _MARK, _DELETED, _NUMBER)
         changes = evolve(self, suffix=_find_free(added, names).removeprefix(added[0]))
         clauses = self._read_clauses(command)
-        if self.opened.primary_keys:
-            changes._merge_keyed(command, clauses)
-        else:
-            changes._merge_numbered(command, clauses)
+        by_source = any(clause.side == _BY_SOURCE for clause in clauses)
+        pairs = {} if by_source else self._find_pairs(command.mergeCondition())
+        frame = self._to_frame(command.sourceTable())
+        with open_source(frame, _MARK + changes.suffix, pairs, self.table.read_state()) as source:
+            if self.opened.primary_keys:
+                changes._merge_keyed(command, clauses, source)
+            else:
+                changes._merge_numbered(command, clauses, source)
 
-    def _merge_keyed(self, command: Any, clauses: Sequence[MergeClause]) -> None:
-        builder = self._merge_by_key(lambda: self._join(command, clauses))
+    def _find_pairs(self, condition: Any) -> dict[str, Column]:
+        """Return the values of the source that an ON condition compares with columns of the table for equality."""
+        own = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
+        types = {f.name: f.type for f in self.opened.table_schema.fields}
+        pairs: dict[str, Column] = {}
+        for node in _split_conjunction(condition):
+            sides = (node.left(), node.right()) if node.getClass().getSimpleName() == "EqualTo" else ()
+            for column, value in zip(sides, sides[::-1], strict=True):
+                is_cast = column.getClass().getSimpleName() == "Cast"
+                bits = _WIDER.get(str(column.dataType().sql()), 0) if is_cast else 0
+                column = column.child() if is_cast else column
+                name = own.get(column.exprId().id()) if column.getClass().getSimpleName() == _ATTRIBUTE else None
+                used = {a.exprId().id() for a in _iterate(value.references().toSeq())}
+                if name is None or not used or not used.isdisjoint(own) or not value.deterministic():
+                    continue
+                kind = types[name]
+                if isinstance(kind, COMPARED_TYPES) and (not is_cast or INTEGER_BITS.get(type(kind), 65) <= bits):
+                    pairs[name] = self._column(value)
+        return pairs
+
+    def _merge_keyed(self, command: Any, clauses: Sequence[MergeClause], source: JoinedSource) -> None:
+        builder = self._merge_by_key(lambda: self._join(command, clauses, source))
         for number, clause in enumerate(clauses):
             condition = f"{_SOURCE}.{_ACTION}{self.suffix} = {number}"
             builder = clause.add_to(builder, condition, self.opened.primary_keys, self.table.spark_schema.names)
@@ -186,14 +221,14 @@ class RowChanges:
 
     def _read_clauses(self, command: Any) -> list[MergeClause]:
         clauses = []
-        for side in ("matchedActions", "notMatchedActions", "notMatchedBySourceActions"):
+        for side in ("matchedActions", "notMatchedActions", _BY_SOURCE):
             for action in _iterate(getattr(command, side)()):
                 kind = str(action.getClass().getSimpleName()).removesuffix("Action").lower()
                 values = {} if kind == "delete" else self._read_assignments(action.assignments())
                 clauses.append(MergeClause(side, kind, get_or_none(action.condition()), values))
         return clauses
 
-    def _merge_numbered(self, command: Any, clauses: Sequence[MergeClause]) -> None:
+    def _merge_numbered(self, command: Any, clauses: Sequence[MergeClause], source: JoinedSource) -> None:
         """Merge into an append table: numbered rows change, and inserted rows are written in the same commit."""
         context, schema = self.opened.context, self.table.spark_schema
         changing = [clause for clause in clauses if clause.kind != "insert"]
@@ -206,7 +241,8 @@ class RowChanges:
         def write(change: NumberedChange) -> WrittenChanges:
             """Join the numbered rows with the source, and write what changes and what is inserted."""
             target, number = self._number_rows(change)
-            joined = self._find_actions(command, clauses, target, {change.rows.number_name: F.col(number)})
+            keys = {change.rows.number_name: F.col(number)}
+            joined = self._find_actions(command, clauses, source.frame, target, keys)
             chosen = self._choose_numbered(clauses, names, number)
             rows = self._check_reads(joined.select(*chosen), change.rows.snapshot).persist()
             # without new values, only rows to delete change
@@ -228,8 +264,10 @@ class RowChanges:
 
         read = [command.mergeCondition(), *(e for c in clauses for e in (c.condition, *c.values.values()))]
         kept = [self._find_attribute(name) for name in names]
-        by_source = any(clause.side == "notMatchedBySourceActions" for clause in clauses)
+        by_source = any(clause.side == _BY_SOURCE for clause in clauses)
         predicate = None if by_source else self._find_predicate(command.mergeCondition())
+        if source.bounds is not None:
+            predicate = source.bounds if predicate is None else And((predicate, source.bounds))
         self._commit_numbered([*read, *kept], columns, write, predicate, marks_deletes=True)
 
     def _choose_numbered(self, clauses: Sequence[MergeClause], names: Sequence[str], number: str) -> list[Column]:
@@ -245,11 +283,14 @@ class RowChanges:
             columns.append(self._choose_value(field.name, clauses, default, ("insert",)).alias(f"i{len(columns)}"))
         return columns
 
-    def _join(self, command: Any, clauses: Sequence[MergeClause]) -> DataFrame:
+    def _join(self, command: Any, clauses: Sequence[MergeClause], source: JoinedSource) -> DataFrame:
         """Return the rows to change: their keys, the number of the clause, and the values that clauses assign."""
         self.table.renew()
         keys = {name: self._column(self._find_attribute(name)) for name in self.opened.primary_keys}
-        found = self._find_actions(command, clauses, self._to_frame(self.relation), keys)
+        target = self._to_frame(self.relation)
+        bounds = None if source.bounds is None else format_condition(source.bounds, self.table.spark_schema.names)
+        target = target if bounds is None else target.where(bounds)
+        found = self._find_actions(command, clauses, source.frame, target, keys)
         names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
         rows = found.select(
             _ACTION + self.suffix,
@@ -259,22 +300,26 @@ class RowChanges:
         return self._check_reads(rows, self.table.find_snapshot())
 
     def _find_actions(
-        self, command: Any, clauses: Sequence[MergeClause], target: DataFrame, keys: Mapping[str, Column]
+        self,
+        command: Any,
+        clauses: Sequence[MergeClause],
+        source: DataFrame,
+        target: DataFrame,
+        keys: Mapping[str, Column],
     ) -> DataFrame:
         """Join the source with the table; each row gets the number of the first clause that applies to it.
 
         `keys` are columns of the table without nulls, by which a row is known to be in it.
         """
         action, mark = _ACTION + self.suffix, _MARK + self.suffix
-        source = self._to_frame(command.sourceTable()).withColumn(mark, F.lit(True))
-        by_source = any(clause.side == "notMatchedBySourceActions" for clause in clauses)
+        by_source = any(clause.side == _BY_SOURCE for clause in clauses)
         kind = "full_outer" if by_source else "left_outer"
         joined = source.join(target, self._column(command.mergeCondition()), kind)
         in_target = next(iter(keys.values())).isNotNull()
         sides = {
             "matchedActions": F.col(mark).isNotNull() & in_target,
             "notMatchedActions": F.col(mark).isNotNull() & ~in_target,
-            "notMatchedBySourceActions": F.col(mark).isNull(),
+            _BY_SOURCE: F.col(mark).isNull(),
         }
         number = F.lit(None).cast("int")
         for position, clause in reversed(list(enumerate(clauses))):
@@ -322,11 +367,9 @@ class RowChanges:
     def _find_predicate(self, condition: Any) -> Predicate | None:
         """Return what a scan evaluates of a condition: its parts that name columns of the table alone."""
         own = {a.exprId().id() for a in _iterate(self.relation.output())}
-        nodes, found = [] if condition is None else [condition], []
-        for node in nodes:  # grows
-            if node.getClass().getSimpleName() == "And":
-                nodes += [node.left(), node.right()]
-            elif all(a.exprId().id() in own for a in _iterate(node.references().toSeq())):
+        found = []
+        for node in _split_conjunction(condition):
+            if all(a.exprId().id() in own for a in _iterate(node.references().toSeq())):
                 translated = translate_predicate(self.jvm, node)
                 found += [] if translated is None else read_predicates(self.jvm, translated)
         return to_conjunction(found, {f.name: f for f in self.opened.table_schema.fields})
@@ -337,7 +380,7 @@ class RowChanges:
         names = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
         for assignment in _iterate(assignments):
             key, value = assignment.key(), assignment.value()
-            if key.getClass().getSimpleName() != "AttributeReference":
+            if key.getClass().getSimpleName() != _ATTRIBUTE:
                 hint = "assign the whole column, as named_struct(…)"
                 raise Unsupported(f"assigning {key.sql()}, a field of a column, on Spark", hint=hint)
             if not key.semanticEquals(value):
@@ -415,6 +458,17 @@ def _find_free(names: Sequence[str], taken: Iterable[str]) -> str:
     while any(name + end in known for name in names):
         end += "_"
     return names[0] + end
+
+
+def _split_conjunction(condition: Any) -> list[Any]:
+    """Return the parts of a condition of Spark that must all be true."""
+    nodes, found = [] if condition is None else [condition], []
+    for node in nodes:  # grows
+        if node.getClass().getSimpleName() == "And":
+            nodes += [node.left(), node.right()]
+        else:
+            found.append(node)
+    return found
 
 
 def _iterate(sequence: Any) -> Iterable[Any]:
