@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from pyspark.sql import functions as F
 
 import paimon
 from paimon.spark.options import parse_source_options
+from paimon.spark.session_catalog import merge_bounds
 
 pytestmark = pytest.mark.spark
 
@@ -219,6 +222,54 @@ def test_a_merge_with_schema_evolution(spark: SparkSession, lake: paimon.Catalog
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
     assert run(spark, "SELECT * FROM lake.db.t") == [(1, 11, "a"), (2, 20, "b")]
+
+
+MERGE_PARTS = (
+    "MERGE INTO lake.db.t t USING parts s ON t.p = s.p AND t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v "
+    "WHEN NOT MATCHED AND s.v <> 'none' THEN INSERT (p, id, v) VALUES (CAST(s.p AS INT), s.id, s.v)"
+)
+
+
+@pytest.mark.parametrize("layout", ["keyed", "append", "ranges"])
+def test_a_merge_reads_what_its_source_can_match(
+    spark: SparkSession, lake: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    keys = {"primary_keys": ["p", "id"], "options": {"bucket": "1"}} if layout == "keyed" else {}
+    partitions = [] if layout == "ranges" else ["p"]
+    table = lake.create_table("db.t", "p INT NOT NULL, id INT NOT NULL, v STRING", partition_keys=partitions, **keys)
+    monkeypatch.setattr(merge_bounds, "_LARGE_BYTES", 0 if layout == "ranges" else 2**40)
+    for p in (1, 2, 3):
+        table.write([{"p": p, "id": p * 10 + i, "v": "old"} for i in range(2)])
+    (hidden,) = (Path(path) for split in table.scan(where="p = 2").plan().splits for path in split.file_paths)
+    rows = [(1, 10, "new"), (1, 15, "in"), (1, 11, None), (None, 12, "none"), (2**40, 12, "none"), (1, None, "none")]
+    rows = rows if layout == "ranges" else [*rows[:4], (3, 30, "new")]  # a range of all files is no bound
+    spark.createDataFrame(rows, "p BIGINT, id INT, v STRING").createOrReplaceTempView("parts")
+    hidden.rename(hidden.with_suffix(".away"))
+    spark.sql(MERGE_PARTS)
+    with pytest.raises(Exception, match=hidden.name):  # planted: other rows of the table matter, too
+        spark.sql(f"{MERGE_PARTS} WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    hidden.with_suffix(".away").rename(hidden)
+    last = "old" if layout == "ranges" else "new"
+    wanted = [(10, "new"), (11, None), (15, "in"), (20, "old"), (21, "old"), (30, last), (31, "old")]
+    assert run(spark, "SELECT id, v FROM lake.db.t") == wanted
+    assert not spark.sparkContext._jsc.getPersistentRDDs()
+
+
+def test_the_largest_partition_is_a_constant_of_a_plan(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = lake.create_table("db.days", "id INT, day DATE, n INT", partition_keys=["day", "n"])
+    days = [datetime.date(2026, 1, number) for number in (2, 10, 9)]
+    table.write([{"id": i, "day": day, "n": 1} for i, day in enumerate([*days, None])])
+    frame = spark.sql("SELECT id FROM lake.db.days WHERE day = lake.sys.max_pt('db.days')")
+    assert [row.id for row in frame.collect()] == [1]
+    assert "PushedFilters: [day IS NOT NULL, day = 20463]" in frame._jdf.queryExecution().toString()
+    spark.sql("USE lake.db")
+    try:
+        assert run(spark, "SELECT sys.MAX_PT('lake.db.days'), sys.max_pt('days')") == [("2026-01-10", "2026-01-10")]
+        for call, error in (("max_pt('nope')", "nope"), ("max_pt('days$files')", "system"), ("other(1)", "other")):
+            with pytest.raises(Exception, match=error):
+                spark.sql(f"SELECT sys.{call}").collect()
+    finally:
+        spark.catalog.setCurrentCatalog("spark_catalog")
 
 
 def test_settings_of_the_session_are_options_of_tables(spark: SparkSession, lake: paimon.Catalog) -> None:

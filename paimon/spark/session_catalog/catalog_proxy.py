@@ -12,6 +12,7 @@ from typing import Any
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.spark.session_catalog.created_table import CreatedTableProxy
+from paimon.spark.session_catalog.functions import MAX_PARTITION, MaxPartitionProxy
 from paimon.spark.session_catalog.jvm import CONNECTOR, Jvm, UnmeasuredProxy, find_proxy, make_name_error
 from paimon.spark.session_catalog.procedures import ProcedureProxy
 from paimon.spark.session_catalog.schemas import Declaration, copy_declaration, read_changes, read_declaration
@@ -34,6 +35,7 @@ class CatalogProxy(UnmeasuredProxy):
             f"{CONNECTOR}.catalog.StagingTableCatalog",
             f"{CONNECTOR}.catalog.SupportsNamespaces",
             f"{CONNECTOR}.catalog.ProcedureCatalog",
+            f"{CONNECTOR}.catalog.FunctionCatalog",
         )
 
     def __init__(self, jvm: Jvm, name: str, catalog: Catalog) -> None:
@@ -274,6 +276,25 @@ class CatalogProxy(UnmeasuredProxy):
         del namespace
         identifier = self.jvm.connector("catalog.Identifier")
         names = [identifier.of(self.jvm.make_texts(["sys"]), name) for name in list_procedure_names()]
+        return self.jvm.make_array(f"{CONNECTOR}.catalog.Identifier", names)
+
+    # Functions
+
+    def loadFunction(self, identifier: Any) -> Any:
+        """Return a function of the schema ``sys``."""
+        if not self.functionExists(identifier):
+            raise make_name_error(self.jvm, "NoSuchFunctionException", identifier)
+        return MaxPartitionProxy(self.jvm, self.catalog, self._name)
+
+    def functionExists(self, identifier: Any) -> bool:
+        """Return whether there is such a function."""
+        return [part.lower() for part in self.jvm.read_json(identifier)] == ["sys", MAX_PARTITION]
+
+    def listFunctions(self, namespace: Any) -> Any:
+        """Return the functions of a database."""
+        found = [MAX_PARTITION] if self.jvm.read_json(namespace) == ["sys"] else []
+        identifier = self.jvm.connector("catalog.Identifier")
+        names = [identifier.of(namespace, name) for name in found]
         return self.jvm.make_array(f"{CONNECTOR}.catalog.Identifier", names)
 
     def _declare(self, given: tuple[Any, ...]) -> Declaration:

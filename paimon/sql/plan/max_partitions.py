@@ -33,7 +33,7 @@ def replace_max_partitions(session: Session, tree: QueryTree) -> QueryTree:
     for node in list(root.find_all(exp.Dot)):
         call = _find_call(node)
         if call is not None:
-            node.replace(_to_literal(*_find_largest(_open_partitioned(session, call))))
+            node.replace(_to_literal(*find_largest(_open_named(session, call))))
     return QueryTree(root)
 
 
@@ -45,19 +45,18 @@ def _find_call(node: exp.Dot) -> exp.Anonymous | None:
     return call if is_call and schema.name.lower() == "sys" else None
 
 
-def _open_partitioned(session: Session, call: exp.Anonymous) -> Table:
+def _open_named(session: Session, call: exp.Anonymous) -> Table:
     arguments = call.expressions
     if len(arguments) != 1 or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
         message = f"Function sys.{_FUNCTION} takes the name of a table in single quotes."
         raise InvalidRequest(message, subject=_FUNCTION, hint=f"write sys.{_FUNCTION}('database.table')")
-    table = session.open_table(TableName(tuple(arguments[0].name.split("."))))
+    return session.open_table(TableName(tuple(arguments[0].name.split("."))))
+
+
+def find_largest(table: Table) -> tuple[Any, DataType]:
+    """Return the largest value of the first partition column, and its type; refuse a table that has none."""
     if not table.partition_keys:
         raise InvalidRequest(f"Table {table.name!r} has no partitions.", subject=table.name, hint="use max(column)")
-    return table
-
-
-def _find_largest(table: Table) -> tuple[Any, DataType]:
-    """Return the largest value of the first partition column, and its type."""
     context, snapshot = table.context, latest_snapshot(table.context)
     fields = context.schema.partition_fields
     types = [f.type for f in fields]
