@@ -7,7 +7,7 @@
 #       |  CatalogManager.catalogs["lake"]       CatalogProxy, put there by reflection
 #       |    loadTable("db.t")                   TableProxy            columns, partitions, options
 #       |      newScanBuilder                    ScanBuilderProxy      columns, predicates, limit of one plan
-#       |        build                           ScanProxy             a data frame of `read_scan`, and its size
+#       |        build                           ScanProxy             a data frame of `load_splits`, its size
 #       |          toV1TableScan                 FrameRelation.java    its rows
 #       |      newWriteBuilder                   WriteBuilderProxy     append, or what is overwritten
 #       |        toInsertableRelation.insert     InsertProxy           `paimon.spark.write` of the frame that Spark has
