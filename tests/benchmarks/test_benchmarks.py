@@ -179,3 +179,11 @@ def test_the_gate_fails_for_a_slower_row_and_measures_it_again(
 def test_no_row_of_the_gate_became_slower() -> None:
     done = subprocess.run([sys.executable, str(BENCHMARKS / "gate.py")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.nightly
+def test_a_small_commit_is_measured(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "small_commits.py"), "--repeat=1", f"--folder={tmp_path}"]
+    lines = subprocess.check_output(command, text=True).splitlines()
+    assert [line.split()[0] for line in lines] == ["append", "key"]
+    assert all(line.endswith("waits 3.0") for line in lines)

@@ -61,7 +61,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.manifests import cache_manifest_list, index_path, read_manifest_columns
+from paimon.operations.metadata.manifests import cache_manifest, cache_manifest_list, index_path, read_manifest_columns
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import DeferredFlush, ManyFiles
 
@@ -107,11 +107,12 @@ class ManifestWriter:
         if self._context.options.manifest_delete_file_drop_stats:
             entries = [_without_stats(e) if e.kind is FileKind.DELETE else e for e in entries]
         types = [f.type for f in self._context.schema.partition_fields]
-        return self._write_parts(
-            entries,
-            lambda part: map(entry_to_record, part),
-            lambda name, size, part: manifest_meta(name, size, part, types),
-        )
+
+        def describe(name: str, size: int, part: Sequence[ManifestEntry]) -> ManifestFileMeta:
+            cache_manifest(self._context, name, part)
+            return manifest_meta(name, size, part, types)
+
+        return self._write_parts(entries, lambda part: map(entry_to_record, part), describe)
 
     def copy_entries(self, columns: EntryColumns, rows: Integers) -> tuple[ManifestFileMeta, ...]:
         """Write the entries at these positions as manifests of the same sizes; their stored bytes are copied."""

@@ -42,6 +42,7 @@ _KINDS = tuple(FileKind)
 _COLUMNS = "columns"
 _META_BYTES, _ENTRY_BYTES = 300, 1_000
 """Size of one decoded object in the cache. Measured: 275 bytes for a manifest, 950 for an entry with four columns."""
+_MAX_CACHED_ENTRIES = 100
 _CACHE_ENTRY_BYTES = 600
 """Size of the containers of one cached value: its path, keys and dictionaries."""
 
@@ -64,6 +65,13 @@ def cache_manifest_list(context: TableContext, name: str, manifests: Sequence[Ma
     context.engine.cache.put(
         context.paths.manifest(name), tuple(manifests), _CACHE_ENTRY_BYTES + _META_BYTES * len(manifests)
     )
+
+
+def cache_manifest(context: TableContext, name: str, entries: Sequence[ManifestEntry]) -> None:
+    """Cache a small manifest that was just written: the next writer of this process reads it."""
+    if len(entries) <= _MAX_CACHED_ENTRIES:
+        size = _CACHE_ENTRY_BYTES + _ENTRY_BYTES * len(entries)
+        context.engine.cache.put(context.paths.manifest(name), tuple(entries), size)
 
 
 def read_manifest(context: TableContext, name: str) -> tuple[ManifestEntry, ...]:

@@ -17,6 +17,10 @@ other process writes).
 # deltas of the new ones in between, or, if they are many, expired, or of another history, reads the newest one anew.
 # Commits are in order. So when a snapshot contains one of the prepared messages, the earlier ones were published or
 # lost before, and are dropped, too.
+#
+# A program that makes many small writes has a new writer for each. So the files of the last buckets are kept in the
+# cache of the engine, with their snapshot, and the next writer applies the deltas since then to them (`KnownBuckets`).
+# An overwrite, or a snapshot that does not continue the known one, makes it read the manifests.
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ from paimon.domain.manifest.manifest_stats import may_hold_partition
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.scan.assemble import group_by_bucket
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.operations.metadata.manifests import (
     read_data_manifests,
     read_live_columns,
@@ -47,6 +51,8 @@ from paimon.operations.write.route import Address
 
 _MAX_SEQUENCE = "sequence.generation.max-sequence-number"
 """Snapshot property of newer releases: the largest sequence number of the table."""
+_PLAIN_KINDS = {CommitKind.APPEND, CommitKind.COMPACT}
+"""Other snapshots can change the number of buckets of a partition."""
 _MAX_PRUNED_READS = 4
 """After this many reads of single partitions, all manifests are read once."""
 
@@ -80,8 +86,7 @@ class BucketStateReader:
         """Return the state of these buckets in the snapshot."""
         if self._snapshot is None:
             return BucketStates(dict.fromkeys(addresses, 0))
-        given = self._snapshot.properties.get(_MAX_SEQUENCE, "")
-        floor = int(given) + 1 if given.isdecimal() else 0
+        floor = _find_first_sequence(self._snapshot)
         live = self._load_live_files({a.partition for a in addresses})
         codes = {partition: code for code, partition in enumerate(live.partition_rows)}
         totals = read_total_buckets(live)
@@ -109,6 +114,12 @@ class BucketStateReader:
             manifests = read_data_manifests(self._context, self._snapshot)
             self._all_files = _drop_postponed(read_live_columns(self._context, manifests))
         return self._all_files
+
+
+def _find_first_sequence(snapshot: Snapshot) -> int:
+    """Return the first sequence number that no row of the table has, as far as the snapshot records it."""
+    given = snapshot.properties.get(_MAX_SEQUENCE, "")
+    return int(given) + 1 if given.isdecimal() else 0
 
 
 def _select_manifests(
@@ -171,6 +182,73 @@ class PreparedMessages:
         )
 
 
+_KNOWN = "bucket files"
+_MAX_KNOWN = 1_000
+"""More buckets and files are not kept, because each small write would copy their references."""
+_MAX_KNOWN_STEPS = 8
+"""Reading the deltas of more snapshots costs about as much as reading all manifests by columns."""
+_FILE_BYTES = 1_000
+
+
+@frozen(eq=False)
+class KnownBuckets:
+    """The files of some buckets in one snapshot, by name, and the number of buckets of their partitions."""
+
+    snapshot: Snapshot
+    files: Mapping[Address, Mapping[str, DataFileMeta]]
+    total_buckets: Mapping[bytes, int]
+
+    def select_states(self, addresses: Collection[Address]) -> BucketStates | None:
+        """Return the state of these buckets; None if one of them is not known."""
+        if not all(address in self.files for address in addresses):
+            return None
+        floor = _find_first_sequence(self.snapshot)
+        files = {a: tuple(self.files[a].values()) for a in addresses}
+        return BucketStates(
+            {a: max([floor, *(f.max_sequence_number + 1 for f in files[a])]) for a in addresses},
+            self.total_buckets,
+            files,
+        )
+
+    def with_states(self, states: BucketStates) -> KnownBuckets:
+        """Return these buckets and others of the same snapshot; only the others if all were too many."""
+        files = {a: {f.file_name: f for f in states.files.get(a, ())} for a in states.next_sequence}
+        read = {a.partition for a in files}
+        totals = {p: total for p, total in states.total_buckets.items() if p in read}
+        both = {**self.files, **files}
+        others = {p: total for p, total in self.total_buckets.items() if p not in read}
+        known = KnownBuckets(self.snapshot, both, others | totals)
+        return known if known.count <= _MAX_KNOWN else KnownBuckets(self.snapshot, files, totals)
+
+    @property
+    def count(self) -> int:
+        """The number of buckets and files."""
+        return len(self.files) + sum(map(len, self.files.values()))
+
+    def apply(self, newest: Snapshot, entries: Iterable[ManifestEntry]) -> KnownBuckets:
+        """Return the same buckets in a later snapshot, by the entries that were added since."""
+        files, totals = dict(self.files), dict(self.total_buckets)
+        partitions, changed = {a.partition for a in files}, dict[Address, dict[str, DataFileMeta]]()
+        for entry in entries:
+            address = Address(entry.partition, entry.bucket)
+            if entry.partition in partitions and entry.bucket >= 0:
+                totals[entry.partition] = entry.total_buckets
+            if address in files:
+                _apply_entry(changed.setdefault(address, dict(files[address])), entry)
+        files |= changed
+        # A partition without files may get another number of buckets, so empty buckets are read again.
+        return KnownBuckets(newest, {a: f for a, f in files.items() if f or a not in changed}, totals)
+
+
+def _apply_entry(files: dict[str, DataFileMeta], entry: ManifestEntry) -> None:
+    """Add or remove one file; a file that moves to another level is deleted on the old one, before or after."""
+    known = files.get(entry.file.file_name)
+    if entry.kind is FileKind.ADD:
+        files[entry.file.file_name] = entry.file
+    elif known is not None and known.level == entry.file.level:
+        del files[entry.file.file_name]
+
+
 class CommittedFiles:
     """Follow the table from snapshot to snapshot: a state machine.
 
@@ -210,7 +288,7 @@ class CommittedFiles:
         newest = latest_snapshot(self._context)
         if newest == self.snapshot:
             return
-        steps = self._find_steps(newest)
+        steps = self._find_steps(newest, self.snapshot)
         if steps is None:
             self._restart(newest)
             return
@@ -255,15 +333,51 @@ class CommittedFiles:
     def _find_files(self, addresses: Sequence[Address]) -> BucketStates:
         if self._restorer is None:
             self._set_snapshot(latest_snapshot(self._context))
+        known = self._find_known()
+        if known is not None and (states := known.select_states(addresses)) is not None:
+            return states
         while True:
             assert self._restorer is not None
             try:
-                return self._restorer.read_states(addresses)
+                states = self._restorer.read_states(addresses)
+                self._cache_known(known, states)
+                return states
             except CorruptTable:
                 if self.snapshot is None or self._exists(self.snapshot):
                     raise
             # The snapshot expired during the read: continue with a newer one.
             self._restart(latest_snapshot(self._context))
+
+    def _find_known(self) -> KnownBuckets | None:
+        """Return what an earlier writer of this process knew, in the snapshot of this writer."""
+        engine, path = self._context.engine, self._context.paths.snapshots
+        known = engine.cache.get(path, _KNOWN) if self._keeps_files else None
+        if not isinstance(known, KnownBuckets) or self.snapshot is None:
+            return None
+        if known.snapshot.identity == self.snapshot.identity:
+            return known
+        is_near = self.snapshot.id <= known.snapshot.id + _MAX_KNOWN_STEPS
+        steps = self._find_steps(self.snapshot, known.snapshot) if is_near else None
+        if steps is None or not all(s.commit_kind in _PLAIN_KINDS for s in steps):
+            return None
+        try:
+            known = known.apply(self.snapshot, [e for step in steps for e in self._read_delta(step)])
+        except CorruptTable:  # it is read again, and raised if the snapshots exist
+            return None
+        self._put_known(known)
+        return known
+
+    def _cache_known(self, known: KnownBuckets | None, states: BucketStates) -> None:
+        if self._keeps_files and self.snapshot is not None:
+            if known is None or known.snapshot.identity != self.snapshot.identity:
+                known = KnownBuckets(self.snapshot, {}, {})
+            self._put_known(known.with_states(states))
+
+    def _put_known(self, known: KnownBuckets) -> None:
+        if known.count <= _MAX_KNOWN:
+            self._context.engine.cache.put(
+                self._context.paths.snapshots, known, _FILE_BYTES * (1 + known.count), _KNOWN
+            )
 
     def _exists(self, snapshot: Snapshot) -> bool:
         return find_snapshot(self._context, snapshot.id) == snapshot
@@ -272,9 +386,8 @@ class CommittedFiles:
         self.snapshot = snapshot
         self._restorer = BucketStateReader(self._context, snapshot, self._keeps_files)
 
-    def _find_steps(self, newest: Snapshot | None) -> list[Snapshot] | None:
+    def _find_steps(self, newest: Snapshot | None, known: Snapshot | None) -> list[Snapshot] | None:
         """Return the snapshots after the known one up to the newest; None if they do not continue the known one."""
-        known = self.snapshot
         if newest is None or known is None or not known.id < newest.id <= known.id + _MAX_STEPS:
             return None
         found = [find_snapshot(self._context, i) for i in range(known.id, newest.id)]
@@ -291,13 +404,8 @@ class CommittedFiles:
         files = self._files.get(Address(entry.partition, entry.bucket))
         if entry.kind is FileKind.ADD:
             added.add((entry.file.file_name, entry.file.level))
-        if files is None:
-            return
-        known = files.get(entry.file.file_name)
-        if entry.kind is FileKind.ADD:
-            files[entry.file.file_name] = entry.file
-        elif known is not None and known.level == entry.file.level:
-            del files[entry.file.file_name]
+        if files is not None:
+            _apply_entry(files, entry)
 
     def _drop_published(self, added: Collection[tuple[str, int]]) -> None:
         """Drop the messages up to the last one that a snapshot contains.
