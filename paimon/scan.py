@@ -91,6 +91,8 @@ class Scan(NotebookDisplay, Results):
     """
 
     _internals = NotebookDisplay._internals | {"pinned", "read_plan"}
+    _condition: Predicate | None = None
+    """What `_where` means, after the first use: its text is parsed once."""
 
     def __init__(  # noqa: PLR0913  (the arguments of a public method)
         self,
@@ -145,7 +147,7 @@ class Scan(NotebookDisplay, Results):
             return True
         named = set(self._columns or ())
         if self._where is not None:
-            named |= columns_of(condition_of(self._where))
+            named |= columns_of(self._parse_where())
         return not named.isdisjoint(f.name for f in TRACKING_FIELDS)
 
     @property
@@ -185,11 +187,16 @@ class Scan(NotebookDisplay, Results):
         )
         return SourceReads([read], again)
 
+    def _parse_where(self) -> Predicate:
+        if self._condition is None:
+            self._condition = condition_of(self._where)
+        return self._condition
+
     def _bind_predicate(self) -> Predicate | None:
         table = self.pinned.table
         if self._where is None:
             return None
-        predicate = condition_of(self._where)
+        predicate = self._parse_where()
         plain = {ROW_KIND.name, SEQUENCE_NUMBER.name}
         others = sorted(columns_of(predicate) - plain) if self._view.binlog else []
         if others:
@@ -450,6 +457,7 @@ class ScanRows:
         wheres = [condition_of(where) for where in (self.scan._where, condition) if where is not None]
         found = copy(self.scan)
         found._columns, found._where = columns, join_conjuncts(wheres) if wheres else None
+        found._condition = None
         found._read_plan, found._schema = None, None
         found._plan = self.scan._plan if self.is_split else None
         return ScanRows(found, self.is_split)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -135,6 +136,15 @@ def test_the_queries_of_tpch_are_measured() -> None:
     name, *cells = line.strip("| ").split(" | ")
     assert name == "compacted"
     assert all(float(cell.split()[0]) > 0 for cell in cells)
+
+
+@pytest.mark.nightly
+def test_reads_of_compacted_tables_are_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "reading.py"), "--repeat=1"]
+    environment = os.environ | {"BENCHMARK_SCALE": "0.001"}
+    lines = subprocess.check_output(command, text=True, env=environment).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]][-2:] == ["| ten runs, all columns", "| ten runs, two columns"]
+    assert len(lines) == 10
 
 
 def test_point_lookups_are_measured() -> None:
