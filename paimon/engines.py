@@ -21,7 +21,7 @@ from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
 from paimon.adapters.expressions.polars_evaluator import PolarsEvaluator
-from paimon.adapters.files.opening import files_at
+from paimon.adapters.files.opening import files_at, select_options
 from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.http_reports import HttpReports
@@ -279,7 +279,7 @@ def attach_duckdb(connection: duckdb.DuckDBPyConnection, name: str, catalog: Cat
     """Show the tables of a catalog as views of DuckDB, which pushes its columns and filters down to them.
 
     All views have the newest snapshots of this moment. They change together when `refresh` of the result is called,
-    and after each commit to a table of its attribute `catalog`.
+    and after each commit to a table of its attribute `catalog`. A PaimonWarning names a table that cannot be opened.
 
     Parameters
     ----------
@@ -324,6 +324,7 @@ def attach_datafusion(context: datafusion.SessionContext, name: str, catalog: Ca
     """Show the tables of a catalog as a catalog of DataFusion, which pushes its columns and filters down to them.
 
     All tables have the newest snapshots of this moment. They change together when `refresh` of the result is called.
+    A PaimonWarning names a table that cannot be opened.
 
     Parameters
     ----------
@@ -541,6 +542,7 @@ def engine_for(
         tables=None
         if options.get(_METASTORE, "filesystem") == "filesystem"
         else _catalog_store(location, storage, options),
+        row_files=_row_files(engine.formats, location, storage),
         recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
         allowed_roots=roots,
     )
@@ -580,9 +582,14 @@ def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[
     )
 
 
-def _row_files(formats: Mapping[str, FormatIO]) -> ArrowRowFiles:
-    def open_storage(location: str, storage: Mapping[str, object], roots: Sequence[str]) -> FileIO:
-        return stoppable_files(files_at(location, storage, MemoryBudget().bytes, roots))
+def _row_files(
+    formats: Mapping[str, FormatIO], warehouse: str = "", storage: Mapping[str, object] | None = None
+) -> ArrowRowFiles:
+    """Return what opens files, by default with the storage options that a warehouse has for their place."""
+
+    def open_storage(location: str, given: Mapping[str, object], roots: Sequence[str]) -> FileIO:
+        options = given or select_options(location, warehouse, storage or {})
+        return stoppable_files(files_at(location, options, MemoryBudget().bytes, roots))
 
     return ArrowRowFiles(open_storage, location_of, formats)
 

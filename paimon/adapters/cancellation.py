@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import wraps
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.adapters.call_proxy import CallProxy
 from paimon.domain.errors import Cancelled, DeadlineExceeded, InvalidRequest
 from paimon.ports.cancellation import (
     Stopped,
@@ -264,23 +265,7 @@ def stoppable_store(store: CatalogStore) -> CatalogStore:
     return cast(CatalogStore, _Store(store))
 
 
-@frozen(eq=False, slots=False)
-class _Store:
-    inner: CatalogStore
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "inner":  # a copy asks for them before it has a catalog
-            raise AttributeError(name)
-        found = getattr(self.inner, name)
-        if not callable(found):
-            return found
-
-        @wraps(found)
-        def call(*given: Any, **named: Any) -> Any:
-            check_stop()
-            if name in _CATALOG_READS:
-                return found(*given, **named)
-            with shielded():
-                return found(*given, **named)
-
-        return call
+class _Store(CallProxy):
+    def _surround(self, name: str) -> AbstractContextManager[object]:
+        check_stop()
+        return nullcontext() if name in _CATALOG_READS else shielded()

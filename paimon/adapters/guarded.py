@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import wraps
 from io import SEEK_END, SEEK_SET, RawIOBase
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 from attrs import field, frozen
 
+from paimon.adapters.call_proxy import CallProxy
 from paimon.adapters.files.output import Output
 from paimon.adapters.files.put_if_absent import prove_exclusive
 from paimon.domain.errors import CorruptTable, PaimonError, StorageError
@@ -257,25 +257,13 @@ def guard_queries(engine: QueryEngine) -> QueryEngine:
 
 
 @frozen(eq=False, slots=False)
-class _Guarded:
+class _Guarded(CallProxy):
     """An adapter, each method of which translates its errors; `what` stands for the path in them."""
 
-    inner: object
     what: str
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "inner":  # a copy asks for them before it has an adapter
-            raise AttributeError(name)
-        found = getattr(self.inner, name)
-        if not callable(found):
-            return found
-
-        @wraps(found)
-        def call(*given: Any, **named: Any) -> Any:
-            with _translate(self.inner, self.what):
-                return found(*given, **named)
-
-        return call
+    def _surround(self, name: str) -> AbstractContextManager[object]:
+        return _translate(self.inner, self.what)
 
 
 def guard_format(format_io: FormatIO) -> FormatIO:

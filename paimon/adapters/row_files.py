@@ -199,6 +199,8 @@ class ArrowRowFiles:
         except _list_damage() as error:
             what = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "repair the file, or pass its format if it is another one"
+            if format_name == "csv":  # pyarrow infers the types of texts from the first rows
+                hint = "repair the file, or write it to a table whose columns declare types that fit, such as STRING"
             raise CorruptTable(source.name, f"cannot be read as {format_name}: {what}", hint=hint) from error
 
     def _read_avro(self, file: pa.NativeFile, name: str) -> Iterator[Piece]:

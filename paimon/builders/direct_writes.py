@@ -24,7 +24,6 @@ Invariant: a write that is refused leaves neither rows nor columns in the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -54,6 +53,7 @@ from paimon.domain.report import CardDisplay
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
+from paimon.domain.undo import undo_after, undo_on_failure
 from paimon.operations.commit.commit import check_callbacks, commit_user_of
 from paimon.operations.commit.prepared_files import defer_flushes, is_still_needed
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
@@ -216,13 +216,11 @@ def retry_source(context: TableContext, data: Any, write: Callable[[Any, ReadSta
 
 def publish_planned_schema(builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> bool:
     """Publish the schema of written files; return False, without the files, if another one was published first."""
-    is_published = False
-    try:
+    with undo_on_failure(lambda: builder.new_commit().abort(messages)):
         check_callbacks(builder.context)
         is_published = publish_schema(builder.context)
-    finally:
-        if not is_published:
-            builder.new_commit().abort(messages)
+    if not is_published:
+        builder.new_commit().abort(messages)
     return is_published
 
 
@@ -340,15 +338,13 @@ def commit_messages(
     except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported, TableDropped, TableReplaced) as error:
         if not is_still_needed(messages, error):
             # A refused identifier may be that of another commit, so only the names of the files tell.
-            commit.abort(messages, BATCH_COMMIT_IDENTIFIER if isinstance(error, InvalidRequest) else identifier)
+            named = BATCH_COMMIT_IDENTIFIER if isinstance(error, InvalidRequest) else identifier
+            undo_after(error, lambda: commit.abort(messages, named))
         raise
-    except Stopped:
-        commit.abort(messages, identifier)
-        raise
-    except StorageError:
-        if commit.flushes_files:  # the flush may have failed, as that of a writer, whose files are deleted
-            with suppress(PaimonError):
-                commit.abort(messages, identifier)
+    except (Stopped, StorageError) as error:
+        # A flush may have failed, as that of a writer, whose files are deleted.
+        if isinstance(error, Stopped) or commit.flushes_files:
+            undo_after(error, lambda: commit.abort(messages, identifier))
         raise
     if done.already_committed:
         commit.abort(messages)  # the files of the earlier commit are others than these, and stay

@@ -143,10 +143,11 @@ def _print_warning(
 
 
 def find_command(words: Sequence[str]) -> str | None:
-    """Return the first word that is neither an option nor the value of one."""
+    """Return the first word that is neither an option, which may be abbreviated, nor the value of one."""
     before = ""
     for word in words:
-        if not word.startswith("-") and before not in _OPTIONS_WITH_VALUE:
+        takes_value = before == "-c" or (len(before) > 2 and any(o.startswith(before) for o in _OPTIONS_WITH_VALUE))
+        if not word.startswith("-") and not takes_value:
             return word
         before = word
     return None

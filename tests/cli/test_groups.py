@@ -160,6 +160,16 @@ def test_the_list_of_commands_is_that_of_their_modules() -> None:
     assert listed == built
 
 
-@pytest.mark.parametrize("words", [["--config", "ls", "show"], ["--profile=p", "show"], ["-c", "x", "show", "ls"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--config", "ls", "show"],
+        ["--profile=p", "show"],
+        ["-c", "x", "show", "ls"],
+        ["--conf", "ls", "show"],
+        ["--p", "ls", "show"],
+        ["--conf=ls", "show"],
+    ],
+)
 def test_the_command_is_found_after_the_options(words: list[str]) -> None:
     assert find_command(words) == "show"

@@ -42,6 +42,16 @@ def query(context: Any, text: str) -> list[dict[str, Any]]:
     return list(context.sql(text).to_arrow_table().to_pylist())
 
 
+def test_a_table_that_cannot_be_opened_is_left_out_with_a_warning(lake: paimon.Catalog, tmp_path: Path) -> None:
+    broken = lake.create_table("shop.broken", "id INT")
+    broken.write([{"id": 1}])
+    (tmp_path / "shop.db" / "broken" / "snapshot" / "snapshot-1").write_text("{")
+    context = datafusion.SessionContext()
+    with pytest.warns(paimon.PaimonWarning, match=r"'shop\.broken' is not attached"):
+        paimon.attach_datafusion(context, "lake", lake)
+    assert query(context, "SELECT count(*) AS n FROM lake.shop.orders") == [{"n": 12}]
+
+
 @pytest.mark.parametrize(
     "condition",
     [

@@ -103,6 +103,9 @@ def test_a_package_adds_a_storage_by_its_scheme(install: Install, tmp_path: Path
     with pytest.raises(Unsupported, match=r"storage 'sqlite' of offers_sqlite 1.0.*AssertionError") as found:
         paimon.connect("sqlite://lake", storage={"password": "opensesame"})
     assert "opensesame" not in str(found.value) and found.value.__cause__ is None
+    cold = paimon.connect(tmp_path / "warm", storage={"sqlite://cold": {"password": "opensesame"}})
+    with pytest.raises(Unsupported, match="AssertionError"):  # the files of SQL get the options of their storage, too
+        cold.sql("SELECT * FROM read_csv('sqlite://cold/in/a.csv')", allowed_files=["sqlite://cold/in"])
     roots = paimon.connect(
         tmp_path / "lake", storage={"sqlite://cold": {"timeout": 5}}, allowed_roots=["sqlite://cold"]
     )

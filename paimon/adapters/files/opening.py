@@ -37,11 +37,11 @@ def files_at(
     `allowed_roots`. These may be in other storages, whose options `storage` has under their URLs. A URL with
     credentials or a query is refused.
     """
-    own_options = _select_options(location, location, storage)
+    own_options = select_options(location, location, storage)
     own = _files_of_store(location, own_options, memory_bytes, (location, *allowed_roots))
     stores = {_store_of(root) for root in allowed_roots} - {_store_of(location)}
     others = {
-        store: partial(_files_of_store, store, _select_options(store, location, storage), memory_bytes, allowed_roots)
+        store: partial(_files_of_store, store, select_options(store, location, storage), memory_bytes, allowed_roots)
         for store in stores
     }
     if _LOCAL in others:
@@ -55,7 +55,7 @@ def _store_of(location: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}/" if colon else _LOCAL
 
 
-def _select_options(place: str, location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
+def select_options(place: str, location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
     """Return the storage options of a place: those under its own URL, else the common ones where they can be meant."""
     own = {name: value for name, value in storage.items() if "://" in name}
     common = {name: value for name, value in storage.items() if name not in own}

@@ -5,37 +5,17 @@ Invariant: each table keeps its snapshot until `refresh`, so that all parts of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 import pyarrow.dataset as ds
 from datafusion import SessionContext
 from datafusion.catalog import CatalogProvider, SchemaProvider, Table
 
-from paimon.domain.errors import AlreadyExists, NotFound
+from paimon.adapters.queries.attached_tables import ListedTables, open_dataset
+from paimon.domain.errors import AlreadyExists
 from paimon.domain.text_checks import check_text
 
 _Databases = Mapping[str, Mapping[str, ds.Dataset]]
-
-
-class ReadableTable(Protocol):
-    """A table whose rows are read through a dataset."""
-
-    def to_dataset(self) -> ds.Dataset:
-        """Return the rows of the newest snapshot."""
-
-
-class ListedTables(Protocol):
-    """A catalog."""
-
-    def databases(self) -> list[str]:
-        """Return the names of all databases."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names of all tables, each with its database."""
-
-    def table(self, name: str) -> ReadableTable:
-        """Open a table."""
 
 
 class AttachedContext:
@@ -96,12 +76,10 @@ class _Database(SchemaProvider):
 
 
 def _open_tables(catalog: ListedTables) -> _Databases:
-    """Choose a snapshot of each table. A table that is dropped meanwhile is left out."""
     found: dict[str, dict[str, ds.Dataset]] = {name: {} for name in catalog.databases()}
     for full_name in catalog:
         database, _, table = full_name.partition(".")
-        try:
-            found.setdefault(database, {})[table] = catalog.table(full_name).to_dataset()
-        except NotFound:
-            continue
+        dataset = open_dataset(catalog, full_name)
+        if dataset is not None:
+            found.setdefault(database, {})[table] = dataset
     return found

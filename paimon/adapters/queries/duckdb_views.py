@@ -5,7 +5,6 @@ Invariant: all views of a catalog change at once, in one transaction, and each o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Protocol, cast
@@ -14,7 +13,8 @@ import duckdb
 import pyarrow.dataset as ds
 from attrs import evolve
 
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
+from paimon.adapters.queries.attached_tables import ListedTables, open_dataset
+from paimon.domain.errors import AlreadyExists, InvalidRequest
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.callbacks import CommitEvent
@@ -24,25 +24,12 @@ _RESERVED = ("information_schema", "pg_catalog")
 """Schemas of DuckDB that take no views."""
 
 
-class ReadableTable(Protocol):
-    """A table whose rows are read through a dataset."""
-
-    def to_dataset(self) -> ds.Dataset:
-        """Return the rows of the newest snapshot."""
-
-
-class ListedTables(Protocol):
+class ConnectedCatalog(ListedTables, Protocol):
     """A catalog, which is a value of attrs."""
 
     @property
     def engine(self) -> Engine:
         """The ports of its tables."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names of all tables, each with its database."""
-
-    def table(self, name: str) -> ReadableTable:
-        """Open a table."""
 
 
 class AttachedCatalog:
@@ -51,7 +38,7 @@ class AttachedCatalog:
     `name` is the database in DuckDB. `catalog` is the attached catalog; commits to its tables refresh the views.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, catalog: ListedTables) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, catalog: ConnectedCatalog) -> None:
         self.name = check_text(name, "name of the database")
         engine = with_callbacks(catalog.engine, [{f"views of {name} in DuckDB": self._refresh_after_commit}])
         self.catalog = evolve(cast(Any, catalog), engine=engine)
@@ -115,7 +102,7 @@ class AttachedCatalog:
             self._is_detached = True  # DuckDB was closed
 
     def _open_tables(self) -> dict[tuple[str, str], ds.Dataset]:
-        """Choose a snapshot of each table. A table that is dropped meanwhile is left out."""
+        """Choose a snapshot of each table that can be opened."""
         found: dict[tuple[str, str], ds.Dataset] = {}
         known: dict[str, str] = {}
         for name in self.catalog:
@@ -132,10 +119,9 @@ class AttachedCatalog:
                     subject=database,
                     hint="rename the database, or register the dataset of each of its tables",
                 )
-            try:
-                found[database, table] = self.catalog.table(name).to_dataset()
-            except NotFound:
-                continue
+            dataset = open_dataset(self.catalog, name)
+            if dataset is not None:
+                found[database, table] = dataset
         return found
 
     def _replace_views(self, datasets: dict[tuple[str, str], ds.Dataset]) -> None:

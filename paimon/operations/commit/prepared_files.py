@@ -44,13 +44,14 @@ from paimon.domain.errors import (
     CommitOverwritten,
     CommitUncertain,
     PaimonError,
+    StorageError,
     TableDropped,
     TableReplaced,
 )
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from paimon.domain.undo import undo_on_failure
+from paimon.domain.undo import undo_after, undo_on_failure
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import is_committed, iterate_snapshots
 from paimon.operations.metadata.delete_files import delete_empty_directories, delete_files
@@ -192,7 +193,8 @@ def list_prepared_paths(
 def delete_prepared(context: TableContext, message: CommitMessage | None) -> None:
     """Delete the files of a message that its caller never got, so that no commit can name them."""
     if message is not None:
-        delete_files(context.engine, list_prepared_paths(context.table, [message]))
+        with suppress(StorageError):  # they become orphans; what ended the tasks is raised
+            delete_files(context.engine, list_prepared_paths(context.table, [message]))
 
 
 def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bool:
@@ -238,7 +240,8 @@ def abort_on_refusal(
         yield
     except (PaimonError, Stopped) as error:
         if isinstance(error, Stopped) or not is_still_needed(messages, error):
-            abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
+            is_before = None if seen is None else seen.is_same
+            undo_after(error, lambda: abort(context, messages, commit_user, is_before=is_before))
         raise
 
 

@@ -301,7 +301,11 @@ def _infer_array(name: str, values: Iterable[Any]) -> pa.Array:
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
     except _ARROW_ERRORS as error:
-        raise InvalidRequest(f"Column {name!r} contains values of different types: {error}", subject=name) from error
+        raise InvalidRequest(
+            f"Column {name!r} contains values of different types: {error}",
+            subject=name,
+            hint="give all values one type, or pass a pyarrow table, whose schema declares the types",
+        ) from error
 
 
 def _open_stream(data: Any) -> Iterator[pa.Table] | None:

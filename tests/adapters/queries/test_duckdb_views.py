@@ -40,6 +40,18 @@ def test_views_join_and_push_down(catalog: paimon.Catalog) -> None:
         assert 'Filters: "day" = 1' in plan and "FILTER" not in plan
 
 
+def test_a_table_that_cannot_be_opened_is_left_out_with_a_warning(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "main.db" / "names" / "snapshot" / "snapshot-1").write_text("{")
+    with duckdb.connect() as connection:
+        with pytest.warns(paimon.PaimonWarning, match=r"'main\.names' is not attached"):
+            attached = attach(connection, catalog)
+        assert connection.sql("SELECT count(*) FROM lake.shop.orders").fetchall() == [(30,)]
+        with pytest.raises(duckdb.CatalogException):
+            connection.sql("SELECT * FROM lake.main.names")
+        catalog.drop_table("main.names")
+        attached.refresh()
+
+
 def test_views_keep_their_snapshots_until_refresh(catalog: paimon.Catalog) -> None:
     with duckdb.connect() as connection:
         attached = attach(connection, catalog)

@@ -129,3 +129,20 @@ def test_files_go_only_where_no_snapshot_can_need_them(error: BaseException, sta
     ):
         raise error
     assert (engine.files.status(f"{table.location}/bucket-0/x") is not None) == stays
+
+
+def test_the_refusal_reaches_the_caller_although_its_files_cannot_be_deleted() -> None:
+    memory, table = MemoryFiles(), table_at("/lake/t", keyed=True)
+    create(engine_on(memory), table)
+
+    def refuse_deletes(operation: str, path: str) -> Fault | None:
+        return Fault.FAIL_BEFORE if operation == "delete" else None
+
+    context = TableContext(engine_on(FaultyFiles(memory, refuse_deletes)), table)
+    stale = message(table, ["x"], compact=CompactIncrement((data_file("gone"),), (data_file("y", 5),)))
+    with (
+        pytest.raises(CommitConflict, match="others were faster") as found,
+        abort_on_refusal(context, [stale], "u", None),
+    ):
+        raise CommitConflict("others were faster")
+    assert "clean-up failed, too" in found.value.__notes__[0]
