@@ -100,7 +100,7 @@ def plan_full_merge(
 
     `deleted_partitions` are the serialized partitions of all DELETE entries.
     """
-    if limits.is_forced and not is_clustered(manifests, partition_types):
+    if limits.is_forced and not is_clustered(manifests, partition_types, limits):
         return FullMerge((), tuple(manifests), rewrites_all=True)
     deleted = [deserialize(partition, partition_types) for partition in deleted_partitions]
     read = tuple(m for m in manifests if must_change(m, limits) or _may_hold_any_partition(m, deleted, partition_types))
@@ -110,20 +110,21 @@ def plan_full_merge(
     return FullMerge(kept=tuple(m for m in manifests if m not in chosen), read=read)
 
 
-def is_clustered(manifests: Iterable[ManifestFileMeta], types: Sequence[DataType]) -> bool:
-    """Return whether few manifests of several partitions contain the same one, as after a sort by partition.
+def is_clustered(manifests: Iterable[ManifestFileMeta], types: Sequence[DataType], limits: MergeLimits) -> bool:
+    """Return whether few of the manifests that a merge leaves contain the same partition, as after a sort.
 
-    Manifests without bounds are ignored.
+    Manifests of one partition, and those without bounds, are ignored.
     """
     ends = []
-    for low, high in filter(None, (_find_bounds(manifest, types) for manifest in manifests)):
+    stay = (manifest for manifest in manifests if not must_change(manifest, limits))
+    for low, high in filter(None, (_find_bounds(manifest, types) for manifest in stay)):
         if low < high:
             ends += [(low, 0), (high, 1)]
     depth = deepest = 0
     for _, is_end in sorted(ends):
         depth += -1 if is_end else 1
         deepest = max(deepest, depth)
-    return deepest <= 2 * len(types)
+    return deepest <= 2 * len(types) + 1
 
 
 def _find_bounds(manifest: ManifestFileMeta, types: Sequence[DataType]) -> tuple[SortKey, SortKey] | None:

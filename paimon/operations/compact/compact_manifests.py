@@ -48,7 +48,8 @@ def compact_manifests(context: TableContext, commit_user: str, dry_run: bool = F
         before = read_data_manifests(context, snapshot)
     limits = build_merge_limits(context.table)
     is_due = manifests_with_deletes(before) or sum(must_change(m, limits) for m in before) > 1
-    if dry_run or (not is_due and is_clustered(before, [f.type for f in context.schema.partition_fields])):
+    types = [f.type for f in context.schema.partition_fields]
+    if dry_run or (not is_due and is_clustered(before, types, limits)):
         return ManifestsCompacted(None, len(before), len(before))
     forced = context.with_table(evolve(context.table, options=context.options.with_values(_ALWAYS)))
     intent = Intent(forced.table, CommitRequest((), commit_user), Change(CommitKind.COMPACT), SafeSnapshot())

@@ -74,11 +74,13 @@ def test_sorted_manifests_are_clustered_and_others_with_all_partitions_are_not(
     entries = [entry(i, row) for i, row in enumerate(rows)]
     order = order_by_partition(to_entry_columns(entries), TYPES)
     cuts = [[entries[row] for row in order[i : i + size]] for i in range(0, len(order), size)]
-    assert is_clustered([manifest_meta(f"m{i}", 1, cut, TYPES) for i, cut in enumerate(cuts)], TYPES)
+    limits = MergeLimits(1, 1, 30)
+    assert is_clustered([manifest_meta(f"m{i}", 1, cut, TYPES) for i, cut in enumerate(cuts)], TYPES, limits)
     if len({e.partition for e in entries}) > 1 and all(None not in row for row in rows):
-        whole = [manifest_meta(f"m{i}", 1, entries, TYPES) for i in range(7)]
-        assert not is_clustered(whole, TYPES)
-        assert is_clustered(whole[:6], TYPES)
+        whole = [manifest_meta(f"m{i}", 1, entries, TYPES) for i in range(8)]
+        assert not is_clustered(whole, TYPES, limits)
+        assert is_clustered(whole[:7], TYPES, limits)
+        assert is_clustered(whole, TYPES, MergeLimits(2, 1, 30))  # they are merged in any case
 
 
 @given(st.integers(0, 2**24), st.integers(1, 100))
