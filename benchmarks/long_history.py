@@ -21,6 +21,7 @@ SNAPSHOTS = 10_000
 EXPIRED = 1_000
 ORPHANS = 100_000
 CHECKED = 10_000
+ENTRY_COMMITS = 100
 MARKS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 WORK = ("commit", "maintained commit", "plan", "read")
 """Measured work; a maintained commit compacts and expires too."""
@@ -83,6 +84,20 @@ def measure_checks(bench: Bench, scale: float) -> None:
     count = commits * make_files.PARTITIONS
     bench.compare(f"fsck of {count} files", "check", table, ["limit", "ours"])
     bench.compare(f"fsck of {count} files, deep", "check-deep", table, ["limit", "ours"])
+
+
+def measure_manifests(bench: Bench, scale: float) -> None:
+    """Measure plans of a table with a million files in 10,000 partitions, its commits, and its sorted manifests."""
+    commits = max(int(ENTRY_COMMITS * scale), 1)
+    table = bench.folder / f"entries-{commits}"
+    if not table.exists():
+        make_files.make_entries(table, commits)
+    title = f"{commits * make_files.ENTRY_PARTITIONS} files: "
+    for name, workload in (("all", "plan-all"), ("one partition", "plan-partition"), ("one value", "plan-value")):
+        bench.compare(title + name, workload, table, ["ours", "peer-native"])
+    bench.compare(title + "slowest of 80 commits", "slowest-commit", table, ["ours"], copied=True)
+    bench.compare(title + "manifests sorted", "sort-manifests", table, ["ours"], copied=True)
+    bench.compare(title + "one partition, sorted", "plan-sorted", table, ["ours"], copied=True)
 
 
 def _make_history(bench: Bench, snapshots: int) -> Path:

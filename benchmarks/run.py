@@ -44,6 +44,7 @@ MAINTENANCE_GROUPS = {
     "expiry": long_history.measure_expiry,
     "orphans": long_history.measure_orphans,
     "fsck": long_history.measure_checks,
+    "manifests": long_history.measure_manifests,
     "writers": concurrent_writers.measure_writers,
 }
 GROUPS = (

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -218,6 +219,34 @@ def plan_scan(library: Any, folder: Path, where: tuple[str, Any] | None) -> dict
     return measure(lambda: library.plan(table, where))
 
 
+def sort_manifests(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure a merge of all manifests."""
+    table = library.open_table(folder)
+    return measure(lambda: table.maintain.compact_manifests().manifests_after)
+
+
+def plan_sorted(library: Any, folder: Path, where: tuple[str, Any]) -> dict[str, Any]:
+    """Measure the plan of a partition, from a process that did not merge the manifests."""
+    merge = "import sys, paimon; paimon.open_table(sys.argv[1]).maintain.compact_manifests()"
+    subprocess.run([sys.executable, "-c", merge, str(folder / "b.db" / "t")], check=True)
+    return plan_scan(library, folder, where)
+
+
+def find_slowest_commit(library: Any, folder: Path, commits: int) -> dict[str, Any]:
+    """Measure commits of one row; the CPU time is that of the slowest."""
+    table = library.open_table(folder)
+    rows = pa.table({"p": pa.array([7], pa.int32()), "v": [1], "text": ["row"]})
+    library.write(table, rows)  # imports what commits need
+
+    def time_commit(_: int) -> float:
+        before = time.process_time()
+        library.write(table, rows)
+        return time.process_time() - before
+
+    found = measure(lambda: max(map(time_commit, range(commits))))
+    return found | {"cpu": found["result"]}
+
+
 def measure_latency(library: Any, folder: Path, commits: int) -> dict[str, Any]:
     """Measure each of many one-row commits: wall and CPU milliseconds, and whether it merged manifests.
 
@@ -264,6 +293,9 @@ WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
     "plan-all": (plan_scan, None),
     "plan-partition": (plan_scan, ("p", 7)),
     "plan-value": (plan_scan, ("v", 12_345)),
+    "plan-sorted": (plan_sorted, ("p", 7)),
+    "sort-manifests": (sort_manifests, None),
+    "slowest-commit": (find_slowest_commit, 80),
     "latency": (measure_latency, 2000),
     "latency-short": (measure_latency, 200),
     **{name: (work, measure) for name, work in maintenance.WORKLOADS.items()},

@@ -19,7 +19,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 @pytest.mark.nightly
 def test_a_long_history_is_measured_and_drawn(tmp_path: Path) -> None:
     figures, plot = tmp_path / "figures.json", tmp_path / "growth.svg"
-    command = [sys.executable, str(BENCHMARKS / "run.py"), "history", "fsck", "--only=limit,ours"]
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "history", "fsck", "manifests", "--only=limit,ours"]
     done = subprocess.run(
         [*command, "--repeat=1", "--scale=0.001", "--warm=16", f"--json={figures}", f"--plot={plot}"],
         capture_output=True, text=True, check=False,
@@ -27,6 +27,15 @@ def test_a_long_history_is_measured_and_drawn(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = {result["title"]: result["figures"] for result in json.loads(figures.read_text())["results"]}
+    manifests = (
+        "all",
+        "one partition",
+        "one value",
+        "slowest of 80 commits",
+        "manifests sorted",
+        "one partition, sorted",
+    )
+    assert all(found.pop(f"10000 files: {work}")["ours"]["cpu"] > 0 for work in manifests)
     assert found.keys() == {"long history", "fsck of 100 files", "fsck of 100 files, deep"}
     assert all(found["long history"][work]["cpu"] > 0 for work in ("commit", "plan", "read"))
     compared = [figure for title, figure in found.items() if title != "long history"]

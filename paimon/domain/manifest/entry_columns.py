@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import frozen
 
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
@@ -30,6 +31,10 @@ from paimon.domain.stats.simple_stats import EMPTY_STATS, SimpleStats
 
 __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRecords", "Mask", "arrow_of",
            "entry_columns", "files_at"]  # fmt: skip
+
+
+_FILES_AT_ONCE = 1 << 18
+"""The number of files that are converted together, which takes about 600 bytes each beside the result."""
 
 
 @frozen(eq=False)
@@ -93,10 +98,16 @@ def entry_columns(parts: Sequence[ManifestRecords]) -> EntryColumns:
 
 
 def files_at(files: FileColumns) -> list[DataFileMeta]:
-    """Return the data files as values."""
-    records = files.records()
-    columns = [_to_python(records.field(i)) for i in range(records.type.num_fields)]
-    return [DataFileMeta(*row) for row in zip(*_order_arguments(records.type, columns), strict=True)]
+    """Return the data files as values, which share equal parts."""
+    found: list[DataFileMeta] = []
+    for start in range(0, len(files), _FILES_AT_ONCE):
+        part = files
+        if len(files) > _FILES_AT_ONCE:
+            part = files.take(np.arange(start, min(start + _FILES_AT_ONCE, len(files))))
+        records = part.records()
+        columns = [_to_python(records.field(i)) for i in range(records.type.num_fields)]
+        found += [DataFileMeta(*row) for row in zip(*_order_arguments(records.type, columns), strict=True)]
+    return found
 
 
 def _order_arguments(kind: pa.StructType, columns: Sequence[list[Any]]) -> list[list[Any]]:
@@ -116,7 +127,13 @@ def _to_python(array: pa.Array) -> list[Any]:
         return _to_stats_list(*(_to_python(array.field(i)) for i in range(array.type.num_fields)))
     if pa.types.is_list(array.type):
         return _to_tuples(array)
+    if pa.types.is_binary(array.type) and _has_one_value(array):
+        return [array[0].as_py()] * len(array)
     return list(array.to_pylist())
+
+
+def _has_one_value(array: pa.Array) -> bool:
+    return len(array) > 1 and pc.all(pc.equal(array, array[0]), skip_nulls=False).as_py() is True
 
 
 def _to_stats_list(lows: list[bytes], highs: list[bytes], counts: list[tuple[int | None, ...] | None]) -> list[Any]:
@@ -145,6 +162,8 @@ def _to_tuples(array: pa.ListArray) -> list[tuple[Any, ...] | None]:
     items = array.values.to_pylist()
     lengths = np.diff(offsets)
     if not array.null_count and bool((lengths == max(lengths[0], 1)).all()):
-        return list(zip(*[iter(items[offsets[0] : offsets[-1]])] * int(lengths[0]), strict=True))
+        shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        rows = zip(*[iter(items[offsets[0] : offsets[-1]])] * int(lengths[0]), strict=True)
+        return [shared.setdefault(row, row) for row in rows]
     valid = array.is_valid().to_pylist()
     return [tuple(items[offsets[i] : offsets[i + 1]]) if ok else None for i, ok in enumerate(valid)]

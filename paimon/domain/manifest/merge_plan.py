@@ -33,6 +33,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -119,12 +120,8 @@ def is_clustered(manifests: Iterable[ManifestFileMeta], types: Sequence[DataType
     stay = (manifest for manifest in manifests if not must_change(manifest, limits))
     for low, high in filter(None, (_find_bounds(manifest, types) for manifest in stay)):
         if low < high:
-            ends += [(low, 0), (high, 1)]
-    depth = deepest = 0
-    for _, is_end in sorted(ends):
-        depth += -1 if is_end else 1
-        deepest = max(deepest, depth)
-    return deepest <= 2 * len(types) + 1
+            ends += [(low, 1), (high, -1)]  # the end of one before the start of the next, which may share a partition
+    return max(accumulate(step for _, step in sorted(ends)), default=0) <= 2 * len(types)
 
 
 def _find_bounds(manifest: ManifestFileMeta, types: Sequence[DataType]) -> tuple[SortKey, SortKey] | None:

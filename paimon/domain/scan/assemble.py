@@ -25,7 +25,9 @@ Source: `SnapshotReaderImpl.generateSplits`, `KeyValueFileStoreScan`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import compress
 
+import numpy as np
 from attrs import evolve, frozen
 
 from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
@@ -72,20 +74,22 @@ def group_by_bucket(entries: EntryColumns, matching: Mask | None) -> list[Bucket
     `matching` marks the files that can contain a selected row; None means all files.
     """
     files = files_at(entries.files)
-    grouped: dict[tuple[int, int], list[int]] = {}
-    for row, key in enumerate(zip(entries.partitions.tolist(), entries.buckets.tolist(), strict=True)):
-        grouped.setdefault(key, []).append(row)
-    totals = entries.total_buckets.tolist()
-    marks = None if matching is None else matching.tolist()
+    keys = entries.partitions * (1 << 32) + entries.buckets
+    order = np.argsort(keys, kind="stable")
+    edges = np.flatnonzero(np.diff(keys[order], prepend=-(1 << 62), append=-(1 << 62)))
+    firsts = order[edges[:-1]]
+    groups = zip(firsts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    files = [files[row] for row in order.tolist()]
+    marks = None if matching is None else matching[order]
     return [
         BucketFiles(
-            entries.partition_rows[partition],
-            bucket,
-            totals[rows[0]],
-            tuple(files[row] for row in rows),
-            None if marks is None else frozenset(files[row].file_name for row in rows if marks[row]),
+            entries.partition_rows[entries.partitions[first]],
+            int(entries.buckets[first]),
+            int(entries.total_buckets[first]),
+            tuple(files[start:stop]),
+            None if marks is None else frozenset(f.file_name for f in compress(files[start:stop], marks[start:stop])),
         )
-        for (partition, bucket), rows in grouped.items()
+        for first, start, stop in sorted(groups)
     ]
 
 

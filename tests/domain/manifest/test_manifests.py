@@ -94,6 +94,9 @@ def test_what_is_encoded_is_decoded(entry: ManifestEntry, meta: ManifestFileMeta
 def test_columns_hold_the_same_files(entries: list[ManifestEntry]) -> None:
     found = to_entry_columns(entries)
     assert files_at(found.files) == [e.file for e in entries]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paimon.domain.manifest.entry_columns._FILES_AT_ONCE", 2)
+        assert files_at(found.files) == [e.file for e in entries]
     assert [found.partition_rows[p] for p in found.partitions] == [e.partition for e in entries]
     assert found.buckets.tolist() == [e.bucket for e in entries]
 

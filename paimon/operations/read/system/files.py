@@ -7,13 +7,17 @@ the postponed bucket. Statistics are shown in the current columns; a column that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
+import numpy as np
 import pyarrow as pa
+from attrs import field, frozen
 
 from paimon.domain.columns.cast import cast_column
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
+from paimon.domain.manifest.entry_columns import EntryColumns
 from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.scan.bucket_paths import BucketPaths
@@ -25,7 +29,7 @@ from paimon.domain.types.data_types import DataField, VariantType
 from paimon.domain.types.system_columns import SYSTEM_FIELDS
 from paimon.operations.data_files.file_indexes import read_container
 from paimon.operations.data_files.read_data_file import file_format
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, to_entries
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.time_travel import pin_snapshot
@@ -60,6 +64,8 @@ _FILES = pa.schema(
     ]
 )
 
+_FILES_AT_ONCE = 1 << 16
+"""The number of files whose rows are objects at the same time."""
 _INDEXES = pa.schema(
     [
         ("partition", pa.string()),
@@ -81,40 +87,42 @@ _INDEXES = pa.schema(
 
 def files_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its statistics."""
-    now, entries, schemas = _read_entries(context)
-    directories = BucketPaths.of(now)
-    rows = [
-        {
-            **_to_location(now, directories, e, schemas[e.file.schema_id], texts),
-            **_to_content(e.file),
-            **_to_stats(e.file, now.schema, schemas[e.file.schema_id], texts),
-        }
-        for e in entries
-    ]
-    return pa.Table.from_pylist(rows, schema=_FILES)
+    now, parts, schemas = _read_entries(context)
+    places = _Places(now, BucketPaths.of(now), texts)
+    tables = [_FILES.empty_table()]
+    for entries in parts:
+        rows = [
+            {
+                **_to_location(places, e, schemas[e.file.schema_id]),
+                **_to_content(e.file),
+                **_to_stats(e.file, now.schema, schemas[e.file.schema_id], texts),
+            }
+            for e in entries
+        ]
+        tables.append(pa.Table.from_pylist(rows, schema=_FILES))
+    return pa.concat_tables(tables)
 
 
 def file_key_ranges_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its smallest and largest key."""
-    now, entries, schemas = _read_entries(context)
-    directories = BucketPaths.of(now)
-    rows = [
-        {
-            **_to_location(now, directories, e, schemas[e.file.schema_id], texts),
-            "first_row_id": e.file.first_row_id,
-        }
-        for e in entries
-    ]
-    return pa.Table.from_pylist(rows, schema=_KEY_RANGES)
+    now, parts, schemas = _read_entries(context)
+    places = _Places(now, BucketPaths.of(now), texts)
+    tables = [_KEY_RANGES.empty_table()]
+    for entries in parts:
+        rows = [
+            {**_to_location(places, e, schemas[e.file.schema_id]), "first_row_id": e.file.first_row_id} for e in entries
+        ]
+        tables.append(pa.Table.from_pylist(rows, schema=_KEY_RANGES))
+    return pa.concat_tables(tables)
 
 
 def file_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per file index of a live data file; `.index` files are read up to the end of their heads."""
-    now, entries, schemas = _read_entries(context)
-    directories = BucketPaths.of(now)
+    now, parts, schemas = _read_entries(context)
+    places = _Places(now, BucketPaths.of(now), texts)
     rows: list[dict[str, object]] = []
-    for entry in entries:
-        location = _to_location(now, directories, entry, schemas[entry.file.schema_id], texts)
+    for entry in chain.from_iterable(parts):
+        location = _to_location(places, entry, schemas[entry.file.schema_id])
         container = read_container(context.engine, str(location["file_path"]), entry.file)
         if container is None:
             continue
@@ -131,25 +139,50 @@ def file_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> p
     return pa.Table.from_pylist(rows, schema=_INDEXES)
 
 
-def _read_entries(context: TableContext) -> tuple[TableDefinition, list[ManifestEntry], Mapping[int, TableSchema]]:
-    """Return the table, its live files, and the schemas that they were written with, by id."""
+def _read_entries(
+    context: TableContext,
+) -> tuple[TableDefinition, Iterator[list[ManifestEntry]], Mapping[int, TableSchema]]:
+    """Return the table, its live files in parts, and the schemas that they were written with, by id."""
     pinned = pin_snapshot(context)
     if pinned.snapshot is None:
-        return pinned.table, [], {}
+        return pinned.table, iter(()), {}
     with report_expired(context, pinned.snapshot.id):
-        live = read_live_entries(context, read_data_manifests(context, pinned.snapshot))
-    entries, own = [entry for entry in live if entry.bucket >= 0], pinned.table.schema
-    return pinned.table, entries, {own.id: own, **load_schemas(context, {e.file.schema_id for e in entries} - {own.id})}
+        live = read_live_columns(context, read_data_manifests(context, pinned.snapshot))
+    live, own = live.filter(live.buckets >= 0), pinned.table.schema
+    ids = set(np.unique(live.number("_SCHEMA_ID")).tolist())
+    return pinned.table, _iterate_parts(live), {own.id: own, **load_schemas(context, ids - {own.id})}
 
 
-def _to_location(
-    table: TableDefinition, directories: BucketPaths, entry: ManifestEntry, written: TableSchema, texts: RowTexts
-) -> dict[str, object]:
-    schema, file = table.schema, entry.file
-    bounds = table.get_bound_fields(file.level, written)
-    directory = directories.directory(entry.partition, entry.bucket)
+def _iterate_parts(live: EntryColumns) -> Iterator[list[ManifestEntry]]:
+    rows = np.arange(len(live))
+    for start in range(0, len(live), _FILES_AT_ONCE):
+        yield to_entries(live.filter((rows >= start) & (rows < start + _FILES_AT_ONCE)))
+
+
+@frozen(eq=False)
+class _Places:
+    """The texts and directories of buckets, each computed once."""
+
+    table: TableDefinition
+    directories: BucketPaths
+    texts: RowTexts
+    _known: dict[tuple[bytes, int], tuple[str, str]] = field(factory=dict, init=False)
+
+    def find(self, entry: ManifestEntry) -> tuple[str, str]:
+        """Return the text of the entry's partition, and the directory of its bucket."""
+        key = entry.partition, entry.bucket
+        if key not in self._known:
+            text = self.texts.format_partition(entry.partition, self.table.schema.partition_fields)
+            self._known[key] = text, self.directories.directory(*key)
+        return self._known[key]
+
+
+def _to_location(places: _Places, entry: ManifestEntry, written: TableSchema) -> dict[str, object]:
+    file, texts = entry.file, places.texts
+    bounds = places.table.get_bound_fields(file.level, written)
+    partition, directory = places.find(entry)
     return {
-        "partition": texts.format_partition(entry.partition, schema.partition_fields),
+        "partition": partition,
         "bucket": entry.bucket,
         "file_path": file.path_in(directory),
         "file_format": file_format(file.file_name),
