@@ -124,10 +124,7 @@ def _files(table: Path) -> list[Path]:
 
 
 def measure_memory(bench: Bench) -> None:
-    """Measure peak memory of merges and writes that are many times as large as their memory budget.
-
-    This group runs last, because it changes the environment of the workers.
-    """
+    """Measure peak memory of merges and writes far above their budget; runs last, as it changes workers."""
     os.environ |= {"BENCHMARK_SCALE": str(_MEMORY_SCALE), "BENCHMARK_BUCKETS": "1"}
     del os.environ["BENCHMARK_DATA"]  # the stored rows have another scale
     for buffer in BUFFERS:

@@ -18,10 +18,7 @@ _PROCESS_START = time.monotonic()
 
 
 def prepare_memory() -> None:
-    """Wait until the process is three seconds old, which is longer than all imports take.
-
-    If BENCHMARK_WARM is a number of MiB, allocate and release this memory instead, so that the host provides it.
-    """
+    """Wait until the process is three seconds old, or allocate and release BENCHMARK_WARM MiB instead."""
     warm = int(os.environ.get(WARM, "0"))
     if warm:
         _touch(warm << 20)

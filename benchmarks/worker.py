@@ -248,10 +248,7 @@ def find_slowest_commit(library: Any, folder: Path, commits: int) -> dict[str, A
 
 
 def measure_latency(library: Any, folder: Path, commits: int) -> dict[str, Any]:
-    """Measure each of many one-row commits: wall and CPU milliseconds, and whether it merged manifests.
-
-    `commits` is the number of commits.
-    """
+    """Measure the wall and CPU milliseconds of each one-row commit, and whether it merged manifests."""
     table = library.create_table(folder, pa.schema([("a", pa.int64())]), [], [], {"write-only": "true"})
     times = []
     known = _manifests(folder)

@@ -405,10 +405,7 @@ class Scan(NotebookDisplay, Results):
         return self.plan()
 
     def _read_preview(self) -> tuple[pa.Table, int, str] | str:
-        """Return the first rows, the number of columns left out in the middle, and how to get more rows.
-
-        A text says why there are none.
-        """
+        """Return the first rows, the columns left out and how to get more; or a text why there are none."""
         from paimon.display.cards import MORE_ROWS, PREVIEW_COLUMNS, PREVIEW_ROWS
 
         names = self.read_plan.columns

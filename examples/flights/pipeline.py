@@ -172,10 +172,7 @@ def _check_rows(what: str, got: pa.Table, wanted: pa.Table) -> int:
 
 
 def format_next_commands(location: str) -> list[str]:
-    """Return lines with three commands that show the table.
-
-    Paths in them are relative to the working directory, so that they can be typed there.
-    """
+    """Return lines with three commands that show the table; paths are relative to the working directory."""
     installed, on_path = Path(sys.executable).with_name("paimon"), shutil.which("paimon")
     if not installed.exists():
         program = f"{_quote_path(Path(sys.executable))} -m paimon"

@@ -20,10 +20,7 @@ class SilentObserver:
 
 
 class CountingObserver:
-    """Adds metrics up. It is safe to use from several threads.
-
-    `activities` has the last (done, total) of each activity.
-    """
+    """Adds metrics up, from several threads; `activities` has the last (done, total) of each activity."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -37,10 +37,7 @@ _DECAY_MILLIS = 200
 
 
 def is_enabled() -> bool:
-    """Return whether the library may change settings of the process.
-
-    The environment variable is read with each call, so a program may set it before its first use of the library.
-    """
+    """Return whether process settings may change; reads the environment each time, as a program may set it."""
     return os.environ.get(SWITCH, "").strip().lower() not in _OFF
 
 
@@ -275,10 +272,7 @@ class SystemProcessEffects:
     """See `paimon.ports.effects.ProcessEffects`. All instances share the state of the process."""
 
     def pause_gc(self) -> AbstractContextManager[None]:
-        """Pause the cycle collector of all threads during a block, if effects are enabled.
-
-        Pauses are counted, so nested and concurrent blocks do not end each other's pause.
-        """
+        """Pause the cycle collector of all threads, if effects are enabled; nested pauses are counted."""
         return _pause_gc()
 
     def release_thread_memory(self) -> None:

@@ -35,10 +35,7 @@ class Setting:
 
 
 def read_settings(config: str | None, profile: str | None) -> list[Setting]:
-    """Return the settings of a file, or of the environment where the file, or the lack of one, leaves them out.
-
-    An empty variable is as one that is not set.
-    """
+    """Return the settings of a file, else of environment variables that are not empty."""
     config = config or os.environ.get("PAIMON_CONFIG") or None
     profile = profile or os.environ.get("PAIMON_PROFILE") or None
     if config is None and profile is not None:

@@ -90,10 +90,7 @@ def convert_events(events: pa.Table, event_format: EventFormat, routes: Routes, 
 def convert_columns(
     events: pa.Table, operation_column: str, target: TargetTable
 ) -> tuple[pa.Table, dict[int, str], int]:
-    """Convert rows; return them with their row kinds, the reasons of rejected rows and the number of ignored rows.
-
-    Raises `InvalidRequest` if the rows have no operation column.
-    """
+    """Convert rows; return them with row kinds, reasons of rejected rows, and the number of ignored ones."""
     if operation_column not in events.schema.names:
         raise InvalidRequest(
             f"The events have no operation column {operation_column!r}.",

@@ -170,10 +170,7 @@ def count_units(numbers: pa.Int64Array, unit: str, target: DataType) -> pa.Array
 
 
 def isolate(values: pa.Array, convert: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> pa.Array:
-    """Convert values; a value that cannot be converted becomes null.
-
-    `convert` takes any slice of the values and fails as a whole, so a failing slice is halved.
-    """
+    """Convert values, with null for what fails: a failing slice is halved, because `convert` fails as a whole."""
     try:
         return convert(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):

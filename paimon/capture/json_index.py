@@ -239,10 +239,7 @@ class JsonIndex:
 
 
 def index_objects(texts: pa.Array) -> tuple[JsonIndex, Flags]:
-    """Index JSON objects; return one root for each text that is an object, and which texts are.
-
-    `texts` has one text for each object and no nulls.
-    """
+    """Index JSON objects, a text each; return one root for each text that is an object, and which are."""
     good, lines = _find_objects(texts)
     index = _build_index(lines)
     bare = index.roots.starts[:0] if not len(index.roots) else _find_bare_words(index)

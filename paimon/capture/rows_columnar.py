@@ -125,10 +125,7 @@ class _Images:
 def build_rows(
     changes: Changes, target: TargetTable, event_format: EventFormat, events: pa.Table, rejected: Rejections
 ) -> TableRows:
-    """Convert the changes of one table to the rows that they write.
-
-    Events whose values do not fit are added to `rejected` instead.
-    """
+    """Convert the changes of one table to rows to write; events that do not fit go to `rejected`."""
     images, schema = _Images.of(changes), target.schema
     fields = schema.fields_by_name
     columns: dict[str, pa.Array] = {}

@@ -138,10 +138,7 @@ def _convert_floats(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
 
 
 def _convert_texts(values: _Scalars, source: SourceType) -> pa.StringArray:
-    """Return values as texts; dates and times that are numbers are written as a cast of the table writes them.
-
-    Those of other years than 1 to 9999 have no text.
-    """
+    """Return values as texts; numeric dates and times as a cast writes them, if in the years 1 to 9999."""
     if source.encoding not in _UNITS or source.data_type is None:
         return values.texts
     numbers = _Scalars(values.kinds, values.only(NUMBER))

@@ -202,10 +202,7 @@ def _is_repeatable(events: Any) -> bool:
 
 
 def read_events(events: Any) -> Iterator[pa.Table]:
-    """Yield events, in order, in tables that are small enough to be read at once.
-
-    `events` are strings or rows, in any form that `cdc` takes.
-    """
+    """Yield events in any form of `cdc`, in order, in tables that are small enough to be read at once."""
     if isinstance(events, Iterable) and not hasattr(events, "__arrow_c_stream__") and not isinstance(events, Mapping):
         items = iter(events)
         while rows := list(islice(items, _TEXTS_AT_ONCE)):

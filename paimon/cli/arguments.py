@@ -26,11 +26,7 @@ else:
 
 
 def add_command(commands: Commands, name: str, help_text: str, example: str) -> argparse.ArgumentParser:
-    """Add a command to the program or to a group of commands.
-
-    `help_text` is one sentence without a full stop. `example` is a command line that runs as written; it ends the help
-    text.
-    """
+    """Add a command; `help_text` is a sentence without a stop, `example` a command line that runs."""
     return commands.add_parser(
         name,
         help=help_text,
@@ -41,10 +37,7 @@ def add_command(commands: Commands, name: str, help_text: str, example: str) -> 
 
 
 def add_command_group(commands: Commands, name: str, help_text: str, example: str) -> Commands:
-    """Add a command that has subcommands, such as `paimon tag`.
-
-    `help_text` is one sentence without a full stop. `example` is a command line that runs as written.
-    """
+    """Add a command with subcommands; `help_text` has no full stop, and `example` runs as written."""
     parser = add_command(commands, name, help_text, example)
     return parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
@@ -127,10 +120,7 @@ def open_table_or_system_table(arguments: argparse.Namespace) -> Table | SystemT
 
 
 def locate_table(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return the warehouse of TABLE, as a path or URL, and its name in the catalog.
-
-    TABLE is ``database.table`` in a warehouse, or a path below a database directory.
-    """
+    """Return the warehouse of TABLE and its name: ``database.table``, or a path below a database directory."""
     if arguments.warehouse and not is_table_path(arguments.table):
         return arguments.warehouse, arguments.table
     *parents, database, table = location_of(arguments.table).split("/")

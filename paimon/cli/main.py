@@ -91,10 +91,7 @@ def _explain_argument(words: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, by default that of this process, and return the exit code.
-
-    `arguments` are the words after the name of the program.
-    """
+    """Run one command, by default this process's, from the words after the program; return the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     command = find_command(words)
     parser = list_commands() if command is None else build_parser(*([command] if command in COMMANDS else COMMANDS))

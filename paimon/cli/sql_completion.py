@@ -71,10 +71,7 @@ WORD = re.compile(r"[\w.$-]*\Z")
 
 
 def complete(session: Session, before: str, after: str = "") -> list[str]:
-    """Return the words that continue a text, whole and in alphabetical order.
-
-    They begin with the word before the cursor, in any case of letters.
-    """
+    """Return the words, in alphabetical order, that begin with the word before the cursor in any case."""
     match = WORD.search(before)
     begun = match.group() if match else ""
     found = _list_candidates(session, before, after, begun)

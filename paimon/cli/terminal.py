@@ -55,10 +55,7 @@ def draw_records(columns: Sequence[TextColumn], title: str | None = None) -> Non
 
 
 def draw_fitted(columns: Sequence[TextColumn]) -> FittedColumns:
-    """Draw rows no wider than the terminal, and return what was drawn.
-
-    A terminal that is too narrow for two columns gets the rows as blocks.
-    """
+    """Draw rows as wide as the terminal, in blocks if it is too narrow for two columns; return the text."""
     fitted = fit_to_screen(columns, get_screen_width())
     if len(columns) > 1 and (fitted.width > get_screen_width() or len(columns) - fitted.elided < 2):
         fitted = FittedColumns(tuple(columns))

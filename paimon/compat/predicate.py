@@ -93,10 +93,7 @@ class Predicate(PeerClass):
         return bool(evaluate(bound, rows)[0].as_py())
 
     def to_arrow(self, schema: pa.Schema | None = None) -> pc.Expression:
-        """Return the condition as an expression of Arrow, for `pyarrow.Table.filter` and data sets.
-
-        Arrow compares NaN in its own way.
-        """
+        """Return the condition as an expression of Arrow, which compares NaN in its own way."""
         literals = self.literals or []
         if self.method in ("and", "or"):
             children = [child.to_arrow(schema) for child in literals]

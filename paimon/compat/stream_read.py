@@ -146,10 +146,7 @@ class AsyncStreamingTableScan(PeerClass):
         self._start = value
 
     async def stream(self) -> AsyncIterator[Plan]:
-        """Yield a plan for each snapshot, and wait for new ones; the event loop stays free.
-
-        A plan is recorded as processed when the next one is asked for.
-        """
+        """Yield a plan for each snapshot, without blocking the event loop; asking for the next records one."""
         with self._open() as scan:
             async for plan in scan:
                 for shown in self._show(plan):

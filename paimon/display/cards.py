@@ -99,10 +99,7 @@ def report_scan(
 def report_rows(
     title: str, kind: str, rows: pa.Table | str, arguments: Mapping[str, object] | None = None, most: int = PREVIEW_ROWS
 ) -> Report:
-    """Describe rows that were read: the first ones; a string as `rows` says why there are none.
-
-    `rows` has one row more than the `most` that are shown, if there are more.
-    """
+    """Describe rows that were read (one more than `most` if there are more); a string as `rows` is a reason."""
     facts = _format_arguments(arguments or {})
     if isinstance(rows, str):
         return Report(redact_secrets(title, {}), kind, facts, (rows,))
@@ -150,10 +147,7 @@ def _render_columns(rows: pa.Table) -> list[TextColumn]:
 
 
 def report_catalog(warehouse: str, databases: Mapping[str, Sequence[str] | str] | str, left_out: int) -> Report:
-    """Describe a catalog: its table names by database. A string says why they are not known.
-
-    `left_out` counts the databases that are not listed.
-    """
+    """Describe a catalog: names by database, or a string that says why not; `left_out` counts databases."""
     location = remove_password(warehouse)
     if isinstance(databases, str):
         return Report(location, "Catalog", [("databases", databases)])
@@ -171,10 +165,7 @@ def _format_table_names(tables: Sequence[str] | str) -> str:
 
 
 def report_arguments(kind: str, title: str, arguments: Mapping[str, object]) -> Report:
-    """Describe an object that only holds arguments, such as a builder.
-
-    `kind` is the name of its class, and `title` that of its table.
-    """
+    """Describe an object that only holds arguments: `kind` is its class's name, `title` its table's."""
     return Report(title, kind, _format_arguments(arguments))
 
 

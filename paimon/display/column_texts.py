@@ -37,10 +37,7 @@ def to_json_texts(array: pa.Array) -> pa.StringArray:
 
 
 def to_plain_texts(array: pa.Array) -> pa.StringArray:
-    """Render each value on one line for people; a null becomes `NULL_SIGN`.
-
-    Control characters are escaped or replaced, so that no value can send commands to the terminal.
-    """
+    """Render values on one line each, null as `NULL_SIGN`; escape controls, which could command a terminal."""
     kind = array.type
     if pa.types.is_nested(kind):
         texts = _to_json_texts(array)

@@ -60,10 +60,7 @@ def given_arguments(**arguments: object) -> dict[str, object]:
 
 
 def read_or_explain(read: Callable[[], T]) -> T | str:
-    """Return what `read` returns, or a text that says why it failed.
-
-    All errors are caught: a broken table must still be shown, whatever is broken.
-    """
+    """Return what `read` returns, or why it failed: all errors are caught, so that broken tables are shown."""
     try:
         return read()
     except Exception as error:

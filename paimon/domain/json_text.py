@@ -122,10 +122,7 @@ def _check_size(data: bytes, path: str, kind: DocumentKind) -> None:
 
 
 def load_json(text: str, max_nesting: int = MAX_NESTING) -> Any:
-    """Parse any JSON value; numbers with a fraction become Decimals.
-
-    Text that is not JSON, or exceeds the limits of nesting and digits, raises ValueError.
-    """
+    """Parse JSON, with Decimals for fractions; ValueError if invalid, too deep, or of too many digits."""
     value = json.loads(text, parse_int=_integer, parse_float=_fraction, parse_constant=_refuse_constant)
     if text.count("{") + text.count("[") > max_nesting:
         _check_nesting(value, max_nesting)
@@ -210,10 +207,7 @@ class Members:
         return value
 
     def version(self, kind: str, newest: int) -> int:
-        """Return the version of a metadata file; files without one have version 1.
-
-        Version 0, or one newer than `newest`, raises `Unsupported` with `kind` and the file.
-        """
+        """Return a file's version, by default 1; Unsupported for 0 and above `newest`, naming `kind` and file."""
         version = self.optional_integer("version", 0, INT_MAX)
         if version is not None and not 1 <= version <= newest:
             raise Unsupported(

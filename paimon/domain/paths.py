@@ -23,10 +23,7 @@ _BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def check_segment(name: str, what: str = "name") -> str:
-    """Return the name itself if it is one path segment.
-
-    Refused are the empty name, ``.``, ``..``, slashes and backslashes, control characters and unpaired surrogates.
-    """
+    """Return a path segment; refuse empty, ``.``, ``..``, slashes, controls, unpaired surrogates."""
     if not isinstance(name, str) or not name or name in (".", "..") or _BAD_CHARACTER.search(name):
         raise InvalidRequest(
             f"{capitalize(what)} {name!r} is not a single path segment",
@@ -55,10 +52,7 @@ def join_path(*parts: str) -> str:
 
 
 def check_within(path: str, roots: Sequence[str], source: str) -> str:
-    """Return the path itself if it is normalized and lies under one of the roots (directories or URLs).
-
-    Otherwise `source`, the file that names the path, is corrupt.
-    """
+    """Return a normalized path under one of the roots; otherwise `source`, which names it, is corrupt."""
     if is_within(path, roots):
         return path
     raise CorruptTable(

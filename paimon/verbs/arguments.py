@@ -23,10 +23,7 @@ Time = str | int | None
 def bind_arguments(
     procedure: str, parameters: Sequence[Parameter], positional: Sequence[object], named: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the given arguments by the names of their parameters, without those that have their default.
-
-    NULL in `named` is the default.
-    """
+    """Return the given arguments by name, without defaults; NULL in `named` is the default."""
     by_name = {parameter.call_name: parameter for parameter in parameters}
     if len(positional) > len(parameters):
         message = f"Procedure {procedure!r} has {len(parameters)} parameters, and the call has {len(positional)}."

@@ -90,10 +90,7 @@ def find_procedure(name: str) -> Verb[Any]:
 
 
 def call_verb(table: VerbTable, name: str, positional: Sequence[object], named: Mapping[str, object]) -> pa.Table:
-    """Run a verb on a table, such as ``sys.compact``, and return its result as rows.
-
-    `positional` are values in the order of the parameters after `table`.
-    """
+    """Run a verb such as ``sys.compact``, and return rows; `positional` values follow `table`."""
     if name.lower().removeprefix("sys.") == HELP:
         return call_help(positional, named)
     verb = find_procedure(name)
@@ -108,10 +105,7 @@ def run_verb(verb: Verb[Any], table: VerbTable, given: Mapping[str, object]) -> 
 def split_table_argument(
     verb: Verb[Any], positional: Sequence[object], named: Mapping[str, object]
 ) -> tuple[str, dict[str, object]]:
-    """Bind the arguments of CALL, and separate the name of the table from the others.
-
-    `positional` are values in the order of the parameters, the table first.
-    """
+    """Bind CALL's arguments, the table first, and separate its name from the others."""
     bound = bind_arguments(verb.name, (TABLE, *verb.call_parameters), positional, named)
     return str(bound.pop(TABLE.name)), bound
 

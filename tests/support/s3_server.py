@@ -100,8 +100,7 @@ def cutting_replies(
     commands: Collection[str] = ("GET", "HEAD", *_WRITES),
     places: Sequence[Cut] = (Cut.BEFORE, Cut.HEAD, Cut.BODY),
 ) -> Iterator[str]:
-    """The endpoint of a proxy: every request reaches the server, and this share of the replies to `commands` is cut at
-    one of the `places`."""
+    """A proxy's endpoint that cuts a share of the replies to `commands` at one of the `places`."""
     drawn = random.Random(seed)
     lock = threading.Lock()
 

@@ -41,10 +41,7 @@ def block_packages(*packages: str) -> str:
 
 
 def on_terminal(words: Sequence[str], columns: int = 80, code: str = RUN, typed: str = "") -> list[str]:
-    """The lines that a command prints on a terminal of this width, without styles. The command must succeed.
-
-    `typed` is what its user types.
-    """
+    """Return the lines of a successful command on a terminal of this width; the user types `typed`."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     surrounding = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"PYTHONPATH": HOME}

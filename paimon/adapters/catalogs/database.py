@@ -94,10 +94,7 @@ class Database:
 
     @contextlib.contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Translate errors of the driver in a block to StorageError, without passwords.
-
-        IntegrityError is not translated, because each caller gives it a meaning.
-        """
+        """Translate errors of the driver, except IntegrityError, to StorageError without passwords."""
         try:
             yield
         except IntegrityError:

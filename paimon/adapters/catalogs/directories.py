@@ -46,10 +46,7 @@ def drop_directory(files: FileIO, path: str) -> None:
 
 
 def move_directory(files: FileIO, source: str, target: str) -> None:
-    """Move the directory of a table to a path where nothing exists.
-
-    A storage without directories gets a copy. Call `delete_moved_directory` after the catalog shows the new name.
-    """
+    """Move a table's directory to a new path; a storage without directories needs `delete_moved_directory` after."""
     if isinstance(files, Directories):
         files.move_directory(source, target)
     else:

@@ -53,10 +53,7 @@ class JdbcCatalogStore:
             return list(connection.scalars(sa.union(*known)))
 
     def create_database(self, database: str, properties: Mapping[str, str] | None = None) -> None:
-        """Insert the properties of a database, then create its directory.
-
-        A property longer than the columns of Java's layout is refused.
-        """
+        """Insert the properties of a database, none longer than Java's columns, then create its directory."""
         location = default_database_path(self.warehouse, database)
         _check_lengths(properties or {})
         texts = {_EXISTS: "true", _LOCATION: location, **(properties or {})}
@@ -81,10 +78,7 @@ class JdbcCatalogStore:
         return {_LOCATION: default_database_path(self.warehouse, database), **found}
 
     def alter_database(self, database: str, properties: Mapping[str, str], removed: Sequence[str]) -> None:
-        """Replace and delete rows of the properties of a database in one transaction.
-
-        A property longer than the columns of Java's layout is refused.
-        """
+        """Replace and delete properties of a database in one transaction; refuse ones longer than Java's columns."""
         _check_lengths(properties)
         if database not in self.databases():
             raise NotFound("database", database)
@@ -120,17 +114,11 @@ class JdbcCatalogStore:
         return row is not None
 
     def table_location(self, database: str, table: str) -> str:
-        """Return a directory below the recorded location of the database.
-
-        A location outside the warehouse raises CorruptTable.
-        """
+        """Return a directory below the database's location; CorruptTable if that is outside the warehouse."""
         return join_path(self._database_location(database), table)
 
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Insert the row of a table and the rows of its properties.
-
-        Properties longer than the columns of Java's layout are left out.
-        """
+        """Insert the row of a table and its properties, without those that are longer than Java's columns."""
         try:
             with self.database.transaction() as connection:
                 connection.execute(sa.insert(TABLES).values(self._row(database, table)))
@@ -139,10 +127,7 @@ class JdbcCatalogStore:
             raise AlreadyExists("table", f"{database}.{table}") from None
 
     def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Replace the rows of the properties of a table. A table without a row is ignored.
-
-        Properties longer than the columns of Java's layout are left out.
-        """
+        """Replace the properties of a table, except those longer than Java's columns; no error without a row."""
         if not self.sync_properties:
             return
         with self.database.transaction() as connection:
@@ -160,10 +145,7 @@ class JdbcCatalogStore:
             drop_directory(self.files, location)
 
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None:
-        """Change the rows of a table and move its directory. If the move fails, the rows stay as they were.
-
-        A row with the new name raises AlreadyExists.
-        """
+        """Rename a table, and move its directory; a failed move undoes it, and a used name raises AlreadyExists."""
         source, target = self.table_location(database, table), self.table_location(new_database, new_table)
         if new_database not in self.databases():
             raise NotFound("database", new_database)

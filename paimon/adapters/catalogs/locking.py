@@ -55,10 +55,7 @@ _IS_EXPIRED["mariadb"] = _IS_EXPIRED["mysql"]
 
 
 class LockHold:
-    """One use of a lock.
-
-    `was_never_lost` is False until the release. Then it is whether this process owned the lock for the whole block.
-    """
+    """One use of a lock; after the release, `was_never_lost` says whether the lock was owned all the time."""
 
     def __init__(self) -> None:
         self.was_never_lost = False

@@ -54,10 +54,7 @@ class DuckdbEvaluator:
         self._locks[:] = [Lock()]
 
     def find_type(self, expression: ScalarSql, schema: pa.Schema) -> pa.DataType:
-        """Return the Arrow type of the values of an expression, without rows.
-
-        An expression that needs more than one row, such as an aggregate, is InvalidRequest.
-        """
+        """Return the Arrow type of an expression, without rows; InvalidRequest for an aggregate or the like."""
         found = self._compute(expression, _number_columns(expression, schema.empty_table()))
         if found.num_rows:
             raise _not_one_row_error(expression)

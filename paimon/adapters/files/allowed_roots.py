@@ -25,10 +25,7 @@ class AllowedRoots:
     roots: tuple[str, ...] = ()
 
     def check_target(self, name: str, path: str) -> str:
-        """Return `name`, the local path of a file to read; CorruptTable if symbolic links lead out of the roots.
-
-        Errors name `path`.
-        """
+        """Return `name`, a local file to read; CorruptTable for `path` if links lead out of the roots."""
         if self.is_outside(name):
             raise CorruptTable(
                 path, f"a symbolic link leads to {os.path.realpath(name)!r}, outside the allowed roots", hint=_HINT
@@ -53,10 +50,7 @@ class AllowedRoots:
 
 
 def _has_link_below(root: str, name: str) -> bool:
-    """Return whether a symbolic link lies between a root and a path below it.
-
-    Each open of a file calls this function, so it checks no more than it must.
-    """
+    """Return whether a symbolic link lies between a root and a path; runs for each open, so checks little."""
     if "/../" in f"{name}/" or "/./" in name:
         return True  # only the system can resolve these parts if there are links
     prefix = root.rstrip("/")

@@ -374,10 +374,7 @@ class LocalOutputFile(Output):
 
 @contextlib.contextmanager
 def translate_os_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Translate errors of the operating system in a block to NotFound or StorageError.
-
-    With `missing_is_error`, a missing file is a StorageError, because the caller creates the file.
-    """
+    """Translate OSError to NotFound or StorageError; with `missing_is_error`, to StorageError only."""
     try:
         yield
     except PaimonError:
@@ -464,10 +461,7 @@ def open_regular(name: str, path: str) -> BinaryIO:
 
 
 def open_arrow(file: BinaryIO, *, mapped: bool) -> pa.NativeFile:
-    """Open the file of a descriptor as an Arrow file with its own position.
-
-    The caller closes `file`; the Arrow file stays open.
-    """
+    """Open a descriptor as an Arrow file with its own position, which stays open when `file` is closed."""
     name = f"{_DESCRIPTORS}/{file.fileno()}"
     try:
         return pa.memory_map(name) if mapped else pa.OSFile(name)

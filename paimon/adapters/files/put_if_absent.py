@@ -51,10 +51,7 @@ def prove_exclusive(
 
 
 def judge_trial(first: PutOutcome, second: PutOutcome, stored: bytes | None) -> bool | None:
-    """Return whether an existing file stays (True) or is replaced (False); None if the trial proves nothing.
-
-    `stored` is the content after both puts, None if there is no file.
-    """
+    """Return whether an existing file stays (True), is replaced (False), or the trial proves nothing (None)."""
     if stored == _SECOND:
         return None if first is PutOutcome.UNKNOWN else False  # the first put may never have arrived
     if stored != _FIRST:

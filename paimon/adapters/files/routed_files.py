@@ -14,10 +14,7 @@ from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, Man
 
 
 class RoutedFiles:
-    """The files of several storages.
-
-    `others` opens the storage of all paths that begin with its keys, such as ``s3://b/``, when it is first used.
-    """
+    """The files of several storages; `others` opens that of a prefix such as ``s3://b/`` on first use."""
 
     def __init__(self, own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> None:
         self._own = own
@@ -94,10 +91,7 @@ class _RoutedManyFiles(RoutedFiles):
 
 
 def route_files(own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> FileIO:
-    """Return the FileIO of a location, with other storages by the beginnings of their paths.
-
-    It has the optional methods that the storage of the location has.
-    """
+    """Return the FileIO of a location with others by path prefix, and the optional methods of the first."""
     if not others:
         return own
     pairs = ((Directories, _RoutedDirectories), (ManyFiles, _RoutedManyFiles))

@@ -183,10 +183,7 @@ class StoreFiles:
                 self._delete([key])
 
     def _read_end(self, path: str) -> tuple[int, bytes]:
-        """Return the size and the last bytes of an object.
-
-        One request is enough if the store knows suffix ranges and the object is not empty.
-        """
+        """Return an object's size and last bytes; one request suffices if the store knows suffix ranges."""
         key = self._key(path)
 
         def get_tail(store: Any) -> tuple[int, bytes]:

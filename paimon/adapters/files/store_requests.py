@@ -42,11 +42,7 @@ _RETRIES = re.compile(r"after (\d+) retries, max_retries: (\d+)")
 
 
 class StoreRequests:
-    """Sends requests to one store.
-
-    `store` is the client of obstore, which retries by the same policy. The values of `secrets`, the storage options,
-    are removed from errors.
-    """
+    """Sends requests to one store; the values of `secrets`, the storage options, are removed from errors."""
 
     def __init__(self, store: Any, policy: RetryPolicy, slow_millis: int, secrets: Mapping[str, object]) -> None:
         self._store = store
@@ -54,10 +50,7 @@ class StoreRequests:
         self._secrets = secrets
 
     def send(self, path: str, request: Callable[[Any], T], *, missing_is_error: bool = False) -> T:
-        """Send a request, repeat it if its reply does not arrive whole, and translate its errors.
-
-        With `missing_is_error`, a missing object is a StorageError instead of NotFound.
-        """
+        """Send a request until its reply is whole, and translate its errors (missing: NotFound or StorageError)."""
         with self.translate_errors(path, missing_is_error=missing_is_error):
             return self.try_send(path, request)
 
@@ -71,10 +64,7 @@ class StoreRequests:
 
     @contextlib.contextmanager
     def translate_errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-        """Translate errors of the client in a block, without secrets and causes.
-
-        With `missing_is_error`, a missing object is a StorageError instead of NotFound.
-        """
+        """Translate errors of the client, without secrets; with `missing_is_error`, NotFound becomes StorageError."""
         try:
             yield
         except PaimonError:

@@ -99,10 +99,7 @@ def _parts(data: bytes) -> Iterator[Part]:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read the number of at most 64 bits that begins at an offset, and return it with the offset behind it.
-
-    A number that is longer than the data or than 64 bits is Malformed.
-    """
+    """Read the number of at most 64 bits at an offset, and the offset behind it; else Malformed."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:

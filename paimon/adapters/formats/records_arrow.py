@@ -51,10 +51,7 @@ def read_arrow_records(data: bytes, path: str, limit: int) -> list[dict[str, Any
 def write_arrow_records(
     records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
 ) -> bytes:
-    """Encode records as a Parquet or ORC file whose column types follow an Avro schema.
-
-    `compression` is the codec name as in table options.
-    """
+    """Encode records as a Parquet or ORC file with the types of an Avro schema and a codec of table options."""
     fields = [_arrow_field(f) for f in schema["fields"]]
     table = pa.Table.from_pylist([dict(r) for r in records], schema=pa.schema(fields))
     sink = pa.BufferOutputStream()
@@ -67,10 +64,7 @@ def write_arrow_records(
 
 
 def _read_parquet(data: bytes, limit: int) -> pa.Table:
-    """Read a Parquet file that decodes to at most `limit` bytes, whatever its footer states.
-
-    Its pages are limited as in `count_fitting_rows`.
-    """
+    """Read a Parquet file of at most `limit` decoded bytes, with pages limited as in `count_fitting_rows`."""
     stored = Stored(pa.BufferReader(data))
     file = open_parquet_file(stored)
     footer = file.metadata

@@ -31,19 +31,13 @@ class RowRanges:
         return int((self.ends - self.starts).sum())
 
     def select_block(self, first: int, rows: int) -> RowRanges:
-        """Return the parts of the ranges in a block, relative to it.
-
-        The block has so many rows, of which the first one has the position `first`.
-        """
+        """Return the parts of the ranges in a block of so many rows, relative to `first`, its first position."""
         begin = int(np.searchsorted(self.ends, first, side="right"))
         end = max(int(np.searchsorted(self.starts, first + rows)), begin)
         return RowRanges(np.maximum(self.starts[begin:end] - first, 0), np.minimum(self.ends[begin:end] - first, rows))
 
     def find_hull(self, first: int, rows: int) -> tuple[int, int]:
-        """Return the smallest range that contains all wanted rows of a block, relative to it; empty if there are none.
-
-        The block is that of `select_block`.
-        """
+        """Return the smallest range with all wanted rows of a block (see `select_block`); empty without any."""
         inside = self.select_block(first, rows)
         return (int(inside.starts[0]), int(inside.ends[-1])) if len(inside.starts) else (0, 0)
 

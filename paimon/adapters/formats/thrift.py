@@ -82,10 +82,7 @@ def encode_list(kind: int, values: Sequence[Any]) -> bytes:
 
 
 def decode_head(data: bytes, last: int) -> tuple[ThriftStruct, bytes]:
-    """Decode the members up to number `last`, and return them with the undecoded bytes that follow.
-
-    A struct without the member `last` raises ValueError.
-    """
+    """Decode the members up to number `last`, and return the bytes that follow; ValueError without `last`."""
     source = ByteReader(data)
     members = _members(source, 0, last)
     if last not in members:

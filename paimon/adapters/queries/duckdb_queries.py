@@ -96,10 +96,7 @@ class QueryFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has n
         self._files: dict[str, tuple[SharedFile, list[PaimonError]]] = {}
 
     def add(self, files: Sequence[SharedFile], errors: list[PaimonError]) -> list[str]:
-        """Allow files, and return their names, which cannot be guessed.
-
-        Errors of the files are appended to `errors`, because DuckDB reports a part of them only.
-        """
+        """Allow files, and return names that cannot be guessed; errors go to `errors`, as DuckDB reports few."""
         token = uuid.uuid4().hex
         names = [f"{ROOT}{token}/{number}" for number in range(len(files))]
         self._files.update({name: (file, errors) for name, file in zip(names, files, strict=True)})
@@ -432,10 +429,7 @@ class _Session:
         return " UNION ALL ".join(parts)
 
     def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of the result, and close the connection after the last one.
-
-        If a source failed, its error is raised, not DuckDB's.
-        """
+        """Yield the batches, then close the connection; the error of a failed source replaces DuckDB's."""
         self._check_process()
         try:
             with CallOnStop(self.connection.interrupt), _interrupts():

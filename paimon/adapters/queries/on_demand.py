@@ -13,10 +13,7 @@ from paimon.ports.queries import QueryEngine, QuerySource
 
 
 class QueriesOnDemand:
-    """`paimon.ports.queries.QueryEngine`, whose library is loaded with the first query.
-
-    One query may use `memory_bytes` before it spills.
-    """
+    """`QueryEngine` whose library is loaded with the first query, which spills above `memory_bytes`."""
 
     reads_files = True
     time_zone = "UTC"

@@ -72,10 +72,7 @@ class LocalTempStore:
             raise to_temp_error(handle, "spilled rows cannot be read", error) from error
 
     def store(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> StoredTable | None:
-        """Write batches without compression, so that they can be mapped.
-
-        None means that they need more than `max_bytes` in memory or on disk; nothing stays on disk then.
-        """
+        """Write batches uncompressed, to be mapped; None, and nothing on disk, if they exceed `max_bytes`."""
         handle = self._new_handle("stored")
         written = 0
         try:
@@ -104,10 +101,7 @@ class LocalTempStore:
             raise to_temp_error(handle, "rows cannot be read", error) from error
 
     def store_joined(self, batches: Sequence[pa.RecordBatch]) -> JoinedBatch:
-        """Write batches as one batch, without a copy in memory where the columns allow it.
-
-        There is at least one batch, and all have the same schema.
-        """
+        """Write batches of one schema as one, without a copy in memory where the columns allow it."""
         if not can_join_columns(batches):
             stored = self.store([pa.concat_batches(batches)], batches[0].schema, sys.maxsize)
             assert stored is not None
@@ -171,10 +165,7 @@ def can_join_columns(batches: Sequence[pa.RecordBatch]) -> bool:
 
 
 def write_joined_columns(sink: pa.NativeFile, batches: Sequence[pa.RecordBatch]) -> JoinedColumns:
-    """Write the rows of batches for `map_joined_columns`, which needs the result.
-
-    There is at least one batch, and `can_join_columns` is true for the batches.
-    """
+    """Write the rows of batches, at least one, that `can_join_columns` accepts, for `map_joined_columns`."""
     ends: list[int] = []
     for place, kind in enumerate(batches[0].schema.types):
         columns = [batch.column(place) for batch in batches]
@@ -262,10 +253,7 @@ _YOUNG_SECONDS = 60
 
 
 class ProcessDirectory:
-    """A new directory of this process below `parent`, which only its user can read.
-
-    None is the system's temporary directory.
-    """
+    """A new directory of this process below `parent` (None: the system's), for its user only."""
 
     def __init__(self, parent: str | None) -> None:
         self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)

@@ -37,10 +37,7 @@ _OPERATIONS: Mapping[type[exp.Expression], Operation] = {
 
 
 def parse_expression(text: str) -> Expression:
-    """Parse the SQL text of an expression.
-
-    A subquery, an aggregate, or anything else that is not computed from one row raises `Unsupported`.
-    """
+    """Parse the SQL of an expression; Unsupported for a subquery, an aggregate, or more than one row."""
     return parse_sql(text, "expression", HINT, convert_expression)
 
 

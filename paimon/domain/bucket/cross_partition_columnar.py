@@ -73,10 +73,7 @@ class BucketRule:
 
 
 class PlacedRows(NamedTuple):
-    """The rows to write in their order, the place of each key after the batch, and how the key counts change.
-
-    A place is a partition number and a bucket, as one integer (`to_places`).
-    """
+    """The rows to write in order, the place (`to_places`) of each key afterwards, and key count changes."""
 
     rows: Integers
     # the row is written as a -D row to the place that its key leaves

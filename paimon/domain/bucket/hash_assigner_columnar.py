@@ -43,10 +43,7 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 @frozen
 class AssignmentRules:
-    """The options that decide about new keys.
-
-    Of `channels` parallel assigners, `assigners` share a partition.
-    """
+    """The options that decide about new keys; of `channels` assigners, `assigners` share a partition."""
 
     # a bucket with this many hashes gets no new ones
     target_rows: int = 2_000_000
@@ -83,10 +80,7 @@ class AssignmentRules:
 
 
 class DynamicBuckets:
-    """The dynamic buckets of one partition: a state machine.
-
-    `partition_hash` is the hash of the partition row. It selects the assigners of the partition.
-    """
+    """The dynamic buckets of a partition: a state machine. `partition_hash` selects its assigners."""
 
     def __init__(self, rules: AssignmentRules, partition_hash: int = 0) -> None:
         self._rules = rules

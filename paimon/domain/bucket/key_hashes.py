@@ -118,10 +118,7 @@ class KeyHashes:
         return found
 
     def insert(self, hashes: Hashes, buckets: BucketNumbers) -> None:
-        """Add unknown, distinct hashes, in ascending order, with their buckets.
-
-        The arrays are kept without a copy, so they must not change later.
-        """
+        """Insert unknown, distinct, ascending hashes with their buckets; keeps both arrays without a copy."""
         if not len(hashes):
             return
         size, first = len(hashes), len(self._recent)

@@ -40,10 +40,7 @@ def to_postponed_files_table(table: TableDefinition, commit_user: str, writer_id
 
 
 def to_bucketed_table(table: TableDefinition, buckets: int, *, write_only: bool) -> TableDefinition:
-    """Return the table with a fixed number of buckets, as writers of its real buckets see it.
-
-    With `write_only`, the writer does not compact.
-    """
+    """Return the table with a fixed number of buckets; with `write_only`, its writer does not compact."""
     values = {"bucket": str(buckets), "write-only": str(write_only).lower()}
     return evolve(table, options=table.options.with_values(values))
 

@@ -153,10 +153,7 @@ def _find_rows_of_level(window: Window, level: Rows | int) -> Rows:
 
 
 def _merge_groups(window: Window, before: Rows, reached: Mask, rules: ChangeRules) -> Compacted:
-    """Merge the groups by the engine.
-
-    `before` is the row of each group before the compaction. `reached` marks the groups with a new record.
-    """
+    """Merge the groups; `before` is each row before the compaction, `reached` marks groups with new records."""
     table, groups = window
     visible = restrict_to_visible(groups, table, rules.spec)
     bare = table.drop_columns([LEVEL.name])

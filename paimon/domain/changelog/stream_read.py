@@ -41,10 +41,7 @@ class FollowRules:
 
     @classmethod
     def of(cls, table: TableDefinition) -> FollowRules:
-        """Return the rules of a table.
-
-        Raises `InvalidRequest` for `streaming-read-overwrite` with a producer that reports overwrites itself.
-        """
+        """Return a table's rules; refuse `streaming-read-overwrite` if the producer reports overwrites itself."""
         options, keyed = table.options, bool(table.schema.primary_keys)
         producer = options.changelog_producer
         shows_replaced_rows = keyed and options.streaming_read_overwrite

@@ -64,10 +64,7 @@ def _compare_floats(a: float, b: float) -> int:
 
 
 def to_float_ordinal(value: float) -> int:
-    """Return a 64-bit integer that compares as the value does in the total order.
-
-    Equal to what `to_float_ordinals` returns for an array of DOUBLE.
-    """
+    """Return a 64-bit integer with the total order of the value; equals an element of `to_float_ordinals`."""
     if value != value:
         return NAN_ORDINAL
     bits: int = struct.unpack(">q", struct.pack(">d", value))[0]
@@ -142,10 +139,7 @@ def find_float_bounds(values: Floats) -> tuple[float, float]:
 
 
 def compare_by_operators(a: Any, b: Any) -> int:
-    """Compare two user sequences as Java's operators do: null first, the zeros equal, NaN equal to every value.
-
-    Returns -1, 0 or 1. Because of NaN, 0 is not transitive.
-    """
+    """Compare user sequences by Java's operators (null first, NaN equal to all): -1, 0, 1. Not transitive."""
     if a is None or b is None:
         return (a is not None) - (b is not None)
     return int(a > b) - int(a < b)

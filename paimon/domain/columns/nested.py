@@ -69,10 +69,7 @@ def rebuild_map(array: pa.Array, keys: pa.Array, items: pa.Array, map_type: pa.M
 
 
 def rebuild_vector(array: pa.Array, values: pa.Array, vector_type: pa.FixedSizeListType) -> pa.FixedSizeListArray:
-    """Build vectors of changed elements, with the nulls of `array`; `values` are ordered as by `list_values`.
-
-    The elements of a null vector are never used.
-    """
+    """Build vectors of changed elements in the order of `list_values`, with the nulls of `array`."""
     length = vector_type.list_size
     valid = np.asarray(array.is_valid())
     if not valid.all():

@@ -14,11 +14,7 @@ from paimon.domain.columns.buffers import combine_column
 
 
 def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Table) -> pa.RecordBatch:
-    """Return a batch with new versions of some rows.
-
-    `rows` are their numbers, ascending and all different. `new` has a row for each, in the columns and types of the
-    batch.
-    """
+    """Replace rows of a batch by `new`; `rows` are their numbers, ascending and all different."""
     if not len(rows):
         return batch
     mask = np.zeros(batch.num_rows, np.bool_)

@@ -29,10 +29,7 @@ def files_after(files: LiveFiles, data: DataIncrement, compact: CompactIncrement
 def join_compactions(
     first: CompactIncrement, second: CompactIncrement
 ) -> tuple[CompactIncrement, tuple[DataFileMeta, ...]]:
-    """Combine two consecutive compactions of one bucket.
-
-    Also return the intermediate data files, which the caller deletes.
-    """
+    """Combine consecutive compactions of a bucket; also return intermediate files, which the caller deletes."""
     intermediate = {f.file_name for f in first.compact_after}
     before = {f.file_name: f for f in first.compact_before}
     after = {f.file_name: f for f in first.compact_after}

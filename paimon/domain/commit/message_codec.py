@@ -34,10 +34,7 @@ def encode(messages: Sequence[CommitMessage]) -> bytes:
 
 
 def decode(data: bytes) -> tuple[CommitMessage, ...]:
-    """Decode commit messages.
-
-    Raise CorruptTable if the bytes are not commit messages, and Unsupported if they have another version.
-    """
+    """Decode commit messages: CorruptTable if they are none, Unsupported for another version."""
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:

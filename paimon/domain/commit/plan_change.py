@@ -199,10 +199,7 @@ class Intent:
 
 
 def plan_change(intent: Intent, base: Base) -> Change:
-    """Return the change to publish on this base.
-
-    Raise CommitConflict if it does not fit, and LateRowsFound if its rows must be numbered again first.
-    """
+    """Return the change on this base: CommitConflict if it does not fit, LateRowsFound to renumber first."""
     table, request = intent.table, intent.request
     change = _adapt_change(intent, base)
     _check_statistics(base, change)

@@ -46,10 +46,7 @@ class IndexFileContent:
 
 
 def encode_index_file(vectors: Iterable[FileVector], bitmap64: bool) -> IndexFileContent:
-    """Encode all vectors as one index file, which holds only its version if there are none.
-
-    Raises `Unsupported` if a position does not fit into a 32-bit vector.
-    """
+    """Encode all vectors as one index file; Unsupported if a position does not fit into a 32-bit vector."""
     files = list(_roll_vectors(vectors, bitmap64, None))
     return files[0] if files else IndexFileContent(INDEX_FILE_VERSION, ())
 
@@ -57,10 +54,7 @@ def encode_index_file(vectors: Iterable[FileVector], bitmap64: bool) -> IndexFil
 def encode_index_files(
     vectors: Iterable[FileVector], bitmap64: bool, target_bytes: int
 ) -> tuple[IndexFileContent, ...]:
-    """Encode the vectors, in their order, as index files of about `target_bytes`; no file without vectors.
-
-    Raises `Unsupported` if a position does not fit into a 32-bit vector.
-    """
+    """Encode vectors in order as files of about `target_bytes`; Unsupported for positions beyond 32 bits."""
     return tuple(_roll_vectors(vectors, bitmap64, target_bytes))
 
 

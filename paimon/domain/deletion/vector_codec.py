@@ -33,10 +33,7 @@ def stored_bytes(length: int) -> int:
 
 
 def encode_vector(vector: DeletionVector, bitmap64: bool) -> tuple[bytes, int]:
-    """Encode a vector, from its length field to its checksum; also return the length for the index manifest.
-
-    Raises `Unsupported` if a position does not fit into a 32-bit vector.
-    """
+    """Encode a vector, and its length for the index manifest; Unsupported for a position beyond 32 bits."""
     last = vector.last
     if not bitmap64 and last is not None and last > MAX_POSITION_32:
         raise Unsupported(

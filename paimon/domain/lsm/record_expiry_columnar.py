@@ -31,10 +31,7 @@ def mask_unexpired(rows: pa.RecordBatch, expiry: RecordExpiry | None) -> Mask | 
 
 
 def mask_expired(times: pa.Array, before_seconds: int) -> Mask:
-    """Mark the rows with a time before a moment, in seconds since the epoch; False for nulls.
-
-    `times` has the canonical Arrow type of the time column: int32, int64 or timestamp.
-    """
+    """Mark rows with a time (int32, int64 or timestamp) before `seconds`; False for nulls."""
     numbers = np.asarray(pc.cast(times, pa.int64()).fill_null(0))
     if pa.types.is_timestamp(times.type):
         numbers = _of_timestamp(numbers, times.type.unit)

@@ -35,10 +35,7 @@ def find_index_column(table: TableDefinition, name: str) -> DataField:
 
 
 def find_index_ids(table: TableDefinition, name: str, schemas: Iterable[TableSchema]) -> frozenset[int]:
-    """Return the ids of a column and of dropped columns that had its name, for their indexes remain.
-
-    `schemas` are all of the table.
-    """
+    """Return the ids of a column, and of dropped ones with its name: their indexes remain."""
     current = {f.id: f.name for f in table.schema.fields}
     named = (f.id for schema in schemas for f in schema.fields if f.name == name)
     found = frozenset(field_id for field_id in named if current.get(field_id, name) == name)
@@ -46,10 +43,7 @@ def find_index_ids(table: TableDefinition, name: str, schemas: Iterable[TableSch
 
 
 def check_index_column(table: TableDefinition, name: str, schemas: Iterable[TableSchema]) -> DataField:
-    """Return the column to index; refuse tables and columns that cannot have a global index.
-
-    `schemas` are all of the table: an index does not record the type of its keys.
-    """
+    """Return the column to index; refuse tables and columns, in all schemas, without global indexes."""
     column, options = find_index_column(table, name), table.options
     if not options.data_evolution_enabled:
         raise InvalidRequest(

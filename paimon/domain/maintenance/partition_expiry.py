@@ -46,10 +46,7 @@ class PartitionRetention:
 
     @classmethod
     def of(cls, options: TableOptions) -> PartitionRetention | None:
-        """Return the rules of the options `partition.*`; None if partitions do not expire.
-
-        Raises `Unsupported` for an unknown strategy.
-        """
+        """Return the rules of `partition.*`; None without expiry, Unsupported for an unknown strategy."""
         millis = options.partition_expiration_millis
         if millis is None:
             return None
@@ -102,10 +99,7 @@ def partition_time(values: Mapping[str, str | None], retention: PartitionRetenti
 
 
 def compile_formatter(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression for a pattern of Java's `DateTimeFormatter` that consists of digits and literals.
-
-    Raises `Unsupported` for an unknown letter.
-    """
+    """Return a regular expression for a `DateTimeFormatter` pattern; Unsupported for an unknown letter."""
     parts: list[str] = []
     for piece in _PIECES.finditer(pattern):
         text = piece[0]

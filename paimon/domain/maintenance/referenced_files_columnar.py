@@ -31,10 +31,7 @@ class Mentions:
 
 
 def find_mentions(columns: EntryColumns, counts: Sequence[int], file_names: pa.Array) -> list[Mentions]:
-    """Find the entries that name given files, including extra files, for manifests that were read together.
-
-    `counts` is the number of entries of each manifest in `columns`.
-    """
+    """Find the entries that name given files; `counts` are the numbers of entries of the manifests."""
     signs = np.where(columns.kinds == int(FileKind.ADD), 1, -1)
     extra = columns.files.field("_EXTRA_FILES")
     parents: Integers = pc.list_parent_indices(extra).to_numpy(zero_copy_only=False).astype(np.int64)

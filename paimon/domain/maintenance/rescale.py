@@ -74,10 +74,7 @@ def check_rescalable(table: TableDefinition, buckets: int) -> None:
 
 
 def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int | None) -> tuple[PartitionSources, ...]:
-    """Group buckets by partition, in input order, without partitions that already have `total_buckets` buckets.
-
-    None groups all. The buckets of each partition ascend.
-    """
+    """Group buckets, ascending, by partition in input order, without those that have `total_buckets`."""
     found: dict[bytes, list[SourceBucket]] = {}
     for bucket in buckets:
         if bucket.files.total_buckets != total_buckets:
@@ -89,10 +86,7 @@ def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int | None
 
 
 def has_unreported_changes(partitions: Sequence[PartitionSources], changelog_producer: str, top_level: int) -> bool:
-    """Return whether a compaction would still write changelog for some file.
-
-    If so, a rewrite without that compaction loses changes for streaming readers.
-    """
+    """Return whether a compaction would write changelog; a rewrite without it loses changes for streams."""
     if changelog_producer not in _LOWEST_REPORTED_LEVEL:
         return False
     lowest = _LOWEST_REPORTED_LEVEL[changelog_producer]

@@ -138,10 +138,7 @@ def _pack_smallest_first(files: Sequence[DataFileMeta], rules: PackRules) -> tup
 
 
 def _pack_files(groups: Iterable[list[DataFileMeta]], rules: PackRules) -> tuple[list[Pack], list[DataFileMeta]]:
-    """Return full packs and the remaining files.
-
-    A file counts with its size and the cost of opening it. A pack is full at twice the target size.
-    """
+    """Return packs of twice the target size, opening costs included, and the remaining files."""
     found: list[Pack] = []
     pack: list[DataFileMeta] = []
     weight = 0

@@ -55,10 +55,7 @@ class SortOrder:
 
 
 def bind_sort_order(table: TableDefinition, strategy: str, columns: Sequence[str] | str | None) -> SortOrder | None:
-    """Check a strategy and its columns, and return the order; None for the strategy ``none``.
-
-    A text has the names of columns separated by commas.
-    """
+    """Bind a strategy and columns, a list or a text with commas, to an order; None for ``none``."""
     given = columns.split(",") if isinstance(columns, str) else columns or ()
     names = tuple(stripped for name in given if (stripped := name.strip()))
     if strategy == NO_STRATEGY:

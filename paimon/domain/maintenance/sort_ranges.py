@@ -26,10 +26,7 @@ WEIGHT = "weight"
 
 
 def sample_keys(rows: pa.Table, order: SortOrder, skipped: int, step: int, row_weight: float) -> pa.Table:
-    """Return the sort keys of each `step`-th row, with their weights.
-
-    `skipped` rows came before. `row_weight` is what one row counts.
-    """
+    """Return each `step`-th row's sort key, with weights; `skipped` rows came before."""
     places = pa.array(np.arange(-skipped % step, rows.num_rows, step))
     keys = compute_sort_keys(rows.select([f.name for f in order.fields]).take(places), order)
     return keys.append_column(WEIGHT, pa.array(np.full(len(places), step * row_weight)))

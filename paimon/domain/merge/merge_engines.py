@@ -36,10 +36,7 @@ def keep_last_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Tab
 
 
 def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by first-row: return the first row of each group, ascending by key.
-
-    Raises `InvalidRequest` if a key with several records has a -U or -D.
-    """
+    """Return the first row of each group; InvalidRequest for a -U or -D in a group of several."""
     is_retract = groups.gather(mask_retracts(table))
     if is_retract.any() and (is_retract & ~groups.singletons[groups.group_ids()]).any():
         raise InvalidRequest(

@@ -129,10 +129,7 @@ def _compare_sequences(a: Record, b: Record, spec: MergeSpec) -> int:
 
 
 def _keep_last_record(records: Sequence[Record], spec: MergeSpec) -> Record | None:
-    """Return the last record of a key, whatever its row kind.
-
-    A -D that is last is returned as -D. The caller decides whether it is visible.
-    """
+    """Return the last record of a key, also a -D; the caller decides whether it is visible."""
     result = None
     for record in records:
         result = record

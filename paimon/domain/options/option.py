@@ -68,9 +68,6 @@ def choice_option(
     immutable: bool = False,
     **parts: Any,
 ) -> Option:
-    """Build a CHOICE option whose values are given as one text, separated by blanks.
-
-    `parts` are the fields `aliases`, `effect` and `reason` of `Option`.
-    """
+    """Build a CHOICE option from values in one text; `parts` are its `aliases`, `effect` and `reason`."""
     values = tuple(choices.split())
     return Option(key, Kind.CHOICE, default, doc, immutable, values, **parts)

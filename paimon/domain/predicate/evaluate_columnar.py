@@ -116,10 +116,7 @@ def _compare(array: pa.Array, op: Operator, literal: Any) -> pa.Array | pa.Scala
 
 
 def _compare_number(array: pa.Array, op: Operator, literal: float) -> pa.Array:
-    """Compare with a literal that is neither NaN nor zero.
-
-    Here Arrow's order differs from Java's in one way: in Arrow, NaN in the column is not larger than the literal.
-    """
+    """Compare with a literal, neither NaN nor zero; unlike Java, Arrow's NaN is not larger than it."""
     number = make_scalar(literal, array.type)
     if op is Operator.GT:
         return pc.invert(pc.less_equal(array, number))

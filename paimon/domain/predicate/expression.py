@@ -99,10 +99,7 @@ class In(Predicate):
 
 @frozen
 class Like(Predicate):
-    """`column [NOT] LIKE pattern`.
-
-    In the pattern, ``%`` is any text, ``_`` is one character, and `escape` makes the next character an ordinary one.
-    """
+    """`column [NOT] LIKE pattern`: ``%`` is any text, ``_`` a character, and `escape` quotes the next."""
 
     column: str
     pattern: str

@@ -58,10 +58,7 @@ def explain_quotes(condition: object) -> Iterator[None]:
 
 
 def hint_single_quotes(name: str, sql: str, hint: str | None) -> str | None:
-    """Return the hint about an unknown column of SQL.
-
-    If no name is near, a name in double quotes is meant as a text, and one after an operator may be.
-    """
+    """Return the hint for an unknown SQL column: a name in double quotes may be meant as a text."""
     if (hint or "").startswith(("did", DEFAULT)):
         return hint
     if f'"{name}"' in sql:
@@ -72,10 +69,7 @@ def hint_single_quotes(name: str, sql: str, hint: str | None) -> str | None:
 
 
 def find_type(name: str, fields: Sequence[DataField]) -> DataType | None:
-    """Return the type of a column or path; None if it does not exist.
-
-    A key of a MAP with CHAR keys has no path: files pad them, or do not.
-    """
+    """Return the type of a column or path, or None; keys of CHAR have no path, as files may pad them."""
     types = {field.name: field.type for field in fields}
     if name in types:
         return types[name]
@@ -131,10 +125,7 @@ def _list_names(field: DataField, like: str) -> Iterator[str]:
 
 
 def resolve_column(name: str, columns: Mapping[str, object]) -> tuple[str, str | None]:
-    """Return the column that contains a bound name, and the path inside it; None for the column itself.
-
-    `columns` has the known columns as keys; the values are not used.
-    """
+    """Return the column of a bound name and the path inside it; `columns` has known names as keys."""
     if name in columns:
         return name, None
     for first, rest in split_path(name):

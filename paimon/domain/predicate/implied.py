@@ -311,10 +311,7 @@ def _join(parts: list[Predicate], is_or: bool) -> Predicate:
 
 
 def _fit(scalar: pa.Scalar, kind: DataType) -> tuple[Any, bool]:
-    """Return a literal as `bind` takes it, and whether a column of this type can hold it exactly, in its unit.
-
-    Raises ValueError for a literal of another kind than the column.
-    """
+    """Return a literal for `bind`, and whether the type holds it exactly; ValueError for another kind."""
     given = scalar.type
     if pa.types.is_dictionary(given):
         raise ValueError("a dictionary")

@@ -19,10 +19,7 @@ INCOMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
 
 
 def is_of_core(leaf: Leaf, fields: Sequence[DataField]) -> bool:
-    """Return whether the core evaluates an unbound condition on one column or path.
-
-    Raises `InvalidRequest` if the path of a key is also the name of a column.
-    """
+    """Return whether the core evaluates a condition; InvalidRequest if a key path also names a column."""
     if split_key(leaf.column) is None:
         return True
     _check_one_meaning(leaf.column, fields)

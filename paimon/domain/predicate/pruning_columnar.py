@@ -91,10 +91,7 @@ def ordinal(value: Any, data_type: DataType) -> int | bytes | None:
 
 
 def _to_unscaled(value: Decimal, scale: int) -> int | None:
-    """Return the value in units of ``10**-scale``; None if it is not a whole number of them.
-
-    The computation uses no decimal context, because a context rounds.
-    """
+    """Return a value in units of ``10**-scale``, or None; without a decimal context, which rounds."""
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)))
     shift = int(exponent) + scale

@@ -39,10 +39,7 @@ _REFUSED: tuple[tuple[type[exp.Expression] | tuple[type[exp.Expression], ...], s
 
 
 def parse_condition(text: str) -> Predicate:
-    """Return the unbound predicate of a SQL text.
-
-    Raises `Unsupported` for a subquery, an aggregate, or anything else that is not computed from one row.
-    """
+    """Return the predicate of a SQL text; Unsupported for a subquery, an aggregate, or several rows."""
     return parse_sql(text, "condition", HINT, convert_condition)
 
 
@@ -91,10 +88,7 @@ def convert_or_wrap(
 
 
 def to_scalar_sql(node: exp.Expression) -> ScalarSql:
-    """Convert the syntax tree of a scalar expression to SQL with numbered columns; the tree is not changed.
-
-    Raises `Unsupported` for a node that is not computed from one row.
-    """
+    """Convert a scalar tree to SQL with numbered columns; Unsupported for nodes of several rows."""
     text = node.sql(dialect=PredicateDialect)
     for kinds, what in _REFUSED:
         if node.find(*(kinds if isinstance(kinds, tuple) else (kinds,))) is not None:

@@ -140,10 +140,7 @@ def _weaken_to_columns(predicate: Predicate, names: Collection[str]) -> Predicat
 
 
 def rename_columns(predicate: Predicate, mapping: Mapping[str, str]) -> Predicate:
-    """Return the predicate on renamed columns; the path to a nested field changes with its column.
-
-    `mapping` is from old to new name. Names that are missing stay.
-    """
+    """Rename columns of a predicate, also in paths; names that `mapping` (old to new) lacks stay."""
     return map_names(predicate, lambda name: _rename_column(name, mapping))
 
 

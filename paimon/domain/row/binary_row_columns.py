@@ -167,10 +167,7 @@ _MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
 
 
 def text_word(text: Text, step: int, rows: Array | None = None) -> Array:
-    """Return the 32-bit word at byte `4 * step` of the text of each row, with zeros after its end.
-
-    `rows` are row positions; None for all rows.
-    """
+    """Return the 32-bit word at byte `4 * step` of texts (None: of all rows), with zeros after the end."""
     starts, lengths = (text.starts, text.lengths) if rows is None else (text.starts[rows], text.lengths[rows])
     # A view of all overlapping words: row starts are not aligned, and reading one word beats reading four bytes.
     words: Array = np.ndarray((len(text.data) - 3,), "<u4", text.data.data, strides=(1,))

@@ -89,10 +89,7 @@ def _set_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
 
 
 def to_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
-    """Return the canonical Arrow array of internal values; Unsupported for a time that Arrow cannot represent.
-
-    A decimal can have more digits than its type, as sums do.
-    """
+    """Return internal values as a canonical array; Unsupported for times beyond Arrow. Sums may have more digits."""
     target = arrow_type(data_type)
     if isinstance(data_type, DecimalType):
         return make_array(list(values), pa.decimal128(38, data_type.scale)).view(target)

@@ -153,10 +153,7 @@ def drop_field(schema: TableSchema, path: ColumnPath) -> Fields:
 
 
 def set_type(schema: TableSchema, path: ColumnPath, data_type: DataType, keep_nullability: bool) -> Fields:
-    """Change the type of a field to one that stored values can be cast to.
-
-    With `keep_nullability`, the field keeps its NULL or NOT NULL; otherwise `data_type` decides.
-    """
+    """Set a type that stored values can be cast to; `keep_nullability` ignores that of `data_type`."""
     _refuse_keys(path, schema.partition_keys, "given another type", "partition")
     _refuse_keys(path, schema.primary_keys, "given another type", "primary key")
     options = TableOptions.of(schema.options)

@@ -65,10 +65,7 @@ def declare_schema(
 
 
 def to_stored_option(key: str, value: str) -> str:
-    """Return the text under which an option's value is stored.
-
-    Java does not accept blanks around some values, nor every spelling of an aggregate function.
-    """
+    """Return the text under which an option is stored, in a spelling that Java accepts."""
     option = OPTIONS.get(canonical_key(key))
     if key == "bucket-key":
         return ",".join(parse_list(value))

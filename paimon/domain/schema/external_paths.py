@@ -208,8 +208,5 @@ def _rotate(word: int, bits: int) -> int:
 
 
 def list_copied_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that CREATE TABLE LIKE copies.
-
-    Each table needs roots of its own: the removal of orphan files deletes what its table does not name.
-    """
+    """Return the options that CREATE TABLE LIKE copies: no roots, where orphan removal deletes others' files."""
     return {key: value for key, value in options.items() if key != "path" and not key.startswith(PATHS)}

@@ -31,10 +31,7 @@ from paimon.domain.whitespace import is_blank
 
 
 def check_schema(schema: TableSchema, formats: Collection[str] = FILE_FORMATS) -> None:
-    """Refuse a schema that no table can have (`InvalidRequest`) or that needs a missing feature (`Unsupported`).
-
-    `formats` are the file formats that a table may have.
-    """
+    """Refuse a schema that no table can have (InvalidRequest), or that needs a missing feature (Unsupported)."""
     _check_texts(schema)
     _check_columns(schema.fields)
     for kind, keys in (("primary key", schema.primary_keys), ("partition key", schema.partition_keys)):

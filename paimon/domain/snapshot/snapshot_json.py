@@ -118,10 +118,7 @@ def tag_to_json(tag: Tag) -> bytes:
 
 
 def tag_from_json(name: str, data: bytes, path: str) -> Tag:
-    """Decode a tag file.
-
-    Invalid content raises `CorruptTable`. A version or commit kind of a newer release raises `Unsupported`.
-    """
+    """Decode a tag file: CorruptTable if invalid, Unsupported for a newer version or commit kind."""
     members = load_object(data, path, SNAPSHOT_FILE)
     return Tag(name, _from_members(members), _read_create_time(members), _read_retained_seconds(members))
 

@@ -44,10 +44,7 @@ def _floating(array: pa.Array | pa.ChunkedArray, nulls: int) -> ColumnStats:
 
 
 def combine_column_stats(first: ColumnStats, second: ColumnStats, data_type: DataType) -> ColumnStats:
-    """Combine the full statistics of two parts of a column; the null count is None if one is unknown.
-
-    `data_type` determines the order of values.
-    """
+    """Combine the full statistics of two parts of a column; null counts are None if one is unknown."""
     counts = (first.null_count, second.null_count)
     return ColumnStats(
         _choose_bound(first.minimum, second.minimum, data_type, min),

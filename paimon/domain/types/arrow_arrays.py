@@ -29,10 +29,7 @@ _MOST_BYTES = 2**31 - 1
 
 
 def make_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Build an Arrow array equal to ``pyarrow.array(values, kind)`` from Python values.
-
-    None is null; a record is a mapping by field name.
-    """
+    """Build an Arrow array equal to ``pyarrow.array(values, kind)``; records are mappings by field name."""
     built = _build_array(values, kind)
     return pa.array(values, kind) if built is None else built
 
@@ -43,10 +40,7 @@ def make_scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def from_numpy(values: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
-    """Build an Arrow array over the memory of a numpy array of numbers or booleans, of the Arrow type of its dtype.
-
-    `valid` marks the values that are not null; None: all.
-    """
+    """Build an Arrow array over a numpy array's memory; `valid` marks values that are not null."""
     if values.dtype == np.bool_:
         return _from_buffers(pa.bool_(), len(values), valid, _bits(values))
     kind = _NUMPY_TYPES.get(values.dtype)

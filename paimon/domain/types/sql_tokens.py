@@ -130,10 +130,7 @@ def _shorten_text(text: str) -> str:
 
 
 def tokenize(text: str, first_line: int = 1) -> tuple[Token, ...]:
-    """Split a script into tokens without comments; the last token is of kind ``end``.
-
-    Refuses unclosed strings, names and comments, and scripts above a size limit.
-    """
+    """Split a script into tokens, without comments, up to an ``end``; refuse unclosed and huge ones."""
     if len(text) > LONGEST_SCRIPT:
         raise InvalidRequest(
             f"The script has {len(text):,} characters.", subject="script", hint=f"the limit is {LONGEST_SCRIPT:,}"

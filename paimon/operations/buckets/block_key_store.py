@@ -122,10 +122,7 @@ def count_bytes(keys: pa.RecordBatch) -> int:
 
 
 class KeyBlock:
-    """Keys with their places and sorted runs; counts searches to decide when to build lookup hashes.
-
-    `run_ends` is where each sorted run ends; None if the keys are in no order.
-    """
+    """Keys with their places; `run_ends` are the ends of sorted runs, None if the keys are in no order."""
 
     def __init__(
         self,
@@ -195,11 +192,7 @@ class BlockKeyStores:
 
 
 class BlockKeyStore:
-    """A `KeyStore` of blocks on local disk, from old to new.
-
-    Keys are kept for `time_to_live_millis`; None keeps them forever. `memory_bytes` limits the memory for building a
-    block.
-    """
+    """A `KeyStore` of blocks on disk, old to new; keys live `time_to_live_millis`, or forever for None."""
 
     def __init__(
         self, temp: TempStore, keys: Sequence[DataField], memory_bytes: int, time_to_live_millis: int | None

@@ -88,10 +88,7 @@ class PreparedIndex:
 
 
 class BucketAssigner:
-    """Assign rows of one table to dynamic buckets.
-
-    Overwrites set `ignore_previous`: existing index files are not read, because the commit removes them.
-    """
+    """Assign rows to dynamic buckets; `ignore_previous` is for overwrites, whose commit removes the index."""
 
     def __init__(self, context: TableContext, *, ignore_previous: bool) -> None:
         self._context = context

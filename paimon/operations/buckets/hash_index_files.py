@@ -21,10 +21,7 @@ from paimon.operations.table_context import TableContext
 
 
 def read_hash_entries(context: TableContext, snapshot: Snapshot | None) -> dict[bytes, dict[int, IndexManifestEntry]]:
-    """Return the hash index files of a snapshot, by partition and bucket.
-
-    An index file of an unknown type is `Unsupported`, because it may assign keys to buckets.
-    """
+    """Return the hash index files of a snapshot by bucket; another type is Unsupported, as it may assign keys."""
     if snapshot is None or snapshot.index_manifest is None:
         return {}
     found: dict[bytes, dict[int, IndexManifestEntry]] = {}

@@ -141,10 +141,7 @@ class KeyIndex:
         return RoutedRows(chosen[placed.rows], placed.is_retract, target_partitions, target_codes, buckets)
 
     def load(self, keys: Iterable[KeysOfBucket]) -> None:
-        """Fill an empty index with the keys of the table that belong to it, which other processes read.
-
-        Raises `StorageError` if the local disk is full.
-        """
+        """Fill an empty index with its keys, which other processes read; StorageError if the disk is full."""
         self._store = open_key_store(self._context)
         with undo_on_failure(self.close):
             added = self._store.load(self._count_places(keys), self._now_millis())
@@ -204,10 +201,7 @@ class KeyIndex:
             self.base = ReadState.of(snapshot)
 
     def _add_keys(self, store: KeyStore, snapshot: Snapshot) -> None:
-        """Add the keys of another writer's commit.
-
-        Raises `KeyIndexConflict` if the commit replaced rows, because keys of the index may be gone.
-        """
+        """Add the keys of another writer's commit; KeyIndexConflict if it replaced rows, whose keys may be gone."""
         if snapshot.commit_kind is CommitKind.OVERWRITE:
             raise KeyIndexConflict(
                 f"Snapshot {snapshot.id} of user {snapshot.commit_user!r} replaced rows of the table",

@@ -135,10 +135,7 @@ def _select_buckets(
 
 
 def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[BucketFiles]:
-    """Return the files of all buckets of the selected partitions, in manifest order; postponed buckets are included.
-
-    `predicate` selects partitions; None selects all.
-    """
+    """Return the files of all buckets, postponed ones too, of the partitions that `predicate` selects."""
     fields = context.schema.partition_fields
     plain = None if predicate is None else restrict_to_columns(predicate, context.schema.partition_keys)
     manifests = manifests_to_read(read_data_manifests(context, snapshot), plain, fields)

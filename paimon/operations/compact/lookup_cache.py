@@ -112,10 +112,7 @@ def _return_none() -> None:
 
 
 class BucketLookupFiles:
-    """The lookup files of one bucket, which one task at a time uses.
-
-    While a lookup file is built, at most `block_bytes` of its rows are held in memory.
-    """
+    """The lookup files of a bucket, for one task at a time; building one holds `block_bytes` of rows."""
 
     def __init__(self, engine: Engine, block_bytes: int) -> None:
         self._engine = engine
@@ -139,10 +136,7 @@ class BucketLookupFiles:
         return not self._files and not self._last_requested
 
     def begin(self, round_number: int, now_millis: int, left_bytes: int) -> None:
-        """Start a round at an epoch time; its new lookup files may use `left_bytes` of disk together.
-
-        Round numbers ascend.
-        """
+        """Begin a round (numbers ascend) at an epoch time, with `left_bytes` of disk for its new files."""
         self._round, self._now_millis, self._left_bytes, self.lacks_space = round_number, now_millis, left_bytes, False
 
     def find_blocks(

@@ -74,10 +74,7 @@ class SectionRead:
 
     @classmethod
     def for_merge(cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors) -> SectionRead:
-        """Make a reader for merging without a changelog.
-
-        Its budget covers a window, the batches read ahead, and the merged rows.
-        """
+        """Make a reader for merging without a changelog; its budget covers window, read-ahead and result."""
         return cls(bucket, spec, vectors, min(bucket.context.engine.memory.bytes // 10, WINDOW_BYTES), spec.lookup)
 
     @classmethod

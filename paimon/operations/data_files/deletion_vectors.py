@@ -41,10 +41,7 @@ _CACHE_ENTRY_BYTES = 1_000
 
 
 def read_vector(engine: Engine, deletion: DeletionFile) -> DeletionVector:
-    """Read the deletion vector in a byte range of an index file.
-
-    Raises `CorruptTable` also if the number of rows differs from the index manifest.
-    """
+    """Return the layout of data files on a level; Unsupported if rows of this table cannot be written."""
     length, view = deletion.range.length, f"vector {deletion.range.offset}+{deletion.range.length}"
     cached = engine.cache.get(deletion.path, view)
     if isinstance(cached, DeletionVector):

@@ -198,10 +198,7 @@ def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
 def narrow_by_indexes(
     bucket: Bucket, file: DataFileMeta, predicate: Predicate, deleted: DeletionVector | None
 ) -> DeletionVector | RowSlice | None:
-    """Return the rows that can match by the file indexes, without deleted ones, for `read_data_file`.
-
-    `deleted` is returned if the indexes leave out few rows.
-    """
+    """Narrow a read by file indexes and `deleted`, which is returned if the indexes leave out few rows."""
     if deleted is not None and len(deleted.words) > 1:
         return deleted
     rows = select_by_indexes(bucket, file, predicate).rows

@@ -74,10 +74,7 @@ class _Listing:
 
 @on_same_table
 def find_orphan_files(context: TableContext, older_than: OlderThan = A_DAY) -> pa.Table:
-    """Return the unreferenced old files, and change nothing: now is when the newest listed file was written.
-
-    The columns are `path`, `size` (bytes) and `modified`.
-    """
+    """Return unreferenced old files (`path`, `size`, `modified`); now is the time of the newest listed file."""
     listing = _list_files_of_table(context)
     now = _require_time(context, listing.newest_millis)
     return _select_orphans(context, listing, older_than.to_moment_millis(now))
@@ -85,10 +82,7 @@ def find_orphan_files(context: TableContext, older_than: OlderThan = A_DAY) -> p
 
 @on_same_table
 def remove_orphans(context: TableContext, older_than: OlderThan = A_DAY, *, allow_young: bool = False) -> pa.Table:
-    """Delete the orphan files, and return them as `find_orphan_files` does.
-
-    Where the storage refuses writes, now is when the newest listed file was written.
-    """
+    """Delete and return the orphan files; without a write, now is the time of the newest listed file."""
     now = probe_storage_millis(context)
     if now is not None:
         _check_age(older_than, now, allow_young)

@@ -96,10 +96,7 @@ def _is_unfinished(context: TableContext, directory: str) -> bool:
 
 
 def read_branches(context: TableContext) -> list[TableContext]:
-    """Return the context of the table on each of its branches, except those without any content.
-
-    Raises `CorruptTable` if a branch has content and no schema.
-    """
+    """Return the context of each branch that has content; CorruptTable if such a branch has no schema."""
     names = [MAIN_BRANCH, *list_branch_directories(context.engine, context.paths)]
     seen = (context if name == context.table.branch else find_branch(context, name) for name in names)
     return [branch for branch in seen if branch is not None]

@@ -58,10 +58,7 @@ _ATTEMPTS = 3
 
 @on_same_table
 def check_table(context: TableContext, deep: bool = False) -> HealthReport:
-    """Check that a table is complete and consistent, and report each fault.
-
-    With `deep`, also read the data files of the newest snapshots and of the tags.
-    """
+    """Check that a table is complete and consistent; `deep` also reads files of recent snapshots and tags."""
     for remaining in reversed(range(_ATTEMPTS)):
         findings = find_states(context)
         report = _check_states(context, findings, deep)
@@ -88,10 +85,7 @@ def _has_state_expired(findings: Findings) -> bool:
 
 
 class ContentCheck:
-    """Check the live files of the newest snapshots and of the tags, and add faults to `findings`.
-
-    With `deep`, the data files are read.
-    """
+    """Check the live files of recent snapshots and of tags; `deep` also reads the data files."""
 
     def __init__(self, findings: Findings, metadata: Metadata, deep: bool) -> None:
         self._findings = findings

@@ -219,10 +219,7 @@ class KeyCheck:
         self._numbers: dict[tuple[bytes, int], int] = {}
 
     def run(self) -> None:
-        """Report each bucket with keys that another bucket has, too.
-
-        A time to live of the key index allows such keys, so tables with it are not checked.
-        """
+        """Report buckets with keys of another bucket; a key index with a time to live allows such keys."""
         options = self._context.options
         if (
             self._context.table.bucket_mode is not BucketMode.CROSS_PARTITION

@@ -217,10 +217,7 @@ class ReferenceCheck:
         self._report(absent)
 
     def _report(self, absent: Sequence[tuple[str, str, str]]) -> None:
-        """Report each file with the states that have it.
-
-        There are few such files, so each state is searched for them alone.
-        """
+        """Report each file with the states that have it; files are few, so each state is searched for them."""
         if not absent:
             return
         names = pa.array([name for name, _, _ in absent], pa.string())

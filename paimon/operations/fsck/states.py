@@ -61,10 +61,7 @@ class Findings:
     branches: list[tuple[TableContext, str]] = field(factory=list)
 
     def attempt(self, path: str, states: Sequence[str], check: Callable[[], object]) -> bool:
-        """Run a check of the file `path`, and record its error as a fault; return whether there was none.
-
-        `states` are the names of the states that need the file.
-        """
+        """Check the file `path`, record an error as a fault of `states`, and return whether there was none."""
         try:
             check()
         except PaimonError as error:

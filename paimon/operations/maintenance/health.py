@@ -212,10 +212,7 @@ def _find_filters(
 
 
 def _choose_index(context: TableContext, live: EntryColumns, column: str, is_range: bool) -> FilterFacts | None:
-    """Return which index could decide conditions on a column, or on a map key ``tags[color]``.
-
-    None if no kind can, or no file lacks an index.
-    """
+    """Return an index for a column or map key ``tags[color]``; None if none can, or no file lacks one."""
     fields = context.schema.fields_by_name
     index = DeclaredIndex("", *((column, None) if column in fields else split_index_column(column)))
     field = fields.get(index.column)

@@ -201,10 +201,7 @@ class RepairedEarliestSnapshot:
 
 @on_same_table
 def repair_earliest(context: TableContext, snapshot_id: int) -> RepairedEarliestSnapshot:
-    """Let the history begin at a snapshot that follows a gap; earlier snapshots are no longer used.
-
-    All snapshots from this one to the latest must exist.
-    """
+    """Let the history begin after a gap, at a snapshot from which on all snapshots must exist."""
     ids = snapshot_ids(context)
     if not ids:
         raise InvalidRequest("The table has no snapshot.", subject="snapshot_id", hint="write rows first")

@@ -216,10 +216,7 @@ def _read_bytes(engine: Engine, path: str, size: int | None) -> bytes:
 
 
 def find_deletion_files(context: TableContext, snapshot: Snapshot) -> Mapping[BucketKey, Mapping[str, DeletionFile]]:
-    """Return the location of each deletion vector, by partition and bucket, then by name of the data file.
-
-    Data files without a vector are missing.
-    """
+    """Return the location of each deletion vector, by bucket, then by the name of its data file."""
     if snapshot.index_manifest is None:
         return {}
     source = context.paths.manifest(snapshot.index_manifest)

@@ -98,10 +98,7 @@ def load_first_schema(engine: Engine, paths: TablePaths) -> TableSchema:
 
 
 def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
-    """Read the newest schema; None if there is no table, or if it is dropped during the read.
-
-    Raises `NotFound` if the schema file is listed but cannot be found.
-    """
+    """Read the newest schema; None without a table, NotFound if a listed schema file is missing."""
     ids = schema_ids(engine, paths)
     while ids:
         try:
@@ -114,10 +111,7 @@ def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
 
 
 def open_newest_schema(engine: Engine, paths: TablePaths) -> tuple[TableSchema, TableOrigin] | None:
-    """Read the newest schema and what identifies the table; None if there is no table.
-
-    Raises `NotFound` if the schema file is listed but cannot be found.
-    """
+    """Read the newest schema and the table's origin; None without a table, NotFound if a file is missing."""
     files = list_schema_files(engine, paths)
     while files:
         first, newest = min(files), max(files)
@@ -134,10 +128,7 @@ def open_newest_schema(engine: Engine, paths: TablePaths) -> tuple[TableSchema, 
 
 
 def list_schemas_of_table(context: TableContext) -> tuple[int, ...]:
-    """Return the ids of the schemas, ascending, before a commit publishes.
-
-    Raises `TableDropped` or `TableReplaced` if the opened table does not exist any more.
-    """
+    """Return the schema ids before a commit publishes; TableDropped or TableReplaced if it is not the table."""
     files = list_schema_files(context.engine, context.paths)
     origin = context.table.origin
     if origin is not None:

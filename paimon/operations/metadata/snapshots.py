@@ -66,10 +66,7 @@ def _decode_snapshot(data: bytes, path: str, snapshot_id: int) -> Snapshot:
 
 
 def snapshot_ids(context: TableContext) -> tuple[int, ...]:
-    """List the ids of all snapshot files, ascending.
-
-    Raises `TableDropped` if there are none because the table does not exist any more.
-    """
+    """List the ids of all snapshots, ascending; TableDropped if there are none for lack of the table."""
     ids = list_ids(context.engine, context.paths.snapshots, _PREFIX)
     if not ids:
         check_table_exists(context)
@@ -77,20 +74,14 @@ def snapshot_ids(context: TableContext) -> tuple[int, ...]:
 
 
 def list_ids(engine: Engine, directory: str, prefix: str) -> tuple[int, ...]:
-    """List the numbers that follow a prefix, such as `"snapshot-"`, in the file names of a directory, ascending.
-
-    Other file names are ignored, and a missing directory is empty.
-    """
+    """List the numbers, ascending, after a prefix such as `"snapshot-"` in the file names of a directory."""
     names = (status.name for status in engine.files.list(directory))
     texts = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
     return tuple(sorted(int(text) for text in texts if text.isdecimal() and len(text) <= 18))
 
 
 def latest_snapshot(context: TableContext) -> Snapshot | None:
-    """Read the newest snapshot; None for a table without one.
-
-    The search begins at the LATEST hint and follows ascending ids. Without a useful hint the snapshots are listed.
-    """
+    """Read the newest snapshot, or None: from the LATEST hint upwards, or from a listing without a hint."""
     hint = read_hint(context.engine, context.paths.latest_hint)
     found = None if hint is None else _find_recent_snapshot(context, hint)
     for _ in range(_MAX_HINT_STEPS if found is not None else 0):
@@ -161,10 +152,7 @@ def snapshots(context: TableContext) -> list[Snapshot]:
 
 
 def snapshot_before(context: TableContext, timestamp_millis: int) -> Snapshot | None:
-    """Return the last snapshot committed at or before an epoch time; None if all are later.
-
-    Commit times must ascend with ids.
-    """
+    """Return the last snapshot at or before an epoch time, or None; commit times ascend with ids."""
     return _find_last(context, lambda snapshot: snapshot.time_millis <= timestamp_millis)
 
 
@@ -174,10 +162,7 @@ def snapshot_of_watermark(context: TableContext, watermark: int) -> Snapshot | N
 
 
 def snapshot_before_watermark(context: TableContext, watermark: int) -> Snapshot | None:
-    """Return the last snapshot whose watermark is at most `watermark` (epoch milliseconds), or None.
-
-    A snapshot without a watermark is before all others.
-    """
+    """Return the last snapshot with a watermark of at most `watermark`, or none at all; else None."""
     found = _find_last(context, lambda snapshot: _watermark_of(snapshot) <= watermark)
     return None if found is None or _watermark_of(found) == NO_WATERMARK else found
 
@@ -195,10 +180,7 @@ def _watermark_of(snapshot: Snapshot) -> int:
 
 
 def _find_last(context: TableContext, condition: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Return the last snapshot that fulfills a condition, by bisection.
-
-    The condition must be true for all ids up to some id, and false after it.
-    """
+    """Return the last snapshot that meets a condition, which is true up to some id, by bisection."""
     ids = list(snapshot_ids(context))
     best: Snapshot | None = None
     low, high = 0, len(ids)

@@ -38,18 +38,12 @@ class OlderThan:
 
 
 def read_storage_millis(context: TableContext) -> int | None:
-    """Return the storage's present time: that of a file written for it, else of the newest metadata file.
-
-    None means that the storage gives no times.
-    """
+    """Return the storage's time by a new file, else by the newest metadata file; None without times."""
     return probe_storage_millis(context) or find_newest_metadata_millis(context)
 
 
 def probe_storage_millis(context: TableContext) -> int | None:
-    """Return the storage's present time by a file that is written and deleted; warn if the local clock differs.
-
-    None means that the file cannot be written, or has no time.
-    """
+    """Return the storage's time by a trial file, and warn of a wrong clock; None if it cannot be written."""
     # A process that dies here leaves an orphan file: those of this directory are removed.
     path = join_path(context.paths.manifests, f".time-{context.engine.ids.uuid()}")
     clock, files = context.engine.clock, context.files
@@ -98,10 +92,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?")
 
 
 def to_local_millis(engine: Engine, millis: int, zone: str | None = None) -> int:
-    """Convert epoch milliseconds to the wall clock of a time zone, by default that of this machine.
-
-    The result is the wall clock as epoch milliseconds, as if the zone were UTC.
-    """
+    """Convert epoch milliseconds to the wall clock of a zone (by default local), as if that were UTC."""
     name = (zone or "").strip()
     if not name:
         return millis + engine.clock.local_offset_millis(millis)

@@ -21,10 +21,7 @@ from paimon.operations.table_context import TableContext
 
 
 class TypeProof:
-    """The columns of one schema against the files of others, whose schemas are loaded once; a state machine.
-
-    `columns` limits the proof to the columns of these ids.
-    """
+    """Proves that columns of a schema fit the files of others: a state machine. `columns` limits it to ids."""
 
     def __init__(self, context: TableContext, schema: TableSchema, columns: frozenset[int] | None = None) -> None:
         self._context = context

@@ -48,10 +48,7 @@ class MergeRead:
     keep_retracts: bool = False
 
     def rows(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        """Read and merge the rows of a bucket's files; rows ascend by key within a section.
-
-        Batches have at least the wanted columns, and retracts only with `keep_retracts`.
-        """
+        """Read and merge a bucket's files, by key within a section; retracts only with `keep_retracts`."""
         for section in cut_into_sections(files, self.spec.sorted_key_types):
             yield from self._read_single_run(section[0]) if len(section) == 1 else self._read_merged(section)
 

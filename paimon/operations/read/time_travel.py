@@ -119,10 +119,7 @@ def load_pinned_table(context: TableContext, snapshot_id: int | None, schema_id:
 
 
 def find_newest_compacted(context: TableContext) -> Snapshot | None:
-    """Return the newest snapshot of a compaction, otherwise the latest snapshot.
-
-    If the options request full compactions at intervals, only snapshots of full compactions count.
-    """
+    """Return the newest snapshot of a (full, if options ask for them) compaction, else the latest."""
     options = context.options
     every = options.full_compaction_delta_commits
     at_intervals = every is not None or options.changelog_producer == "full-compaction"
@@ -232,10 +229,7 @@ def _parse_integer(value: object, what: str) -> int:
 
 
 def to_epoch_millis(engine: Engine, value: object) -> int:
-    """Convert a time that a user gave to milliseconds since the epoch.
-
-    The value is milliseconds, or an ISO date and time, which is local unless it has a zone.
-    """
+    """Convert milliseconds, or an ISO time that is local unless it has a zone, to epoch milliseconds."""
     if isinstance(value, datetime):
         moment = value
     else:

@@ -73,10 +73,7 @@ def _has_begun(engine: Engine, branch: TablePaths, paths: TablePaths) -> bool:
 
 
 def publish_filled_table(engine: Engine, branch: TablePaths, paths: TablePaths) -> FilledTable:
-    """Copy the branch to the table, also if another process began the copy.
-
-    Raises `AlreadyExists` if another process created the table first.
-    """
+    """Copy the branch to the table, or finish such a copy; AlreadyExists if another process was first."""
     put: list[str] = []
     for path in _list_in_copy_order(engine, branch):
         target, data = _target_of(path, branch, paths), engine.files.read(path, SCHEMA_FILE.max_bytes)

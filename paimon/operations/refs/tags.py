@@ -166,10 +166,7 @@ def delete_tag(context: TableContext, name: str) -> int:
 
 
 def expire_tags(context: TableContext, older_than: OlderThan | None = None) -> list[str]:
-    """Delete the tags whose time to live has passed and those that are old, and return their names.
-
-    For tags without a time to live the modification time of the file counts.
-    """
+    """Delete and return tags past their time to live; without one, the modification time counts."""
     expired = find_expired_tags(context, older_than)
     for name in expired:
         with suppress(NotFound):  # another process expires tags too
@@ -318,10 +315,7 @@ def create_due_tags(context: TableContext) -> None:
 
 
 def create_batch_tag(context: TableContext, snapshot_id: int) -> None:
-    """Tag the snapshot of a batch commit, if `tag.automatic-creation` is `batch`.
-
-    The option `tag.batch.customized-name` or the day of the snapshot names the tag.
-    """
+    """Tag a batch commit's snapshot by its day or name if `tag.automatic-creation` is `batch`."""
     options = context.options
     if options.tag_automatic_creation != "batch":
         return

@@ -35,10 +35,7 @@ _BUFFER_SHARE = 4
 
 
 def with_bucket_count(context: TableContext, total_buckets: int) -> TableContext:
-    """Return the table with another number of buckets, for writers that only write new files.
-
-    Its writers do not compact, and spill rows to disk so that they flush only once.
-    """
+    """Return the table with another bucket count, for writers that spill and do not compact."""
     buffered = min(context.options.write_buffer_bytes, max(1, context.engine.memory.bytes // _BUFFER_SHARE))
     options = context.options.with_values(
         {

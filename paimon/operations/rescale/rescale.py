@@ -102,10 +102,7 @@ def rescale(
 
 @on_same_table
 def plan_rescale(context: TableContext, buckets: int, where: Predicate | None = None) -> RescaleResult:
-    """Find which partitions and files `rescale` would rewrite, and their rows; nothing is written.
-
-    Raises `CommitConflict` if the snapshot expired during the call.
-    """
+    """Find what `rescale` would rewrite, without a write; CommitConflict if the snapshot expires meanwhile."""
     newest = load_at_newest_schema(context)
     check_rescalable(newest.table, buckets)
     predicate = None if where is None else bind_partition_condition(newest, where)

@@ -42,10 +42,7 @@ _HINT = "compact again"
 def sort_buckets(
     context: TableContext, commit_user: str, order: SortOrder, where: Predicate | None = None
 ) -> CompactResult:
-    """Give each bucket of the selected partitions a range of the order.
-
-    Raises `CommitConflict`, without any change, if another writer changed rows in the meantime.
-    """
+    """Give each bucket of partitions a range of the order; CommitConflict if another writer changed rows."""
     newest = load_at_newest_schema(context)
     snapshot, partitions = plan_rewrite(newest, None, commit_user, where)
     if snapshot is None or not partitions:

@@ -99,10 +99,7 @@ def read_file_vectors(context: TableContext, split: DataSplit) -> list[tuple[Dat
 def read_live_rows(
     context: TableContext, merge: BoundMerge, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> Iterator[LiveRows]:
-    """Read the columns that decide which clause applies to the live rows of one file of an append table.
-
-    `before` are the rows that are deleted before the change.
-    """
+    """Read the columns that choose clauses, of the rows of an append file that are not deleted `before`."""
     start = 0
     # No row group may be skipped, because the position of a row is the number of rows before it.
     for batch in read_data_file(bucket, file, list_match_columns(context, merge)):
@@ -126,10 +123,7 @@ def compute_insert_rows(
 def compute_keyed_rows(
     context: TableContext, matcher: MergeMatcher, batch: pa.RecordBatch, changes: RowChanges
 ) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
-    """Yield each clause with the rows that it writes to a primary-key table, and their row kinds.
-
-    `changes` are those of the rows of `batch`.
-    """
+    """Yield each clause with its rows for a primary-key table and their kinds; `changes` are of `batch`."""
     for clause, rows, sources in group_by_clause(matcher.merge, changes):
         before = batch.take(pa.array(rows))
         if clause.action is MergeAction.UPDATE:
@@ -165,10 +159,7 @@ class FileChanges:
 def read_merged_rows(
     context: TableContext, matcher: MergeMatcher, split: DataSplit, file: FileChanges, whole_files: bool
 ) -> Iterator[pa.Table]:
-    """Read a changed file of an append table, and compute the new versions of its rows, in the order of the file.
-
-    With `whole_files` its unchanged rows are included.
-    """
+    """Compute the new versions of a file's changed rows in order; `whole_files` adds the unchanged rows."""
     clauses = matcher.merge.changing
     updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
     if not updates and (file.match.removes_all_rows or not whole_files):

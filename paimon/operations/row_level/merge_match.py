@@ -249,10 +249,7 @@ class MergeMatcher:
             yield column.name, convert_array(values, column.type, column.name)
 
     def find_inserts(self, matched: Mask) -> Iterator[tuple[MergeClause, Integers]]:
-        """Yield the INSERT clauses, each with the numbers of the source rows to which it applies.
-
-        `matched` has for each row of the source whether it matches a row of the target.
-        """
+        """Yield INSERT clauses with the source rows to which they apply; `matched` has a value for each row."""
         others, clauses = np.flatnonzero(~matched), self.merge.not_matched
         truths: list[Mask | None] = []
         for clause in clauses:

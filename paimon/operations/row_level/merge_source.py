@@ -114,10 +114,7 @@ class SourceRows:
         return [partial(self._read_part, hashes) for hashes in divide_hashes(count)]
 
     def _read_part(self, hashes: HashRange) -> SourcePart:
-        """Return the rows in a range of hashes.
-
-        Raise InvalidRequest if the rows of one key need more than the memory budget.
-        """
+        """Return the rows in a range of hashes; InvalidRequest if one key's exceed the memory budget."""
         slices = []
         for handle in self.pieces:
             (piece,) = self.engine.temp.map_batches(handle)
@@ -440,10 +437,7 @@ def _has_bounds(kind: pa.DataType) -> bool:
 
 
 def find_target_condition(context: TableContext, merge: BoundMerge, keys: Sequence[KeyValues]) -> Predicate | None:
-    """Return a condition that is true for each row of the target that the source can match; None if all can matter.
-
-    It has plain names of columns and internal values.
-    """
+    """Return a condition on plain columns for the target's rows that can match; None if all can."""
     if merge.not_matched_by_source:
         return None
     parts = []

@@ -385,10 +385,7 @@ class _Stream:
     last: int = -1
 
     def take_before(self, end: int) -> pa.Table:
-        """Return the changes of rows whose number is below `end`.
-
-        Raise InvalidRequest if the query engine did not return the rows in the order of their numbers.
-        """
+        """Return the changes below row number `end`; InvalidRequest if the engine broke the order."""
         parts: list[pa.RecordBatch] = []
         while self._load():
             assert self.rest is not None

@@ -52,10 +52,7 @@ class _BucketDeletes:
 
 
 def write_row_id_deletes(context: TableContext, change: SelectedChange) -> WrittenChanges:
-    """Write the deletion vectors of the selected rows, or remove the files of the selected partitions.
-
-    Memory holds the ids of the selected rows.
-    """
+    """Write the vectors of selected rows, whose ids are in memory, or remove whole partitions."""
     if selects_partitions(context, change.predicate):
         return _remove_partitions(context, change)
     check_deletable(context.table)

@@ -56,10 +56,7 @@ class _Output:
 def write_row_id_merge(
     context: TableContext, updates: RowIdUpdates, parts: Sequence[OpenMatcher], commit_user: str
 ) -> tuple[list[CommitMessage], Counter[MergeAction]]:
-    """Write the changes of a MERGE; return the messages, and the number of rows of each action.
-
-    Each function of `parts` returns the merge with a part of the source.
-    """
+    """Write a MERGE, a part of the source for each of `parts`; return messages and counts by action."""
     # A group is written once, so it meets all parts of the source before the next group: several parts are read again
     # for each group, a single one is read once.
     opened: list[OpenMatcher] = [cache(parts[0])] if len(parts) == 1 else list(parts)

@@ -111,10 +111,7 @@ class RowGroup:
 
 
 class RowIdUpdates:
-    """The rows of one snapshot (by default the newest), which can be updated by their ids.
-
-    The table must have data evolution; others are refused.
-    """
+    """The rows of a snapshot (by default the newest) to update by id; the table has data evolution."""
 
     def __init__(self, context: TableContext, snapshot: Snapshot | None = None) -> None:
         check_evolvable(context.table)
@@ -300,10 +297,7 @@ def select_shard(groups: Sequence[RowGroup], shard: int, shards: int) -> Sequenc
 
 
 def write_row_id_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
-    """Write new values of the selected rows next to their old files, which stay (`data-evolution.enabled`).
-
-    Memory holds the changed rows of one split.
-    """
+    """Write new values of selected rows next to their old files; memory holds one split's changes."""
     updates = RowIdUpdates(context, change.snapshot)
     read = ReadPlan((*context.schema.names, ROW_ID.name), change.predicate, row_ids=True)
     names = [ROW_ID.name, *(assignment.column.name for assignment in change.assignments)]

@@ -137,10 +137,7 @@ class BucketMatches:
 
 
 def find_rows(context: TableContext, snapshot: Snapshot, predicate: Predicate) -> list[BucketMatches]:
-    """Find the rows for which a predicate over stored columns is true; the executor searches splits concurrently.
-
-    Only buckets with matching rows are returned.
-    """
+    """Find the buckets with rows for which a predicate over stored columns is true, split by split."""
     splits = plan_scan(context, ScanRequest(snapshot, predicate)).splits
     task = partial(find_in_split, context.for_tasks(len(splits)), predicate)
     found: dict[BucketKey, BucketMatches] = {}
@@ -224,10 +221,7 @@ def open_append_writer(context: TableContext, commit_user: str, concurrent: bool
 def write_new_rows(
     context: TableContext, writer: TableWriter, matches: BucketMatches, assignments: Sequence[Assignment]
 ) -> None:
-    """Write the new versions of changed rows; without deletion vectors also the unchanged rows of their files.
-
-    Without `assignments` the rows are deleted.
-    """
+    """Write new versions of rows (None deletes); without deletion vectors also the unchanged rows."""
     change = partial(apply_assignments, context.engine, assignments=assignments) if assignments else None
     for match in matches.files:
         for rows in read_new_rows(context, matches.split, match, change):

@@ -42,10 +42,7 @@ class StreamStart:
 
 
 def find_stream_start(context: TableContext, start: Start) -> StreamStart | None:
-    """Return where to start; None if a state is requested and the table has none yet.
-
-    Raises `NotFound` if the snapshot has expired, or does not exist and is not the next one.
-    """
+    """Return where to start, or None before any state; NotFound if it expired or is not next."""
     latest = latest_snapshot(context)
     if start.kind is StartKind.CHANGES_OF:
         return StreamStart(check_start(context, int(start.value), latest))
@@ -112,10 +109,7 @@ def _find_first_since(context: TableContext, millis: int) -> int:
 
 
 class Progress:
-    """The recorded progress of one consumer; without a name nothing is recorded.
-
-    With `holds_before`, the state before the next snapshot is protected, too.
-    """
+    """The recorded progress of a consumer, if named; `holds_before` protects the state before it, too."""
 
     def __init__(self, context: TableContext, name: str | None, holds_before: bool) -> None:
         if name is not None:
@@ -176,10 +170,7 @@ def find_progressed_start(context: TableContext, start: Start, progress: Progres
 
 
 def protect_start(context: TableContext, found: StreamStart, progress: Progress) -> None:
-    """Protect the files that are needed from a start on, if the stream has a consumer.
-
-    Raises `NotFound` if the start expired concurrently.
-    """
+    """Protect the files from a start on, if the stream has a consumer; NotFound if it has expired."""
     if found.state is not None:
         progress.protect_state(found.state.id)
         return

@@ -58,10 +58,7 @@ class SnapshotChanges:
 
 
 class StreamScan:
-    """Iterate over the snapshots of a table.
-
-    `next_id` is the snapshot whose changes come next; None before the start.
-    """
+    """Iterate over the snapshots of a table; `next_id` comes next, None before the start."""
 
     def __init__(self, context: TableContext, wanted: StreamRequest, progress: Progress) -> None:
         self._context = context

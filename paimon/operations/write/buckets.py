@@ -250,10 +250,7 @@ class Buckets:
             self._numbers = {s.address: number for number, s in enumerate(self.states)}
 
     def _restore_state(self, address: Address, restored: BucketStates) -> BucketState:
-        """Return the state of a new bucket.
-
-        Raise InvalidRequest if its partition has another number of buckets than the option of the table.
-        """
+        """Return the state of a new bucket; InvalidRequest if its partition has another bucket count."""
         table, options = self._context.table, self._context.options
         fields = table.schema.partition_fields
         values = deserialize(address.partition, [f.type for f in fields])

@@ -77,10 +77,7 @@ _GAP_BITS, _MOST_GAP_BITS = 16, 40
 
 
 def commit_rows(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
-    """Commit what writers prepared, and return once reads show it.
-
-    After CommitNotVisible the rows are committed, but their compaction failed too often.
-    """
+    """Commit, and return once reads show the rows; CommitNotVisible: committed, but not compacted."""
     if not request.renumbers or not _orders_by_number(context.table):
         return _commit_once(context, evolve(request, renumbers=False), safe)
     return _commit_as_newest(context, request, safe)

@@ -35,10 +35,7 @@ _DELTA_COMMITS = "full-compaction.delta-commits"
 
 
 class CompactionRequests:
-    """The buckets that a writer must compact at its next flush: a caller requested it, or a full compaction is due.
-
-    `committed` is None for writers that overwrite.
-    """
+    """Buckets to compact at the next flush, requested or due; `committed` is None for overwriters."""
 
     def __init__(self, table: TableDefinition, committed: CommittedFiles | None) -> None:
         self._keyed = bool(table.schema.primary_keys)
@@ -97,10 +94,7 @@ class InlinePlanner:
         self._vectors = read_bucket_vectors(self._context, snapshot) if self.uses_vectors else {}
 
     def plan(self, state: BucketState, full: bool) -> BucketWork:
-        """Return the work in one bucket.
-
-        The work is empty if there is nothing to do, or if no snapshot contains the last vectors of the bucket yet.
-        """
+        """Return the work in a bucket; none before a snapshot contains the bucket's last vectors."""
         vectors = get_bucket_vectors(self._vectors, state.address) if self.uses_vectors else None
         nothing = BucketWork(*state.address, self._total, state.directory, vectors=vectors)
         if self.uses_vectors and self._committed is not None and self._committed.is_awaiting_commit(state.address):
@@ -168,10 +162,7 @@ def _full_compaction_interval(table: TableDefinition) -> int | None:
 
 
 class InlineCompaction:
-    """Run the compactions of one writer: a state machine.
-
-    `committed` is None for writers that overwrite, which compact only their own files.
-    """
+    """Runs one writer's compactions: a state machine. Overwriters (`committed` None) compact own files."""
 
     def __init__(
         self, context: TableContext, buckets: Buckets, committed: CommittedFiles | None, total_buckets: int
@@ -192,10 +183,7 @@ class InlineCompaction:
             self._copies.close()
 
     def request(self, address: Address, full: bool) -> None:
-        """Request the compaction of a bucket at the next `run`, also if no option requires it.
-
-        Raise Unsupported if this table cannot be compacted.
-        """
+        """Request the compaction of a bucket at the next `run`; Unsupported if it cannot be compacted."""
         self._check_compactable()
         self._buckets.get_state(address)
         self._requests.add(address, full)
@@ -210,10 +198,7 @@ class InlineCompaction:
         return waiting
 
     def run(self, commit_identifier: int | None) -> None:
-        """Compact the buckets that are requested or due.
-
-        `commit_identifier` is that of the next commit; None if it is not known.
-        """
+        """Compact buckets that are requested or due; `commit_identifier` of the next commit may be None."""
         try:
             self._check_compactable()
         except Unsupported as error:

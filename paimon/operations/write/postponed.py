@@ -39,10 +39,7 @@ class PostponedWriter:
         self._rows = AppendWriter(buckets, limit_bytes)
 
     def add(self, rows: pa.Table, codes: Codes) -> None:
-        """Buffer rows, which have a `_VALUE_KIND` column, with the bucket number of each row.
-
-        Raise InvalidRequest if the merge engine does not accept rows of a kind.
-        """
+        """Buffer rows with `_VALUE_KIND` and bucket numbers; refuse kinds that the engine does not accept."""
         numbers = pa.array(np.full(rows.num_rows, POSTPONED_SEQUENCE_NUMBER, np.int64))
         self._rows.add(rows.append_column(SEQUENCE_NUMBER.name, numbers), codes)
 
@@ -98,10 +95,7 @@ class PartitionBucketCounts:
 
 
 class WaitingRows:
-    """Rows that wait until the number of buckets of their partitions is known: the first ones decide it.
-
-    Rows beyond `limit_bytes` do not count.
-    """
+    """Rows that wait for the bucket counts that the first of them, up to `limit_bytes`, decide."""
 
     def __init__(self, routing: Routing, counts: PartitionBucketCounts, limit_bytes: int) -> None:
         self._fields = routing.partition_fields

@@ -70,10 +70,7 @@ class BucketStates:
 
 
 class BucketStateReader:
-    """Read the state of buckets from one snapshot on demand; `keeps_files` requests the files, too.
-
-    A state machine that only caches. None is an empty table.
-    """
+    """Reads the state of buckets of a snapshot (None: empty), with files if `keeps_files`; caches."""
 
     def __init__(self, context: TableContext, snapshot: Snapshot | None, keeps_files: bool) -> None:
         self._context = context
@@ -279,10 +276,7 @@ class CommittedFiles:
         return True
 
     def advance(self) -> None:
-        """Read the snapshots up to the newest one.
-
-        Raise CorruptTable only if a manifest is damaged or missing although its snapshot exists; expiry is no error.
-        """
+        """Read snapshots up to the newest; expiry is no error, damage of an existing one is CorruptTable."""
         if self._restorer is None:
             return
         newest = latest_snapshot(self._context)
@@ -408,10 +402,7 @@ class CommittedFiles:
             _apply_entry(files, entry)
 
     def _drop_published(self, added: Collection[tuple[str, int]]) -> None:
-        """Drop the messages up to the last one that a snapshot contains.
-
-        Commits are in order, so earlier messages were published or lost before.
-        """
+        """Drop messages up to the last published; commits are in order, so the rest before it is lost."""
         shown = [i for i, handed in enumerate(self._prepared) if handed.is_shown_by(added)]
         if shown:
             del self._prepared[: shown[-1] + 1]

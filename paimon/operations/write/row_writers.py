@@ -305,10 +305,7 @@ class MergeTreeWriter:
         self._write(merged, numbers)
 
     def _merge_rows(self, table: pa.Table, numbers: Codes | None = None) -> pa.Table:
-        """Merge rows that contain all records of their keys.
-
-        `numbers` are the sequence numbers by arrival; None if the rows have their own.
-        """
+        """Merge rows that contain all records of their keys; `numbers` ascend by arrival, if not None."""
         if self._input_changelog:
             raw = table.take(from_numpy(group_rows_by_key(table, self._spec).order))
             for state, rows in _split_by_bucket(raw, numbers, self._buckets):

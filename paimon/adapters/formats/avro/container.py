@@ -204,10 +204,7 @@ def count_records(source: pa.NativeFile, header: Header, path: str) -> int:
 
 
 def encode_header(schema: str, codec: str) -> bytes:
-    """Return magic bytes, metadata and sync marker of a new file.
-
-    The last 16 bytes are the marker, which is derived from the schema.
-    """
+    """Return the head of a new file; its last 16 bytes are the marker, which is derived from the schema."""
     pairs = (("avro.schema", schema.encode()), ("avro.codec", codec.encode()))
     body = b"".join(encode_zigzag(len(k)) + k.encode() + encode_zigzag(len(v)) + v for k, v in pairs)
     sync = hashlib.blake2b(body, digest_size=SYNC_BYTES).digest()
@@ -215,10 +212,7 @@ def encode_header(schema: str, codec: str) -> bytes:
 
 
 def pack_block(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> bytes:
-    """Encode one block as it is stored: record count, size, compressed records and sync marker.
-
-    `codec` is Avro's name; `zstd_level` is for zstandard only.
-    """
+    """Encode a block: record count, size, compressed records, marker; `codec` is Avro's name."""
     packed = compress(codec, block.data, zstd_level)
     return b"".join((encode_zigzag(block.record_count), encode_zigzag(len(packed)), packed, sync))
 

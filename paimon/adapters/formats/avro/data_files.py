@@ -52,10 +52,7 @@ class AvroFormat:
         return "avro"
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-        """Read the rows of a file in batches of some blocks, or of a part of a large block.
-
-        The predicate skips nothing, because Avro has no statistics of blocks.
-        """
+        """Read the rows in batches of blocks or parts of one; blocks have no statistics for the predicate."""
         header = read_header(source, request.path)
         plan = decode_plan(header.schema, request.fields, request.path)
         ranges = RowRanges.of(request, LARGEST_LONG)

@@ -68,10 +68,7 @@ def position_name(index: int) -> str:
 
 
 def stored_type(node: Any) -> pa.DataType:
-    """Return the stored Arrow type of an Avro type.
-
-    Unions of several types and references to named types are Unsupported.
-    """
+    """Return the stored Arrow type of an Avro type; unions and references to named types are Unsupported."""
     if isinstance(node, list):
         branches = [branch for branch in node if branch != "null"]
         if len(branches) > 1:
@@ -253,10 +250,7 @@ class DecodePlan:
 
 
 def decode_plan(schema_text: str, fields: tuple[DataField, ...], path: str) -> DecodePlan:
-    """Plan how to decode the wanted columns of all blocks of a file, from the writer's schema.
-
-    A schema that exceeds the limits of `guards.avro` is Unsupported.
-    """
+    """Plan how to decode the wanted columns of all blocks; Unsupported if the limits of `guards.avro` are exceeded."""
     node = load_checked_schema(schema_text, path)
     try:
         return _plan(node, fields, path)

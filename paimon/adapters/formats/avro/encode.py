@@ -120,10 +120,7 @@ _NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
 
 
 def encode_records(columns: list[pa.Array], fields: tuple[DataField, ...], rows: int) -> pa.BinaryArray:
-    """Encode rows as Avro records, one per row; null for a row with a null in a NOT NULL column.
-
-    The columns have canonical types. `rows` matters if there are no columns.
-    """
+    """Encode rows of canonical types as Avro records; null for a row with a null in a NOT NULL column."""
     if not fields:
         return _to_binary(np.zeros((rows, 0), np.uint8))
     return _join(*itertools.chain(*(_encode_parts(c, f.type) for c, f in zip(columns, fields, strict=True))))

@@ -127,10 +127,7 @@ def _join_pieces(pieces: Iterator[bytes], limit: int, is_at_end: Callable[[], bo
 
 
 def unlz4(data: bytes, limit: int) -> bytes:
-    """Decompress a raw LZ4 block, which does not state its decoded size.
-
-    A damaged block and one of more than `limit` decoded bytes raise the same ValueError.
-    """
+    """Decompress a raw LZ4 block without a size; ValueError if damaged, or of more than `limit` decoded bytes."""
     room = bytearray(min(len(data) * _LZ4_MOST_RATIO + 64, limit))
     try:
         return bytes(room[: cramjam.lz4.decompress_block_into(data, room)])

@@ -111,10 +111,7 @@ def read_tail(source: pa.NativeFile) -> OrcTail:
 
 
 def split_tail(data: bytes) -> tuple[bytes, OrcTail]:
-    """Split the last bytes of a file into what precedes the tail, and the tail.
-
-    Malformed if the bytes do not contain the whole tail.
-    """
+    """Split the last bytes of a file before the tail; Malformed if the tail is not whole."""
     postscript, script_bytes = _read_postscript(data)
     metadata_bytes, footer_bytes = int_field(postscript, METADATA_LENGTH), int_field(postscript, FOOTER_LENGTH)
     footer_start = len(data) - script_bytes - footer_bytes
@@ -126,10 +123,7 @@ def split_tail(data: bytes) -> tuple[bytes, OrcTail]:
 
 
 def decompress_section(data: bytes, compression: int) -> bytes:
-    """Return the decompressed bytes of a section, which is stored in chunks with headers of three bytes.
-
-    More bytes than the limit are Malformed; LZO is Unsupported.
-    """
+    """Return the decompressed chunks of a section; Malformed above the limit, Unsupported for LZO."""
     if compression == NO_COMPRESSION:
         return data
     most = min(_MAX_TAIL_BYTES, _TAIL_SLACK_BYTES + _MAX_TAIL_RATIO * len(data))
@@ -157,10 +151,7 @@ def _decompress_chunk(chunk: bytes, compression: int) -> bytes:
 
 
 def unpack_numbers(part: Part) -> list[int]:
-    """Return the numbers of a repeated varint field, which may be packed into one run of bytes.
-
-    A number of more than ten bytes is Malformed.
-    """
+    """Return the numbers of a repeated varint field, packed or not; Malformed if one has more than ten bytes."""
     if isinstance(part.value, int):
         return [part.value]
     numbers, start = [], 0

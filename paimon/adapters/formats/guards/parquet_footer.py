@@ -84,10 +84,7 @@ _UNENCODED_BYTES, _REPETITIONS, _DEFINITIONS = 1, 2, 3
 
 
 def open_parquet_file(stored: Stored, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file whose footer is not known yet, so that pyarrow can decode the metadata of its column chunks.
-
-    A remote file is requested once for Arrow and for the check.
-    """
+    """Open a Parquet file whose footer is not known yet, with one request for Arrow and for the check."""
     stored.fetch_footer()
     file = pq.ParquetFile(stored.source, **options)
     check_footer(stored.footer_bytes, file.schema)
@@ -257,10 +254,7 @@ def _check_types(value: ThriftStruct, kinds: _Kinds, name: str) -> None:
 
 
 def _read_head(data: bytes, at: int, last: int, kinds: _Kinds) -> tuple[int, int]:
-    """Return the number of a member, and the offset of its value.
-
-    ValueError if the number is not larger than `last`, that of the member before, or the wire type is another.
-    """
+    """Return a member's number and the offset of its value; ValueError unless it exceeds `last`, with the wire type."""
     kind: int | tuple[int, int] = data[at] & 15
     if data[at] > 15:
         number, at = last + (data[at] >> 4), at + 1

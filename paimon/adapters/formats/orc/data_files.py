@@ -46,10 +46,7 @@ _DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError,
 
 
 class OrcFormat:
-    """`paimon.ports.formats.FormatIO` for ORC files.
-
-    Stripes that are larger than `most_bytes`, the memory budget, when decoded are read in batches (see `FileRows`).
-    """
+    """`FormatIO` for ORC files; stripes above `most_bytes` when decoded are read in batches (`FileRows`)."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = max(most_bytes, MOST_BYTES)
@@ -60,10 +57,7 @@ class OrcFormat:
         return "orc"
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-        """Read the rows of a file in batches that do not cross stripes.
-
-        A file that is damaged or exceeds the limits raises CorruptTable.
-        """
+        """Read the rows in batches that do not cross stripes; CorruptTable if damaged or beyond the limits."""
         watched = _WatchedSource.of(source)
         with _corrupt_files(request.path, watched):
             yield from _read(source if watched is None else watched.open(), request, self._most_bytes)

@@ -88,10 +88,7 @@ _KINDS: Mapping[type[DataType], Any] = {
 
 
 def read_column(source: pa.NativeFile, field: DataField, index: int, path: str) -> Iterator[pa.Array]:
-    """Read the top-level column at the position `index`, one array of the canonical type per stripe.
-
-    Nanosecond times that Arrow cannot represent are Unsupported.
-    """
+    """Read the column at `index`, one array per stripe; Unsupported for nanoseconds that Arrow lacks."""
     source.seek(0)
     try:
         for stripe in pyorc.Reader(source, column_indices=[index], converters=_CONVERTERS).iter_stripes():
@@ -120,10 +117,7 @@ def has_early_fractions(array: pa.Array, data_type: DataType) -> bool:
 
 
 class PyorcRowWriter:
-    """Write rows to an ORC file in memory, with the column kinds that Arrow would write.
-
-    Names and type attributes are not kept. `settings` are options of `pyorc.Writer`.
-    """
+    """Write rows to an ORC file in memory, with the column kinds of Arrow and the options of `pyorc.Writer`."""
 
     def __init__(self, fields: tuple[DataField, ...], settings: Mapping[str, Any]) -> None:
         self._fields = fields

@@ -215,10 +215,7 @@ def _is_damaged_by_arrow(column: pa.Array, data_type: DataType) -> bool:
 
 
 def _loses_nested_rows(array: pa.Array) -> bool:
-    """Return whether Arrow's ORC writer would lose values of this column.
-
-    If a struct without nulls has a child struct with nulls, the writer loses values after the first null.
-    """
+    """Return whether Arrow's writer would lose values: a struct without nulls has a child struct with nulls."""
     kind = array.type
     if pa.types.is_struct(kind):
         children = [array.field(i) for i in range(kind.num_fields)]

@@ -42,10 +42,7 @@ def read_chunk_stats(chunk: pq.ColumnChunkMetaData, data_type: DataType) -> Colu
 
 
 def combine_stats(parts: Iterable[ColumnStats], counts: Iterable[int]) -> ColumnStats:
-    """Combine the statistics of the chunks of a column.
-
-    `counts` has the number of rows of each chunk. What is unknown of one chunk is unknown in the result.
-    """
+    """Combine the statistics of a column's chunks, which have `counts` rows; what one lacks is unknown."""
     known = list(zip(parts, counts, strict=True))
     if not known or any(p.null_count is None for p, _ in known):
         return NO_STATS

@@ -69,10 +69,7 @@ def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadR
 
 
 def split_into_steps(piece: GroupRange, footer: pq.FileMetaData) -> Iterator[GroupRange]:
-    """Split a piece into steps of a million rows or one row group, so that a read can stop early.
-
-    Batches end with their step, which costs little with so many rows.
-    """
+    """Split a piece into steps of a million rows or one row group, so that a read can stop early."""
     left, groups, rows = piece.skip + piece.count, list[int](), 0
     for group in piece.groups:
         groups.append(group)
@@ -152,10 +149,7 @@ def _is_true_of_last_row(batch: pa.RecordBatch, predicate: Predicate) -> bool:
 
 
 def narrow_piece(piece: GroupRange, lookup: LookupFilter, batches: Iterable[pa.RecordBatch]) -> GroupRange | None:
-    """Return the part of a piece from its first matching row to its last; None if no row matches.
-
-    `batches` are the rows of the piece, in order, with the columns of the equalities.
-    """
+    """Return the part of a piece, whose rows `batches` are, from its first to its last match; None without one."""
     first = last = -1
     start = 0
     for batch in batches:

@@ -84,11 +84,7 @@ class KnownFile:
         return found
 
     def find_fitting_rows(self, read: Hashable, count: Callable[[], int]) -> int:
-        """Return how many rows of a batch fit into memory, at least one.
-
-        The number is cached by `read`, which is everything that it depends on. `count` checks the pages and counts the
-        rows.
-        """
+        """Return how many rows of a batch fit into memory; `count` finds it once for all that `read` names."""
         if self.identity is None:
             return count()
         found = self._fitting.get(read)

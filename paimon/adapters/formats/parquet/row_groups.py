@@ -42,10 +42,7 @@ class RowGroupWriter(Protocol):
 
 
 class SerialRowGroups:
-    """`RowGroupWriter` that encodes in the thread of the caller.
-
-    `options` are those of `pyarrow.parquet.ParquetWriter`.
-    """
+    """`RowGroupWriter` that encodes in the caller's thread, with options of `pyarrow.parquet.ParquetWriter`."""
 
     def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, Any]) -> None:
         self._writer = pq.ParquetWriter(sink, schema, **options)

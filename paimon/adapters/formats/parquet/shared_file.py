@@ -57,10 +57,7 @@ class _Chunk:
 
 @define(eq=False)
 class PageChecks:
-    """What is known of a file: the chunks of earlier requests, and the pages that are checked, with their sizes.
-
-    All methods are thread-safe.
-    """
+    """What is known of a file: chunks of earlier requests, checked pages with their sizes. Thread-safe."""
 
     identity: Identity
     size_bytes: int
@@ -226,10 +223,7 @@ def _is_constant(statistics: pq.Statistics | None, value: Any) -> bool:
 
 
 def _to_chunk(group: pq.RowGroupMetaData, number: int, leaf: Leaf) -> _Chunk:
-    """Return a chunk of a flat column.
-
-    ValueError if it has another number of values than rows, or if its dictionary is not before its data.
-    """
+    """Return a flat chunk; ValueError if its values are not as many as rows, or its dictionary is not first."""
     column = group.column(leaf.index)
     start, dictionary = column.data_page_offset, column.dictionary_page_offset
     if column.num_values != group.num_rows:

@@ -222,10 +222,7 @@ class ParquetWriter:
             self.flush()
 
     def estimated_bytes(self) -> int:
-        """Return the estimated size of the file so far.
-
-        Rows in memory count with the ratio of stored bytes that earlier rows had.
-        """
+        """Return the estimated size of the file so far; rows in memory count with the ratio of earlier rows."""
         return int(self._buffered.tell() + self._pending_bytes * self._stored_share)
 
     def held_bytes(self) -> int:

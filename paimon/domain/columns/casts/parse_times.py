@@ -36,10 +36,7 @@ def find_pattern(target: DataType) -> str:
 
 
 def parse_time_texts(array: pa.Array, target: DataType) -> tuple[pa.Array, pa.Array]:
-    """Parse texts that match `find_pattern`; return the values, and whether each day or time exists.
-
-    A day or time that does not exist is null among the values.
-    """
+    """Parse texts that match `find_pattern`; return values (null if no such time), and whether each exists."""
     parts = pc.extract_regex(array, find_pattern(target))
     nulls = np.asarray(array.is_null())
     if isinstance(target, dt.TimeType):

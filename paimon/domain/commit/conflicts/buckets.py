@@ -38,10 +38,7 @@ def has_other_bucket_count(change: Change, bucket_options: Collection[int]) -> b
 
 
 def check_bucket_option(expected: int | None, bucket_option: int) -> None:
-    """Refuse a rescale if another one has changed the option `bucket` since.
-
-    `expected` is the option that the rescale has set; None for other commits, which pass.
-    """
+    """Refuse a rescale whose `expected` option `bucket` another rescale has changed; None passes."""
     if expected is not None and expected != bucket_option:
         raise CommitConflict(
             f"Option 'bucket' was changed from {expected} to {bucket_option} during the rescale to {expected} buckets",

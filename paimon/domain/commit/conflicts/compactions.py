@@ -43,10 +43,7 @@ def find_dropped_deletes(change: Change) -> dict[_Bucket, int]:
 
 
 def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
-    """Refuse a compaction that dropped deletes which files of other writers can need.
-
-    `live` has at least the live files of the changed buckets.
-    """
+    """Refuse a compaction that dropped deletes which others' files, all in `live`, can need."""
     dropped_through = find_dropped_deletes(change)
     removed = [e for e in change.entries if e.kind is FileKind.DELETE]
     deleted = {e.identity for e in removed}

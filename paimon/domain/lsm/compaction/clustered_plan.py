@@ -70,10 +70,7 @@ def plan_clustered(
     full: bool,
     marked: Collection[str],
 ) -> ClusteredPlan:
-    """Return the plan for the live files of a bucket; `marked` are the names of files with deleted rows.
-
-    `to_bounds` returns a file above level 0 with its bounds.
-    """
+    """Return the plan for a bucket's live files; `marked` names those with deleted rows."""
     new = tuple(f for f in files if f.level == 0)
     above = tuple(f for f in files if f.level > 0)
     merged = _pick_all(new, above, to_bounds, small_bytes, marked) if full else ()

@@ -29,10 +29,7 @@ def is_out_of_order(one: KeyedFile, other: KeyedFile) -> bool:
 def find_out_of_order(
     files: Sequence[DataFileMeta], others: Iterable[DataFileMeta], key_types: Sequence[DataType]
 ) -> list[DataFileMeta]:
-    """Return the files of `others`, in their order, that are out of order with one of `files` of the same bucket.
-
-    Keys are decoded only if the sequence numbers do not decide.
-    """
+    """Return the files of `others`, in order, that are out of order with one of `files`; few keys are decoded."""
     suspects = [f for f in others if any(_is_older_above(f, file) for file in files)]
     if not suspects:
         return []

@@ -65,10 +65,7 @@ def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] =
 
 
 def build_unit(tree: MergeTree, count: int) -> CompactUnit:
-    """Return the `count` newest runs as a unit, with more level-0 runs if the output would be on level 0.
-
-    The output level is the highest one that the remaining runs allow.
-    """
+    """Build a unit of the `count` newest runs, plus more of level 0 if its output would be there."""
     runs = tree.runs
     level = 0
     if count < len(runs):
@@ -120,10 +117,7 @@ def count_universal_runs(runs: Sequence[LevelRun], rules: CompactionRules, hour:
 def _extend_by_size_ratio(
     runs: Sequence[LevelRun], rules: CompactionRules, hour: int, count: int, forced: bool = False
 ) -> int:
-    """Return how many runs to take: the first `count` runs, and the following ones that are not much larger.
-
-    A single run is taken only where `forced`.
-    """
+    """Return how many runs to take: `count`, and those not much larger; a single one only where `forced`."""
     if count == 0:
         return 0
     percent = 100 + rules.size_ratio + rules.off_peak.ratio_at(hour)

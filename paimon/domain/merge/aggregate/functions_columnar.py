@@ -176,10 +176,7 @@ def _reduce_booleans(column: pa.Array, steps: Steps, kernel: np.ufunc, neutral: 
 # One of the values. Only row numbers are computed, then one take. Steps before the last SET or CLEAR are left out,
 # except for functions that see all steps.
 def last_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the last value of each group, which can be null; null after a retract.
-
-    `steps` must include all steps, also those before the last SET or CLEAR.
-    """
+    """Return the last value of each group, null after a retract; `steps` has all, also before a SET or CLEAR."""
     if steps.plain:
         return steps.take_at(column, steps.last())
     places = steps.last(steps.actions != ADD_OLDER)
@@ -248,10 +245,7 @@ def first_non_null_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -
 # Lists, sliced out of the values in the order in which they are joined: older values precede the others, the latest of
 # them first.
 def listagg(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Join the texts of each group; null for a group without a value.
-
-    Empty texts are skipped, unless the group has no other text.
-    """
+    """Join the texts of each group, null without a value; empty texts are skipped next to others."""
     steps = drop_null_steps(column, steps).to_contiguous()
     if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)

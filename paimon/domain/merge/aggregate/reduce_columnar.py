@@ -53,10 +53,7 @@ from paimon.domain.types.system_columns import VALUE_KIND
 
 
 def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Reduce a column without chunks to one value for each group; null for groups without a step.
-
-    Raises `InvalidRequest` if the function cannot accept or retract a value.
-    """
+    """Reduce a column to one value a group, null without a step; InvalidRequest for a refused value."""
     function = get_function(aggregate)
     if not steps.plain:
         steps = _refuse_retracts(steps.drop_skips(), function, aggregate)

@@ -57,10 +57,7 @@ def union(a: bytes, b: bytes) -> bytes:
 
 
 def parse_bitmap(data: bytes) -> Bitmap:
-    """Return the containers of a serialized bitmap.
-
-    Raises `Unsupported` if not all containers are arrays, and `struct.error` if the bytes are incomplete.
-    """
+    """Return a bitmap's containers: Unsupported unless all are arrays, `struct.error` if incomplete."""
     if data[0] == 0:
         return {}
     places: dict[int, bytes] = {}

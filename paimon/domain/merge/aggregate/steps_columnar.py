@@ -156,10 +156,7 @@ class Steps(NamedTuple):
 
 
 def reduce_groups(operation: np.ufunc, neutral: float, values: Numbers, steps: Steps) -> Numbers:
-    """Reduce the values of each group from its first to its last step.
-
-    The result starts as `neutral`, which `operation` does not change; groups without a step keep it.
-    """
+    """Reduce each group's steps with an operation from its `neutral`, which groups without steps keep."""
     found = np.full(steps.group_count, neutral, dtype=values.dtype)
     with np.errstate(all="ignore"):
         operation.at(found, steps.groups, values)

@@ -103,10 +103,7 @@ Grouping = Groups | GroupsByAge
 
 
 def group_rows_by_age(table: pa.Table, spec: MergeSpec) -> GroupsByAge | None:
-    """Group the rows of a table by key without sorting them.
-
-    Returns None if the rows are not in order of age already, or if the engine does not see some of them.
-    """
+    """Group rows by key without a sort; None if not in order of age, or if the engine skips some."""
     if spec.sequence_fields or table.num_rows == 0 or (spec.lookup and LEVEL.name in table.column_names):
         return None
     if (spec.ignore_delete or spec.retracts_first) and mask_retracts(table).any():

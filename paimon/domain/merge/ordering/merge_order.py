@@ -219,10 +219,7 @@ def number_keys_in_order(order: Rows, is_start: Mask) -> Rows:
 
 
 def restrict_groups(groups: Groups, keep: Mask) -> Groups:
-    """Return the groups with only those positions that are kept.
-
-    Groups without any position are left out. `singletons` still describes the groups before.
-    """
+    """Return the groups with the kept positions only; `singletons` describes the groups before."""
     number = groups.group_ids()[keep]
     present, starts = np.unique(number, return_index=True)
     return Groups(groups.order[keep], starts.astype(np.int64), groups.singletons[present])

@@ -34,10 +34,7 @@ _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 def check_files(schema: TableSchema, options: TableOptions, formats: Collection[str] = FILE_FORMATS) -> None:
-    """Refuse formats that cannot hold a column, file indexes of unknown columns, and contradicting scan options.
-
-    `formats` are the names that a table may have.
-    """
+    """Refuse formats that cannot hold a column, indexes of unknown columns, and contradicting scan options."""
     for option in FORMAT_OPTIONS:
         for name in list_formats(option, options.get(option) or ""):
             _check_format(schema, option, name, formats)

@@ -70,10 +70,7 @@ def _plan_overwrite_changes(
 def read_changes(
     context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit
 ) -> Iterator[pa.RecordBatch]:
-    """Read the changes of one split in file order, with the int64 snapshot id as the first column.
-
-    `schema` is the schema of the result, including the snapshot id.
-    """
+    """Read the changes of one split in file order, with the int64 snapshot id as the first column."""
     number = pa.scalar(split.snapshot_id, pa.int64())
     for batch in read_split(context, split, read):
         columns = [pa.repeat(number, batch.num_rows), *batch.columns]

@@ -62,10 +62,7 @@ def is_unreferenced(context: TableContext, changelog_id: int) -> bool:
 
 
 def is_manifest_list_deleted(context: TableContext, changelog: Snapshot) -> bool:
-    """Return whether a changelog names a manifest list of its own that is deleted.
-
-    Shared manifest lists do not count: they may be deleted before the changelog.
-    """
+    """Return whether a changelog's own manifest list is deleted; shared ones may be deleted before it."""
     name = changelog.changelog_manifest_list
     return name is not None and context.files.status(context.paths.manifest(name)) is None
 
@@ -130,10 +127,7 @@ def _empty_history(after: int | None, through: int | None) -> tuple[Snapshot, ..
 
 
 def find_snapshot_or_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
-    """Find a snapshot or its decoupled changelog, also if the snapshot expires into a changelog during the call.
-
-    Returns None if neither exists.
-    """
+    """Find a snapshot or its decoupled changelog, also if it expires meanwhile; None without either."""
     for find in (find_snapshot, _find_valid_changelog, find_snapshot):
         found = find(context, snapshot_id)
         if found is not None:

@@ -21,10 +21,7 @@ from paimon.operations.table_context import TableContext
 
 
 def plan_incremental_read(context: TableContext, read: Between, predicate: Predicate | None) -> Plan:
-    """Plan an incremental read; the snapshot of the plan is the last one of the range.
-
-    The predicate skips only files that cannot contain matching rows.
-    """
+    """Plan an incremental read, whose predicate skips files; its snapshot is the last one of the range."""
     last = read.end or (read.snapshots[-1] if read.snapshots else None)
     if not read.difference:
         # Batch reads skip level 0 of a range as they do of a state; only stream scans return it.

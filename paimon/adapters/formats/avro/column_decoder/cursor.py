@@ -30,10 +30,7 @@ _ONE = np.uint64(1)
 
 @mutable(eq=False)
 class Cursors:
-    """One offset per candidate record.
-
-    Methods take the positions of the records to read for. None means all of them, which is much the cheapest.
-    """
+    """One offset for each candidate record; to read all of them (positions None) is the cheapest by far."""
 
     # the blocks, followed by `PADDING`
     data: npt.NDArray[np.uint8]
@@ -151,10 +148,7 @@ class Cursors:
 def span_array(
     data: npt.NDArray[np.uint8], starts: Integers, lengths: npt.NDArray[Any], valid: Mask | None, kind: pa.DataType
 ) -> pa.Array:
-    """Return byte strings or texts of the data as an Arrow array.
-
-    Offsets ascend from value to value, except those of nulls, whose start and length are 0.
-    """
+    """Return spans of the data as an Arrow array; offsets ascend, except those of nulls (start and length 0)."""
     # Offsets ascend, so the values and the gaps between them are one array over the data itself, without a copy.
     ascending = starts if valid is None else np.maximum.accumulate(starts)
     offsets = np.empty(2 * len(starts), dtype=np.int32)

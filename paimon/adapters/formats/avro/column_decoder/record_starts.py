@@ -276,10 +276,7 @@ def _find_next_positions(starts: Integers, ends: Integers) -> Integers:
 
 
 def _segment_exits(following: Integers, segment: int) -> Integers:
-    """Return the first position outside of its segment that each position leads to.
-
-    The result has one row per offset within a segment, and one column per segment.
-    """
+    """Return the first position outside of its segment that each leads to, with one row per offset in a segment."""
     count = len(following)
     segments = -(-count // segment)
     padded = np.full(segments * segment, count)
