@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import NOTHING
 
-from reference_generator.markdown import block, code, prose, table
+from reference_generator.markdown import block, code, paragraph, prose, table
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.M)
 _WIDTH = 100
@@ -44,16 +44,17 @@ def _describe_section(name: str, body: str) -> str:
         ]
         return f"{name}:\n\n{table(('Name', 'Type', 'Meaning'), rows)}"
     if name in ("Returns", "Yields", "Raises", "Warns"):
-        rows = [
-            [", ".join(code(n.strip()) for n in _split_types(f"{entry} : {kind}" if kind else entry)), prose(text)]
-            for entry, kind, text in _entries(body)
-        ]
-        return f"{name}:\n\n{table(('Type', 'Meaning'), rows)}"
+        found = [_describe_result(f"{entry} : {kind}" if kind else entry, text) for entry, kind, text in _entries(body)]
+        if len(found) == 1:
+            return paragraph(f"{name} {found[0]}")
+        return "\n".join([f"{name}:\n", *(paragraph(f"- {result}", indent="  ") for result in found)])
     return f"{name}:\n\n{_describe_body(body)}"
 
 
-def _split_types(text: str) -> list[str]:
-    return [text] if "[" in text else text.split(",")
+def _describe_result(types: str, text: str) -> str:
+    """Return what is returned or raised, for a line outside of a table, where ``|`` is not escaped."""
+    names = [types] if "[" in types else types.split(",")
+    return f"{', '.join(code(name.strip()) for name in names)}: {prose(text)}".removesuffix(": ").replace("\\|", "|")
 
 
 def _entries(body: str) -> Iterator[tuple[str, str, str]]:

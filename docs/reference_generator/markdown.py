@@ -52,6 +52,6 @@ def sentence(text: str) -> str:
     return "" if not escaped else escaped[0].upper() + escaped[1:] + ("" if escaped.endswith(".") else ".")
 
 
-def paragraph(text: str) -> str:
-    """Return Markdown text in lines of at most 120 columns."""
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+def paragraph(text: str, indent: str = "") -> str:
+    """Return Markdown text in lines of at most 120 columns; `indent` is that of all but the first."""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
