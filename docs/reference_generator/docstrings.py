@@ -26,13 +26,13 @@ def describe(value: object, documentation: str | None = None) -> str:
 
 def _describe_body(text: str) -> str:
     parts = []
-    for paragraph in re.split(r"\n\s*\n", text.strip()):
-        if paragraph.lstrip().startswith(">>>"):
-            parts.append(block(inspect.cleandoc(paragraph), "py"))
-        elif paragraph.startswith("    "):
-            parts.append(block(inspect.cleandoc(paragraph)))
+    for found in re.split(r"\n\s*\n", text.strip()):
+        if found.lstrip().startswith(">>>"):
+            parts.append(block(inspect.cleandoc(found), "py"))
+        elif found.startswith("    "):
+            parts.append(block(inspect.cleandoc(found)))
         else:
-            parts.append(paragraph.replace("<", "&lt;") if "`" not in paragraph else paragraph)
+            parts.append(found.replace("<", "&lt;") if "`" not in found else found)
     return "\n\n".join(parts)
 
 

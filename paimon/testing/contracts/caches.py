@@ -6,6 +6,8 @@ An adapter that keeps the contract of `paimon.ports.cache` passes. Derive a clas
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from paimon.ports.cache import ObjectCache
 from paimon.testing.contracts.races import run_watched
 
@@ -13,18 +15,12 @@ _BOUND_BYTES = 1_000
 _ROUNDS = 30
 
 
-class ObjectCacheContract:
+class ObjectCacheContract(ABC):
     """The tests of the port. A subclass implements `make_cache`."""
 
+    @abstractmethod
     def make_cache(self, max_bytes: int) -> ObjectCache:
-        """Return a new cache with this bound in bytes. One that holds less, or nothing, passes, too.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return a new cache with this bound in bytes. One that holds less, or nothing, passes, too."""
 
     def test_a_value_is_that_of_its_path_and_view(self) -> None:
         """The same object, or None after an eviction; None under another path or view."""

@@ -6,6 +6,7 @@ A callback that keeps the contracts of `paimon.ports.callbacks` passes. Derive a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
 from typing import Generic, TypeVar
@@ -19,18 +20,13 @@ from paimon.testing.memory_files import MemoryFiles
 _Callback = TypeVar("_Callback", CommitCallback, PartitionDoneCallback)
 
 
-class _CallbackContract(Generic[_Callback]):
+class _CallbackContract(ABC, Generic[_Callback]):
+    @abstractmethod
     def make_callback(self) -> tuple[_Callback, Callable[[], object]]:
         """Return a callback of a system that knows nothing yet, and a function that returns what the system knows.
 
         Two results of the function are equal if the system knows the same.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
         """
-        raise NotImplementedError
 
 
 class CommitCallbackContract(_CallbackContract[CommitCallback]):

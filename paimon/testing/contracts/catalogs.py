@@ -6,6 +6,7 @@ An adapter that keeps the contract of `paimon.ports.catalogs` passes. Derive a c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,18 +20,12 @@ _CALLERS = 4
 _PROPERTIES = {"bucket": "2", "primary-key": "id"}
 
 
-class CatalogStoreContract:
+class CatalogStoreContract(ABC):
     """The tests of the port. A subclass implements `make_store`."""
 
+    @abstractmethod
     def make_store(self) -> tuple[CatalogStore, FileIO]:
-        """Return a new catalog without databases, and the storage of its warehouse.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return a new catalog without databases, and the storage of its warehouse."""
 
     def test_databases_are_created_and_dropped(self) -> None:
         """Each database is listed once until it is dropped. Repeated calls raise."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,18 +20,12 @@ from paimon.testing.contracts.files import expect_error
 _TIMEOUT_SECONDS = 60
 
 
-class CommitGroupsContract:
+class CommitGroupsContract(ABC):
     """The tests of the port. A subclass implements `make_groups`."""
 
+    @abstractmethod
     def make_groups(self) -> CommitGroups:
-        """Return a new adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return a new adapter."""
 
     def test_a_single_call_leads_at_once(self) -> None:
         """In its own thread, as often as it is made; each time it takes its own member once."""

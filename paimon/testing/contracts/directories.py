@@ -6,6 +6,7 @@ An adapter that keeps the contracts of `paimon.ports.files` passes. Derive a cla
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
 
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
@@ -17,18 +18,12 @@ _NAMES = [f"part-{number}" for number in range(6)]
 _ROUNDS = 5
 
 
-class DirectoriesContract:
+class DirectoriesContract(ABC):
     """Derive a test class from this one and implement `make_files`."""
 
+    @abstractmethod
     def make_files(self) -> tuple[FileIO, str]:
-        """Return a new FileIO with directories, and the path of an empty directory, which need not exist.
-
-        Raises
-        ------
-        NotImplementedError
-            The derived class does not implement it.
-        """
-        raise NotImplementedError
+        """Return a new FileIO with directories, and the path of an empty directory, which need not exist."""
 
     def test_a_made_directory_exists(self) -> None:
         """With its parents. A second call changes nothing, and a file of the name is refused."""
@@ -130,18 +125,12 @@ def _can_move(directories: Directories, source: str, target: str) -> bool:
     return True
 
 
-class ManyFilesContract:
+class ManyFilesContract(ABC):
     """Derive a test class from this one and implement `make_files`."""
 
+    @abstractmethod
     def make_files(self) -> tuple[FileIO, str]:
-        """Return a new FileIO that creates many files, and the path of an empty directory, which need not exist.
-
-        Raises
-        ------
-        NotImplementedError
-            The derived class does not implement it.
-        """
-        raise NotImplementedError
+        """Return a new FileIO that creates many files, and the path of an empty directory, which need not exist."""
 
     def test_all_files_are_created(self) -> None:
         """With their content and missing parents; nothing else is there. No file at all is no error."""

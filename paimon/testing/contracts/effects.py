@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -25,18 +26,12 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 _THREADS = 4
 
 
-class ClockContract:
+class ClockContract(ABC):
     """The tests of the port. A subclass implements `make_clock`."""
 
+    @abstractmethod
     def make_clock(self) -> Clock:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_now_is_epoch_milliseconds(self) -> None:
         """A whole number of this century, neither seconds nor microseconds."""
@@ -64,18 +59,12 @@ class ClockContract:
             clock.sleep_millis(millis)
 
 
-class IdsContract:
+class IdsContract(ABC):
     """The tests of the port. A subclass implements `make_ids`."""
 
+    @abstractmethod
     def make_ids(self) -> Ids:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_names_are_random_uuids(self) -> None:
         """36 characters in lower case, version 4."""
@@ -96,18 +85,12 @@ class IdsContract:
         assert run_forked(ids.uuid) != ids.uuid()
 
 
-class RandomContract:
+class RandomContract(ABC):
     """The tests of the port. A subclass implements `make_random`."""
 
+    @abstractmethod
     def make_random(self) -> Random:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_numbers_are_at_least_0_and_less_than_1(self) -> None:
         """They differ, and reach both halves."""
@@ -124,18 +107,12 @@ class RandomContract:
         assert run_forked(lambda: repr(source.uniform())) != repr(source.uniform())
 
 
-class ProcessEffectsContract:
+class ProcessEffectsContract(ABC):
     """The tests of the port. A subclass implements `make_effects`."""
 
+    @abstractmethod
     def make_effects(self) -> ProcessEffects:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_the_collector_is_left_as_it_was(self) -> None:
         """Enabled or disabled, after nested blocks, one of which ends with an error that is passed on.
@@ -200,18 +177,12 @@ class ProcessEffectsContract:
             assert run_together([effects.release_thread_memory] * _THREADS) == [None] * _THREADS
 
 
-class ObserverContract:
+class ObserverContract(ABC):
     """The tests of the port. A subclass implements `make_observer`."""
 
+    @abstractmethod
     def make_observer(self) -> Observer:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_any_progress_is_accepted(self) -> None:
         """Of activities without a total, without a unit or an end; and of one that begins again."""

@@ -6,6 +6,7 @@ An adapter that keeps the contract of `paimon.ports.executor` passes. Derive a c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -18,21 +19,15 @@ from paimon.ports.executor import Executor
 _TASKS = 20
 
 
-class ExecutorContract:
+class ExecutorContract(ABC):
     """The tests of the port. A subclass implements `make_executor`."""
 
     runs_in_this_process = True
     """False for a remote executor, which reports errors of tasks as StorageError and runs no nested tasks."""
 
+    @abstractmethod
     def make_executor(self) -> Executor:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_results_are_in_the_order_of_tasks(self) -> None:
         """Several calls of one executor are independent."""

@@ -6,6 +6,7 @@ An adapter that keeps the contract of `paimon.ports.formats.FileSharing` passes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -30,18 +31,12 @@ _FIELDS = (
 )
 
 
-class FileSharingContract:
+class FileSharingContract(ABC):
     """Derive a test class from this one and implement `make_format`."""
 
+    @abstractmethod
     def make_format(self) -> FormatIO:
-        """Return a format that also is a `FileSharing`.
-
-        Raises
-        ------
-        NotImplementedError
-            The derived class does not implement it.
-        """
-        raise NotImplementedError
+        """Return a format that also is a `FileSharing`."""
 
     def test_the_bytes_are_those_of_the_file(self) -> None:
         """Of any range; fewer only at the end. The source stays open."""

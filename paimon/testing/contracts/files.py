@@ -7,6 +7,7 @@ An adapter that keeps the contract of `paimon.ports.files` passes. Derive a clas
 from __future__ import annotations
 
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -21,21 +22,15 @@ _ROUNDS = 4
 _YEAR_2001_MILLIS = 10**12
 
 
-class FileIOContract:
+class FileIOContract(ABC):
     """Derive a test class from this one and implement `make_files`."""
 
     long_list = 1_100
     """The files of a long directory: more than a page of the listing, and than one request can delete."""
 
+    @abstractmethod
     def make_files(self) -> tuple[FileIO, str]:
-        """Return a new adapter and the path of an empty directory, which need not exist.
-
-        Raises
-        ------
-        NotImplementedError
-            The derived class does not implement it.
-        """
-        raise NotImplementedError
+        """Return a new adapter and the path of an empty directory, which need not exist."""
 
     def test_created_file_is_visible_at_close(self) -> None:
         """A created file becomes visible when it is closed, and is complete."""

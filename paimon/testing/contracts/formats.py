@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
@@ -74,7 +75,7 @@ def files_of(draw: st.DrawFn, file_format: str) -> tuple[tuple[DataField, ...], 
     return fields, draw(arrow_tables(fields, max_size=20))
 
 
-class FormatIOContract:
+class FormatIOContract(ABC):
     """Derive a test class from this one and implement `make_format`."""
 
     has_footer = True
@@ -85,15 +86,9 @@ class FormatIOContract:
     keeps_signs_of_zeros = True
     """False for a format whose readers may return a zero with the other sign (ORC, as Java reads it)."""
 
+    @abstractmethod
     def make_format(self) -> FormatIO:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            The derived class does not implement it.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     @MODERATE
     @given(st.data())

@@ -6,6 +6,7 @@ An adapter that keeps the contract of `paimon.ports.key_stores` passes. Derive a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,18 +25,12 @@ _NOW_MILLIS = 1_000_000
 _TIME_TO_LIVE_MILLIS = 80_000
 
 
-class KeyStoresContract:
+class KeyStoresContract(ABC):
     """The tests of the port. A subclass implements `make_stores`."""
 
+    @abstractmethod
     def make_stores(self) -> KeyStores:
-        """Return a new adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return a new adapter."""
 
     def test_a_new_store_has_no_key(self) -> None:
         """Each row of a request gets -1, and a request without rows gets nothing."""

@@ -7,6 +7,7 @@ An adapter that keeps the contract of `paimon.ports.queries` passes. Derive a cl
 from __future__ import annotations
 
 import datetime
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
@@ -18,18 +19,12 @@ from paimon.ports.queries import QueryEngine, QuerySource
 _ROWS = pa.table({"id": [3, 1, 2], "name": ["c", None, "it's"]})
 
 
-class QueryEngineContract:
+class QueryEngineContract(ABC):
     """The tests of the port. A subclass implements `make_engine`."""
 
+    @abstractmethod
     def make_engine(self) -> QueryEngine:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_a_query_reads_its_sources(self) -> None:
         """Rows keep their values, and ORDER BY their order."""

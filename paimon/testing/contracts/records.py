@@ -7,6 +7,7 @@ whose `make_records` returns the adapter.
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -34,18 +35,12 @@ _DAMAGES = 60
 _ZEROS_BYTES = 64 << 20
 
 
-class RecordIOContract:
+class RecordIOContract(ABC):
     """The tests of the port. A subclass implements `make_records`."""
 
+    @abstractmethod
     def make_records(self) -> RecordIO:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_written_records_are_read(self) -> None:
         """In their order, of each format, with and without compression; also a file without records."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,18 +23,12 @@ _THREADS = 4
 _BODY = '{"partition": "straße=1/"}'.encode()
 
 
-class ReportSenderContract:
+class ReportSenderContract(ABC):
     """The tests of the port. A subclass implements `make_sender`."""
 
+    @abstractmethod
     def make_sender(self) -> ReportSender:
-        """Return the adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return the adapter."""
 
     def test_a_document_arrives_and_the_response_returns(self) -> None:
         """Unchanged in both directions, with the path and the query of the URL."""

@@ -7,6 +7,7 @@ An adapter that keeps the contract of `paimon.ports.row_files` passes. Derive a 
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,18 +18,12 @@ from paimon.ports.row_files import FileRows, RowFiles
 from paimon.testing.contracts.files import expect_error
 
 
-class RowFilesContract:
+class RowFilesContract(ABC):
     """The tests of the port. A subclass implements `make_row_files`."""
 
+    @abstractmethod
     def make_row_files(self) -> tuple[RowFiles, Path, Path]:
-        """Return a new adapter, a directory that is a root, and one outside of it.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return a new adapter, a directory that is a root, and one outside of it."""
 
     def test_the_extension_or_the_caller_names_the_format(self) -> None:
         """The rows are the same; another extension, and another format, are refused."""

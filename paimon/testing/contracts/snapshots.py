@@ -7,6 +7,7 @@ An adapter that keeps the contract of `paimon.ports.snapshots` passes. Derive a 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from functools import partial
 
@@ -23,20 +24,15 @@ _ROUNDS = 3
 _TIMEOUT_SECONDS = 60
 
 
-class SnapshotCommitContract:
+class SnapshotCommitContract(ABC):
     """The tests of the port. A subclass implements `make_commit`."""
 
+    @abstractmethod
     def make_commit(self) -> tuple[SnapshotCommit, FileIO, str]:
         """Return a new adapter, its storage, and the path of a table that does not exist yet.
 
         The adapter should wait at most a second for the commit lock, or the tests take long.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
         """
-        raise NotImplementedError
 
     def test_a_published_snapshot_can_be_read(self) -> None:
         """Each of several snapshots is in its file, with all fields."""

@@ -6,6 +6,7 @@ An adapter that keeps the contract of `paimon.ports.temp` passes. Derive a class
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,18 +21,12 @@ _LARGE_BYTES = 1 << 30
 _THREADS = 4
 
 
-class TempStoreContract:
+class TempStoreContract(ABC):
     """The tests of the port. A subclass implements `make_store`."""
 
+    @abstractmethod
     def make_store(self) -> TempStore:
-        """Return a new adapter.
-
-        Raises
-        ------
-        NotImplementedError
-            A subclass implements this method.
-        """
-        raise NotImplementedError
+        """Return a new adapter."""
 
     def test_spilled_rows_are_loaded_in_their_order(self) -> None:
         """In batches within the bound, as often as the caller wants."""
