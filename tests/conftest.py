@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from support.shared_servers import GroupScheduling
     from xdist.remote import Producer
 
+    import paimon
+
 load_profile()
 prepare_short_runs()
 
@@ -38,6 +40,16 @@ def progress(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder = tmp_path if option is None else Path(option).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> paimon.Catalog:
+    """A catalog with the database `d`; modules that need another one define their own."""
+    import paimon  # loaded where a test uses it
+
+    made = paimon.connect(tmp_path)
+    made.create_database("d")
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from math import inf, nan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,13 +26,6 @@ from paimon.table import Table
 INFINITY = 9_223_372_036_825_200_000
 """PostgreSQL's timestamp 'infinity' as Debezium sends it."""
 LARGE = 10**5000
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    made = paimon.connect(tmp_path)
-    made.create_database("d")
-    return made
 
 
 @pytest.fixture

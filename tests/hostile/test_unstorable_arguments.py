@@ -139,13 +139,6 @@ def name_value(value: object) -> str:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
-@pytest.fixture
 def table(catalog: paimon.Catalog) -> paimon.Table:
     made = catalog.create_table("d.t", "k INT, v STRING, p STRING", partition_keys=["p"])
     made.write([{"k": 1, "v": "x", "p": "a"}])

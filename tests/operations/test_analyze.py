@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import paimon
@@ -13,13 +11,6 @@ from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.operations.analyze import Analyzed
 from paimon.operations.commit.commit import commit_statistics
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
 
 
 def make_table(catalog: paimon.Catalog) -> paimon.Table:

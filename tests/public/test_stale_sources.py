@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,6 @@ from paimon.operations.commit import commit as commit_module
 
 KEYED = {"bucket": 1}
 Change = Callable[[paimon.Catalog, paimon.Table], object]
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    made = paimon.connect(tmp_path)
-    made.create_database("d")
-    return made
 
 
 def make_table(catalog: paimon.Catalog, keyed: bool) -> paimon.Table:

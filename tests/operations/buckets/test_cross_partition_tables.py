@@ -31,13 +31,6 @@ ENGINES = {
 Row = tuple[str | None, int, int]
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
 def make(catalog: paimon.Catalog, **options: Any) -> paimon.Table:
     """A table without the option `bucket`; names of options may be written with `_` for `-` and `__` for `.`."""
     named = {key.replace("__", ".").replace("_", "-"): str(value) for key, value in options.items()}

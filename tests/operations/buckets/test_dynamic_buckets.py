@@ -35,13 +35,6 @@ PARTITIONED = pa.schema([
 ])  # fmt: skip
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
 def make(catalog: paimon.Catalog, name: str = "t", partitioned: bool = False, **options: Any) -> paimon.Table:
     """A table without the option `bucket`; names of options are written with `_` for `-` and `__` for `.`."""
     named = {key.replace("__", ".").replace("_", "-"): str(value) for key, value in options.items()}

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 import paimon
 
@@ -26,13 +25,6 @@ def create_table_with_commits(catalog: paimon.Catalog, name: str, commits: int, 
 def read_report(report: pa.Table) -> dict[tuple[str, str], int]:
     assert report["error"].null_count == report.num_rows
     return {(row["table"], row["action"]): row["count"] for row in report.to_pylist()}
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
 
 
 def test_a_dry_run_counts_what_a_run_does(catalog: paimon.Catalog) -> None:

@@ -18,13 +18,6 @@ LOST, CORRUPT = "scan.ignore-lost-files", "scan.ignore-corrupt-files"
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
-@pytest.fixture
 def keyed(catalog: paimon.Catalog) -> paimon.Table:
     options = {"bucket": 4, "write-only": True}
     table = catalog.create_table("d.k", "k INT NOT NULL, v INT", primary_keys=["k"], options=options)

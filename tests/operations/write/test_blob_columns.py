@@ -19,13 +19,6 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
 def create(catalog: paimon.Catalog, **options: object) -> paimon.Table:
     return catalog.create_table("d.t", "id INT, pic BLOB, s STRING, doc BLOB", options={**EVOLVING, **options})
 

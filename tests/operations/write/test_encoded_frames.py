@@ -37,13 +37,6 @@ INPUTS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    made = paimon.connect(tmp_path)
-    made.create_database("d")
-    return made
-
-
 def make_table(catalog: paimon.Catalog, keyed: bool = True) -> paimon.Table:
     keys = ["i"] if keyed else []
     return catalog.create_table(

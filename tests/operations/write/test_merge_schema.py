@@ -21,13 +21,6 @@ GOOD = {"id": 1, "day": "a", "amount": "1.50", "small": 3, "must": 1}
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
-@pytest.fixture
 def appended(catalog: paimon.Catalog) -> Table:
     return catalog.create_table("d.appended", COLUMNS)
 

@@ -25,13 +25,6 @@ NULL = [{"id": 1, "v": None, "w": 7, "n": 2}]
 REFUSED = r"No row for table 'd\.t' has the column 'v', whose stored values would become null\."
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    made = paimon.connect(tmp_path)
-    made.create_database("d")
-    return made
-
-
 def make_table(catalog: paimon.Catalog, **options: Any) -> paimon.Table:
     table = catalog.create_table("d.t", DDL, primary_keys=["id"], options={"bucket": 1, **options})
     table.write(FULL)

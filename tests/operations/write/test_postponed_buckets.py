@@ -22,13 +22,6 @@ from paimon.operations.write import compact_table
 HOME = golden_directory()
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    made = paimon.connect(tmp_path)
-    made.create_database("d")
-    return made
-
-
 def create(catalog: paimon.Catalog, **options: str) -> paimon.Table:
     return catalog.create_table(
         "d.t", "k INT NOT NULL, v STRING", primary_keys=["k"], options={"bucket": "-2", **options}

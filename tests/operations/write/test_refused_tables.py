@@ -44,13 +44,6 @@ WRITES: dict[str, Callable[[paimon.Table], Any]] = {
 }
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
-
-
 def data_files(table: paimon.Table) -> list[Path]:
     return [p for p in Path(table.location).rglob("*") if p.is_file() and p.parent.name.startswith("bucket-")]
 

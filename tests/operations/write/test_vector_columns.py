@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +20,6 @@ ROWS: list[dict[str, Any]] = [
     for i in range(6)
 ]
 DDL = "id INT, v VECTOR<FLOAT, 2>, w VECTOR<BIGINT, 3> NOT NULL, n ARRAY<ROW<x VECTOR<DOUBLE, 1>>>"
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> paimon.Catalog:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d")
-    return catalog
 
 
 def list_files(table: paimon.Table) -> list[tuple[str, int, int, list[str] | None]]:
