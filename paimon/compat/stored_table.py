@@ -9,15 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from functools import reduce
+from operator import and_, or_
 from typing import Any, Self
 
 from attrs import evolve
 
 import paimon
+from paimon import col
 from paimon.compat.catalog_values import Identifier
 from paimon.compat.data_types import DataField
 from paimon.compat.file_io import FileIO
-from paimon.compat.index_arguments import Partitions, get_index_column, select_partitions
 from paimon.compat.managers import (
     BranchManager,
     ChangelogManager,
@@ -27,10 +29,11 @@ from paimon.compat.managers import (
     TagManager,
 )
 from paimon.compat.options import CoreOptions, Options
-from paimon.compat.predicate import Predicate
+from paimon.compat.predicate import Predicate, to_paimon_predicate
 from paimon.compat.refused import PeerClass, check_known_options, refuse
 from paimon.compat.schema import TableSchema, from_paimon_fields, from_paimon_schema
 from paimon.compat.schema_manager import SchemaManager
+from paimon.domain.predicate.expression import Predicate as PaimonPredicate
 
 _TIME_TRAVEL = frozenset(
     f"scan.{name}" for name in ("snapshot-id", "tag-name", "timestamp", "timestamp-millis", "version", "watermark")
@@ -333,3 +336,29 @@ class StoredTable(Table):
             get_index_column(index_column), index_type, selected, dry_run=dry_run
         )
         return dropped.files
+
+
+Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""One partition or several, each by values of partition columns."""
+
+
+def get_index_column(given: str | Sequence[str]) -> str:
+    """Return the column of an index, which has one column."""
+    names = given.split(",") if isinstance(given, str) else given
+    columns = [name for name in (str(part).strip() for part in names) if name]
+    if len(columns) != 1:
+        raise ValueError(f"A global index has one column, and not {columns}.")
+    return columns[0]
+
+
+def select_partitions(partition_filter: Predicate | None, partitions: Partitions | None) -> PaimonPredicate | None:
+    """Return the condition that selects partitions; None for all."""
+    if partition_filter is not None:
+        return to_paimon_predicate(partition_filter)
+    specs = [partitions] if isinstance(partitions, Mapping) else [*(partitions or ())]
+    found = [reduce(and_, (_equals(name, value) for name, value in spec.items())) for spec in specs if spec]
+    return reduce(or_, found) if found else None
+
+
+def _equals(name: str, value: Any) -> PaimonPredicate:
+    return col(name).is_null() if value is None else col(name) == value

@@ -1,16 +1,19 @@
-"""Rewrite predicates: normalize, rename columns, or reduce to some columns.
+"""Rewrite predicates: normalize, rename columns, reduce to some columns, or add the defaults of nulls.
 
 Invariant: `simplify` and `rename_columns` keep the truth value for each row. `restrict_to_columns` is true wherever the
-whole predicate is true.
+whole predicate is true. `rewrite_for_stored_rows` gives the stored row the truth value of the row that a reader sees.
+Source: `DefaultValueAssigner` (0.9), which drops predicates on columns with a default instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from attrs import evolve
 
 from paimon.domain.errors import Unsupported
+from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import (
     And,
     Compare,
@@ -194,3 +197,29 @@ def _rename_column(column: str, mapping: Mapping[str, str]) -> str:
         if prefix in mapping:
             return mapping[prefix] + column[len(prefix) :]
     return column
+
+
+def rewrite_for_stored_rows(predicate: Predicate, defaults: Mapping[str, Any]) -> Predicate:
+    """Return the predicate rewritten for stored rows, in which null appears where readers see the default.
+
+    `defaults` are internal values, never null. Without defaults, the same object is returned.
+    """
+    if not defaults:
+        return predicate
+
+    def rewrite(leaf: Leaf) -> Predicate:
+        """Rewrite a condition on a column with a default."""
+        return _rewrite_leaf(leaf, defaults[leaf.column]) if leaf.column in defaults else leaf
+
+    return map_leaves(predicate, rewrite)
+
+
+def _rewrite_leaf(predicate: Leaf, default: Any) -> Predicate:
+    """Return the condition on one column, with null counted as the default."""
+    column = predicate.column
+    truth = matches(predicate, {column: default})
+    if isinstance(predicate, IsNull):
+        return Literal(truth)
+    if truth is None:  # the literal is null, so the condition is unknown for all values
+        return predicate
+    return Or((predicate, IsNull(column))) if truth else And((predicate, IsNull(column, negated=True)))

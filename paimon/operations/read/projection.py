@@ -17,10 +17,9 @@ from attrs import evolve, frozen
 from paimon.domain.columns.fill import fill_nulls
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
-from paimon.domain.predicate.defaults import rewrite_for_stored_rows
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import read_key, split_path
-from paimon.domain.predicate.transform import columns_of
+from paimon.domain.predicate.transform import columns_of, rewrite_for_stored_rows
 from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema

@@ -32,15 +32,20 @@ from hypothesis import seed as use_seed
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
+from paimon.domain.merge.merge_reference import merge
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.record import Record
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.row.values import to_values
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import NESTED_TYPES, DataField
 from paimon.testing.conformance.cases import AddColumn, Case, Compact, Delete, Shape, Step, Write, cases, sort_maps
-from paimon.testing.conformance.expected_rows import ExpectedRows
 from paimon.testing.conformance.implementation import Implementation, Refused, TableUnderTest, describe_error
 from paimon.testing.conformance.own import PaimonForPython, open_table
 from paimon.testing.interleaving import catch_outcome
+from paimon.testing.model import Row as NamedRow
 from paimon.testing.strategies.tables import Row, to_arrow_table
 
 OWN_NAME = "paimon"
@@ -384,3 +389,36 @@ def run_cells(
         left -= 1
         report(result)
     return stop
+
+
+class ExpectedRows:
+    """The rows of the table of a case, step by step."""
+
+    def __init__(self, case: Case) -> None:
+        self._schema = case.schema
+        self._width = case.columns_at_first
+        self._rows: list[NamedRow] = []
+        # Merges of a case have all records of a key, and no levels.
+        self._spec = evolve(MergeSpec.of(case.schema, TableOptions.of(case.schema.options)), lookup=False)
+
+    def apply(self, step: Step) -> None:
+        """Apply a step; a compaction changes no row."""
+        if isinstance(step, Write):
+            missing = dict.fromkeys(self._schema.names)
+            names = self._schema.names[: self._width]
+            self._rows += [missing | dict(zip(names, row, strict=True)) for row in step.rows]
+        elif isinstance(step, Delete):
+            self._rows = [row for row in self._rows if row["k"] != step.value]
+        elif isinstance(step, AddColumn):
+            self._width = len(self._schema.fields)
+
+    def rows(self) -> list[Row]:
+        """Return the visible rows, as internal values in the order of the columns."""
+        rows = self._rows
+        if self._schema.primary_keys:
+            partitions: dict[str, list[Record]] = {}
+            for sequence, row in enumerate(rows):
+                record = Record(row, sequence, KIND_TEXTS.index(row.get("op", "+I")))
+                partitions.setdefault(repr(row.get("p")), []).append(record)
+            rows = [r.values for found in partitions.values() for r in merge(found, self._spec) if r.is_add]
+        return [tuple(row[name] for name in self._schema.names[: self._width]) for row in rows]

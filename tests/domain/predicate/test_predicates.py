@@ -8,12 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.domain.predicate.bind import bind
-from paimon.domain.predicate.defaults import rewrite_for_stored_rows
 from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.predicate.sql import parse_predicate
-from paimon.domain.predicate.transform import columns_of, rename_columns, restrict_to_columns, simplify, split_conjuncts
+from paimon.domain.predicate.transform import (
+    columns_of,
+    rename_columns,
+    restrict_to_columns,
+    rewrite_for_stored_rows,
+    simplify,
+    split_conjuncts,
+)
 from paimon.domain.stats import modes
 from paimon.domain.stats.collect import collect_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +18,18 @@ from paimon.adapters.formats.avro.container import (
     SYNC_BYTES,
     Block,
     avro_codec,
+    count_records,
     encode_header,
     pack_block,
     read_blocks,
     read_header,
 )
-from paimon.adapters.formats.avro.decode import decode_plan
+from paimon.adapters.formats.avro.decode import decode_plan, stored_type
 from paimon.adapters.formats.avro.encode import avro_schema, encode_records
-from paimon.adapters.formats.avro.inspect_file import inspect_file
+from paimon.adapters.formats.guards.avro import load_checked_schema
 from paimon.adapters.formats.row_ranges import RowRanges
 from paimon.domain.columns.decimal_overflow import drop_excess_digits
-from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
@@ -193,3 +195,30 @@ def _group_blocks(blocks: Iterator[tuple[int, Block]], batch_rows: int) -> Itera
         raise
     if group:
         yield first, group
+
+
+def inspect_file(source: pa.NativeFile, path: str) -> FileContent:
+    """Return the columns of the records, and their number; no block is decompressed."""
+    header = read_header(source, path)
+    node = load_checked_schema(header.schema, path)
+    if not isinstance(node, dict) or node.get("type") != "record":
+        raise Unsupported(f"the Avro file {path}, which has no records", hint="write each row as a record")
+    columns = [(f["name"], _declared_type(f["type"])) for f in node["fields"]]
+    return FileContent(pa.schema(columns), count_records(source, header, path))
+
+
+def _declared_type(node: Any) -> pa.DataType:
+    """Return the Arrow type of a column; maps are maps, unlike in `stored_type`."""
+    if isinstance(node, list):
+        branches = [branch for branch in node if branch != "null"]
+        return _declared_type(branches[0]) if len(branches) == 1 else stored_type(node)
+    kind = node if isinstance(node, str) else node["type"]
+    match kind:
+        case "record":
+            return pa.struct([(f["name"], _declared_type(f["type"])) for f in node["fields"]])
+        case "array":
+            return pa.list_(_declared_type(node["items"]))
+        case "map":
+            return pa.map_(pa.string(), _declared_type(node["values"]))
+        case _:
+            return stored_type(node)
