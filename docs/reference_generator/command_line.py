@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from unittest.mock import patch
 
@@ -28,15 +29,20 @@ def generate_page() -> str:
     """Return the page."""
     parser = build_parser()
     commands = list(iterate_commands(parser))
+    rows = Counter(row for command, _ in commands for row in _list_rows(command, _list_arguments(command)))
+    shared = [row for row, uses in rows.items() if uses >= _MANY]
     return page(
         "Command line",
         _INTRODUCTION,
         block(parser.epilog or ""),
         _EXIT_CODES,
+        "## Shared arguments and options",
+        "Many commands have these. The section of a command names them, and describes its other ones.",
+        table(("Argument or option", "Meaning"), shared),
         "## Commands",
         table(("Command", "What it does"), ([_link(command), sentence(text)] for command, text in _top_level(parser))),
         "Each command takes `--help`. `paimon --version` prints the version.",
-        *(_describe_command(command, depth) for command, depth in commands),
+        *(_describe_command(command, depth, shared) for command, depth in commands),
     )
 
 
@@ -75,26 +81,41 @@ def _link(command: argparse.ArgumentParser) -> str:
     return f"[{code(command.prog)}](#{command.prog.replace(' ', '-')})"
 
 
-def _describe_command(command: argparse.ArgumentParser, depth: int) -> str:
-    arguments = [action for action in command._actions if not isinstance(action, _HIDDEN)]
+def _list_arguments(command: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Return the arguments, then the options, without those that no help shows."""
+    shown = [a for a in command._actions if not isinstance(a, _HIDDEN) and a.help != argparse.SUPPRESS]
+    return sorted(shown, key=lambda action: bool(action.option_strings))
+
+
+def _list_rows(command: argparse.ArgumentParser, actions: Iterable[argparse.Action]) -> list[tuple[str, str]]:
+    return [(_spelling(a) if a.option_strings else code(_usage(a)), _meaning(command, a)) for a in actions]
+
+
+def _describe_command(command: argparse.ArgumentParser, depth: int, shared: Sequence[tuple[str, str]]) -> str:
+    arguments = _list_arguments(command)
     positional = [action for action in arguments if not action.option_strings]
     options = [action for action in arguments if action.option_strings]
     verbs = [child for action in _subcommands(command) for child in action.choices.values()]
     example = (command.epilog or "").removeprefix("example:").strip()
     usage = [command.prog, *(["VERB"] if verbs else []), *map(_usage, positional), *(["[OPTIONS]"] if options else [])]
     usage += [_usage(action) for action in options if action.required]
+    rows = _list_rows(command, options)
+    also = [code(a.option_strings[-1]) for a, row in zip(options, rows, strict=True) if row in shared]
     parts = [
         f"{'#' * (3 + depth)} {command.prog}",
         *(paragraph(sentence(text)) for text in _paragraphs(command)),
         block(" ".join(usage)),
-        table(("Argument", "Meaning"), ([code(_usage(a)), _meaning(command, a)] for a in positional)),
-        table(("Option", "Meaning"), ([_spelling(a), _meaning(command, a)] for a in options)),
+        table(("Argument", "Meaning"), [row for row in _list_rows(command, positional) if row not in shared]),
+        table(("Option", "Meaning"), [row for row in rows if row not in shared]),
+        f"[Shared options](#shared-arguments-and-options): {', '.join(also)}." if also else "",
         *(_describe_exclusion(group) for group in command._mutually_exclusive_groups),
         f"Example:\n\n{block(example, 'console')}" if example and not verbs else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
+_MANY = 15
+"""An argument or option of so many commands is described once."""
 _HIDDEN = (argparse._HelpAction, argparse._SubParsersAction, argparse._VersionAction)
 
 
