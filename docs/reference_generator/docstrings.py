@@ -42,6 +42,11 @@ def _describe_section(name: str, body: str) -> str:
             [", ".join(code(n.strip()) for n in entry.split(",")), code(kind) if kind else "", prose(text)]
             for entry, kind, text in _entries(body)
         ]
+        if len(rows) == 1:
+            names, kinds, text = (cell.replace("\\|", "|") for cell in rows[0])
+            return paragraph(
+                f"{name if ',' in names else name.removesuffix('s')} {names}{f' ({kinds})' if kinds else ''}: {text}"
+            )
         return f"{name}:\n\n{table(('Name', 'Type', 'Meaning'), rows)}"
     if name in ("Returns", "Yields", "Raises", "Warns"):
         found = [_describe_result(f"{entry} : {kind}" if kind else entry, text) for entry, kind, text in _entries(body)]
