@@ -26,11 +26,7 @@ def compute_final_state(flights: pa.Table) -> pa.Table:
 
 
 def replay_events(events: pa.Table) -> pa.Table:
-    """Compute the rows of the table after these events.
-
-    Each flight has its newest version; of two events with the same version, the later in the stream is newer.
-    Withdrawn flights are left out.
-    """
+    """Compute the table's rows after these events: the newest version of each flight that is not withdrawn."""
     numbered = events.append_column("arrival", pa.array(range(events.num_rows), pa.int64()))
     newest = numbered.sort_by([("version", "ascending"), ("arrival", "ascending")])
     chosen = newest.group_by(KEYS, use_threads=False).aggregate([("arrival", "last")])["arrival_last"]

@@ -107,10 +107,7 @@ def choose_memory_pool() -> None:
 
 
 def _withhold_huge_pages(pool: pa.MemoryPool) -> None:
-    """Let Linux use small pages for the memory that mimalloc reserved, which Arrow's Parquet files keep using.
-
-    Each thread of mimalloc has pages for several sizes of buffers, and each of them takes at least one huge page.
-    """
+    """Let Linux use small pages for mimalloc's reserved memory: each thread's sizes would take huge pages."""
     import mmap
 
     import pyarrow as pa

@@ -87,10 +87,7 @@ def _build_binary(data: npt.NDArray[np.uint8], lengths: Integers, good: Flags) -
 
 
 def to_decimals(values: pa.BinaryArray, scale: int) -> pa.Array:
-    """Return decimal128 numbers from big-endian two's complement of the digits without the point.
-
-    `scale` is from 0 to 38. Null, empty bytes, and numbers of more than 38 digits become null.
-    """
+    """Return decimals from big-endian two's complement without the point; null for over 38 digits."""
     lengths = np.asarray(pc.fill_null(pc.binary_length(values), 0)).astype(np.int64)
     good = (lengths > 0) & (lengths <= _DECIMAL_BYTES)
     filled = pc.if_else(pa.array(good), values, b"\0")
@@ -147,10 +144,7 @@ def _to_timestamps(seconds: Integers, nanos: Integers, good: Flags, kind: pa.Tim
 
 
 def count_units(numbers: pa.Int64Array, unit: str, target: DataType) -> pa.Array:
-    """Convert numbers of units since 1970 or since midnight to a DATE, TIME or TIMESTAMP type.
-
-    `unit` is ``D``, ``s``, ``ms``, ``us`` or ``ns``. Numbers that the type cannot hold become null.
-    """
+    """Convert numbers of a `unit` since 1970 or midnight to a type; null where the type cannot hold them."""
     values, valid = np.asarray(pc.fill_null(numbers, 0)), np.asarray(numbers.is_valid())
     if isinstance(target, dt.DateType):
         per_day = 1 if unit == "D" else _SECONDS_PER_DAY * _UNITS_PER_SECOND[unit]

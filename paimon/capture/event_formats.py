@@ -136,10 +136,7 @@ def _to_binary(column: pa.ChunkedArray) -> pa.Array:
 
 
 def build_dead_letters(events: pa.Table, reasons: dict[int, str], first_position: int) -> pa.Table:
-    """Return rows with `DEAD_LETTER_SCHEMA` for rejected events, in the order of the events.
-
-    `reasons` is by event number; `first_position` is the position of the first event of the batch.
-    """
+    """Return rows of `DEAD_LETTER_SCHEMA` for rejected events, in order; `reasons` is by event number."""
     numbers: npt.NDArray[np.int64] = np.array(sorted(reasons), np.int64)
     chosen = events.take(pa.array(numbers))
     columns = {

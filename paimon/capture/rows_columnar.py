@@ -239,10 +239,7 @@ def _reject_bad(
 
 
 def find_unavailable(index: JsonIndex, spans: Spans, target: DataType) -> npt.NDArray[np.bool_]:
-    """Mark the values that are the placeholder, in the form that it has for the type of a column.
-
-    That is a text or base64 text, or an array or object that contains the placeholder alone.
-    """
+    """Mark values that are the placeholder as text or base64, or an array or object of it alone."""
     if isinstance(target, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
         known = _UNAVAILABLE_TEXTS[:1] if isinstance(target, dt.CHARACTER_TYPES) else _UNAVAILABLE_TEXTS
         return np.asarray(pc.is_in(index.texts(index.keep(spans, STRING)), known))
@@ -335,10 +332,7 @@ def _reject_long(column: DataField, length: int, values: pa.Array, events: Integ
 
 
 def conform_isolating(rows: pa.Table, events: Integers, target: TargetTable, rejected: Rejections) -> pa.Table:
-    """Convert rows to the columns of a table, and add events that do not fit to `rejected`.
-
-    `events` has the event number of each row, ascending. Each failing part is halved, down to one event.
-    """
+    """Conform rows to a table, and add misfits to `rejected` by halving; `events` numbers the rows."""
     fields, what = target.schema.fields, f"table {target.name}"
     try:
         return conform_to_fields(rows, fields, what)

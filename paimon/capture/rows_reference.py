@@ -48,10 +48,7 @@ class Misfit(Exception):
 
 
 def convert_value(value: Any, source: SourceType, target: DataType) -> Any:
-    """Convert a JSON value to a column type; numbers are `Number` objects. Raises `Misfit` if it does not fit.
-
-    Timestamps are nanoseconds since 1970. The target contains no other types.
-    """
+    """Convert a JSON value to a type; `Misfit` if it does not fit. Timestamps are nanoseconds since 1970."""
     if value is None:
         return None
     if source.encoding is Encoding.DECIMAL and isinstance(value, str):

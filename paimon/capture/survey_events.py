@@ -45,10 +45,7 @@ SourceColumns = dict[str, dict[str, DataType]]
 
 
 def survey_events(events: pa.Table, event_format: EventFormat) -> SourceColumns:
-    """Return the types of columns by source table and column.
-
-    The types are those of the source if the events describe them, otherwise BIGINT, DOUBLE, BOOLEAN or STRING by value.
-    """
+    """Return column types by source table: those of the source if described, else by value."""
     if event_format.name == COLUMNS_FORMAT:
         named = [f for f in events.schema if f.name != event_format.operation_column and not pa.types.is_null(f.type)]
         return {"": {f.name: f.type.with_nullable(True) for f in fields_from_arrow(pa.schema(named))}}

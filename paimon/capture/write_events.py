@@ -280,10 +280,7 @@ class CaptureTargets:
         return Routes(tuple(map(_describe_target, self.tables)), self.numbers)
 
     def plan_columns(self, surveyed: SourceColumns, ignores_case: bool = False) -> CaptureTargets:
-        """Return the tables at planned schemas, which have all columns of the events.
-
-        With `ignores_case`, names that differ only in case are refused, because later reads could not tell them apart.
-        """
+        """Return the tables at schemas with all columns; `ignores_case` refuses names that differ in case."""
         wanted: list[dict[str, DataType]] = [{} for _ in self.tables]
         for source, columns in surveyed.items():
             number = 0 if self.numbers is None else self.numbers.get(source, SKIPPED)

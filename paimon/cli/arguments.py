@@ -71,10 +71,7 @@ def add_catalog(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser, *more: str, has_format: bool = False) -> None:
-    """Add `--output`, with further formats after `table` and `json`.
-
-    Its second name is that of pypaimon's terminal, `--format`, where a command has no files with a format.
-    """
+    """Add `--output` with formats after `table` and `json`; also as pypaimon's `--format` where free."""
     names = ("-o", "--output") if has_format else ("-o", "--output", "--format")
     parser.add_argument(
         *names,

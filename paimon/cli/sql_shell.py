@@ -166,10 +166,7 @@ def write_row_file(reader: pa.RecordBatchReader, name: str) -> int:
 
 
 def run_text(session: SqlSession, text: str, target: str | None = None) -> str | None:
-    """Run the statements of a text and print their rows, their times, or their error.
-
-    The rows of the first query go to the file `target`. Returns the target if no query wrote it.
-    """
+    """Run statements and print rows, times or errors; the first query fills `target`, else it is returned."""
     try:
         started = time.perf_counter()
         with call_on_interrupt(session.interrupt):

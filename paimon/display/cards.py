@@ -32,10 +32,7 @@ _OPTION_LENGTH = 80
 
 
 def report_table(definition: TableDefinition, snapshot: Snapshot | str | None) -> Report:
-    """Describe a table: keys, partitions, options, snapshot, location, columns.
-
-    `snapshot` is the latest one: None if there is none yet, a string that says why it cannot be read.
-    """
+    """Describe a table; `snapshot` is the latest one, None if there is none, or why it is unknown."""
     schema = definition.schema
     options = [(key, redact_option(key, value)) for key, value in sorted(definition.options.values.items())]
     listed = "\n".join(f"{key} = {shorten_text(value, _OPTION_LENGTH)}" for key, value in options)

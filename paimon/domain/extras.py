@@ -61,10 +61,7 @@ class MissingExtra(PaimonError, ImportError):
 
 
 def missing_extra(feature: str, package: str, extra: str | None = None) -> MissingExtra:
-    """Build the error for a package that is not installed; `feature`, which needs it, is the subject of the message.
-
-    Without `extra`, the message names the smallest extra that installs the package.
-    """
+    """Build the error of a missing package for `feature`; without `extra`, of the smallest extra."""
     root = package.partition(".")[0]
     return MissingExtra(feature, root, extra or EXTRAS[root])
 

@@ -85,10 +85,7 @@ def delete_copied_table(files: FileIO, path: str) -> None:
 
 
 def delete_directory(files: FileIO, path: str) -> None:
-    """Delete a directory with all its content, the schemas of a table last, so that the call can be repeated.
-
-    A reservation is deleted first, so that a rename in progress does not publish what is deleted.
-    """
+    """Delete a directory and all in it, schemas last, so that it can be repeated; a reservation goes first."""
     paths = TablePaths(path)
     if is_reserved(_read_if_found(files, paths.schema(0))):
         files.delete([paths.schema(0)])

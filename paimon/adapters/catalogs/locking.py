@@ -83,11 +83,7 @@ class CatalogLock:
 
     @contextmanager
     def hold_lock(self, name: str) -> Iterator[LockHold]:
-        """Run a block while no other process owns the lock of this name, at most 255 characters.
-
-        After the block, the LockHold shows whether the lock was lost in between. A wait beyond the timeout raises
-        StorageError.
-        """
+        """Run a block while no other process has the lock of this name; StorageError after the timeout."""
         owner = self._acquire(name)
         hold = LockHold()
         try:

@@ -42,11 +42,7 @@ class ThreadExecutor:
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], discard: Callable[[R], object] | None = None
     ) -> Iterator[R]:
-        """Yield the results in the order of the tasks.
-
-        A single task runs in the thread of the caller, because a new thread costs more than a small task. When the
-        iterator is closed, running tasks end, and the others do not run.
-        """
+        """Yield the results in the order of the tasks; a single task runs in the caller's thread. Closing ends it."""
         remaining = iter(tasks)
         first = list(islice(remaining, 2))
         if len(first) < 2:

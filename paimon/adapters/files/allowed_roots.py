@@ -33,10 +33,7 @@ class AllowedRoots:
         return name
 
     def check_parent(self, name: str, path: str) -> str:
-        """Return `name`, the local path of a file to create, replace or delete, if its directory is inside.
-
-        These operations do not follow a link with the name itself. A directory outside raises CorruptTable for `path`.
-        """
+        """Return `name`, a file to write or delete, if its directory is inside the roots; else CorruptTable."""
         self.check_target(os.path.dirname(name), path)
         return name
 

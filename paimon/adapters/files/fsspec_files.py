@@ -304,10 +304,7 @@ class BufferedOutputFile(Output):
 
 
 class StagedOutputFile(Output):
-    """An upload of fsspec that is committed at `close`.
-
-    `file` was opened with `autocommit=False`. `guard` returns a context manager that translates errors of the client.
-    """
+    """An upload of fsspec, committed at `close`; `guard` translates errors of the client."""
 
     def __init__(self, file: Any, guard: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
         self._file = file

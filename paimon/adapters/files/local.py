@@ -195,10 +195,7 @@ class LocalFiles:
 
 
 def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
-    """Call all functions, the last one in this thread; return when all ended, and raise an error of them.
-
-    At the end of the program, when no new thread can start, this thread calls them all.
-    """
+    """Call all functions, the last one in this thread, and raise an error of them after all ended."""
     running: list[Future[None]] = []
     try:
         with contextlib.suppress(RuntimeError):
@@ -213,10 +210,7 @@ def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
 
 @cache
 def _flush_threads(process: int) -> ThreadPoolExecutor:
-    """Return the threads that flush files; they stay, because a new thread costs more CPU than a flush.
-
-    A forked child, which has none of them, gets its own by the id of its `process`.
-    """
+    """Return the threads that flush files; they stay, and a forked child gets its own by `process`."""
     return ThreadPoolExecutor(_FLUSH_THREADS, thread_name_prefix="paimon-flush")
 
 
@@ -442,10 +436,7 @@ _KINDS = {
 
 
 def open_regular(name: str, path: str) -> BinaryIO:
-    """Open the local path `name` for reading. The caller closes the file.
-
-    What is not a regular file raises CorruptTable, which names `path`. OSError is not translated.
-    """
+    """Open a regular file for reading; another kind is CorruptTable for `path`. OSError is not translated."""
     try:
         # O_NONBLOCK: without it, the open of a FIFO that has no writer does not return.
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)

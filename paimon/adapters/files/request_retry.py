@@ -33,10 +33,7 @@ class RequestRetry:
     slow_millis: int = 10_000
 
     def send(self, request: Callable[[], T], path: str) -> T:
-        """Send a request until a reply arrives, within the limits; `path` is its object, for the log.
-
-        `request` also reads the body of the reply. Raises the first error that is not transient, or the last one.
-        """
+        """Send a request until a reply arrives, within the limits; raise the first error that is not transient."""
         start, retries = time.monotonic(), 0
         while True:
             began = time.monotonic()

@@ -75,10 +75,7 @@ STORES = tuple(_OF_SCHEME)
 
 
 def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, object]:
-    """Return the options of the client by the names of obstore, without the options of `retry_config`.
-
-    An option that no store of the scheme has is refused, with the nearest name as a hint.
-    """
+    """Return the client's options, without those of `retry_config`; refuse options that no store has."""
     known = _OF_SCHEME[scheme]
     config: dict[str, object] = {}
     for name, value in _flatten_options(storage):

@@ -55,10 +55,7 @@ class StoreRequests:
             return self.try_send(path, request)
 
     def try_send(self, path: str, request: Callable[[Any], T]) -> T:
-        """Send a request, and repeat it if its reply does not arrive whole. Errors of the client are not translated.
-
-        `request` sends one request and reads its reply. It must be safe to call twice.
-        """
+        """Send a request that is safe to repeat until its reply is whole; errors are not translated."""
         _check_process()
         return self._retry.send(lambda: request(self._store), path)
 

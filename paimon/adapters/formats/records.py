@@ -60,10 +60,7 @@ class AvroRecordIO:
     few_bytes: int = 8 * 1024
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
-        """Read all records of a file, whose format is recognized by its content.
-
-        A file that is damaged, exceeds a limit, or is neither Avro nor Parquet nor ORC raises CorruptTable.
-        """
+        """Read all records of a file, recognized by its content; CorruptTable for damage and other formats."""
         if data[:4] == MAGIC:
             return self._read_avro(data, path)
         if data[:4] == b"PAR1" or data[:3] == b"ORC":
@@ -75,11 +72,7 @@ class AvroRecordIO:
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
     ) -> tuple[RecordColumns, Sequence[int]]:
-        """Return the records of files as columns, in order, and the number of records of each file.
-
-        `files` are pairs of path and content. `kind` has the columns, with numbers as int64; those that a file lacks
-        are null.
-        """
+        """Return the records of `files` (path, content) as columns of `kind`, and each file's record count."""
         parts: list[RecordColumns] = []
         counts: list[int] = []
         for schema, group in groupby(self._open_files(files), key=lambda file: file.schema):

@@ -30,11 +30,7 @@ class AttachedContext:
         context.register_catalog_provider(name, self._provider)
 
     def refresh(self) -> None:
-        """Show the newest snapshot of each table, new tables, and no more those that were dropped.
-
-        Queries that run keep the snapshots with which they began. A query that another thread plans meanwhile could see
-        two snapshots, so do not call it then.
-        """
+        """Show newest snapshots and the present tables; running queries keep theirs. Not during a planning."""
         self._provider.databases = _open_tables(self.catalog)
 
 

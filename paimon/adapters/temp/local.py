@@ -31,11 +31,7 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class LocalTempStore:
-    """See `paimon.ports.temp.TempStore`.
-
-    Files are in a new directory below `parent`, by default the system's temporary directory. `compression` is the codec
-    of spilled rows: ``"lz4"``, ``"zstd"`` or None.
-    """
+    """See `paimon.ports.temp.TempStore`; files are below `parent`, with the codec ``"lz4"``, ``"zstd"`` or None."""
 
     def __init__(self, parent: str | None = None, compression: str | None = "lz4") -> None:
         self._parent = parent

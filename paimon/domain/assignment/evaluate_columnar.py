@@ -43,10 +43,7 @@ _KERNELS = {
 
 
 def evaluate_column(expression: Expression, rows: pa.RecordBatch, column: DataField) -> pa.Array:
-    """Return the new values of one column, of a type that it accepts, from the rows before the update.
-
-    A value that cannot be computed, or does not fit the column, raises `InvalidRequest`.
-    """
+    """Return the new values of a column from the rows before; InvalidRequest for what does not fit."""
     match expression:
         case Constant(value=value):
             return _repeat_value(read_constant(value, column), column, rows.num_rows)
@@ -61,10 +58,7 @@ def evaluate_column(expression: Expression, rows: pa.RecordBatch, column: DataFi
 
 
 def fit_values(values: pa.Array, column: DataField) -> pa.Array:
-    """Fit computed values to a column: numbers as arithmetic does, other values if their type is that of the column.
-
-    A type of another kind, or a number that does not fit, raises `InvalidRequest`.
-    """
+    """Fit numbers to a column as arithmetic does, others of its type; InvalidRequest for other kinds."""
     kind = values.type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     try:

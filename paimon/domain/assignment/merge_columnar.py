@@ -37,10 +37,7 @@ NO_CLAUSE = -1
 
 @frozen(eq=False)
 class SourceIndex:
-    """The rows of a source by the values of their key columns; each distinct key has a code.
-
-    Without key columns, each row of the source is a candidate for each row of the target.
-    """
+    """The rows of a source by key codes; without key columns each row is a candidate for each target row."""
 
     # the distinct values of each key column, without null
     values: tuple[pa.Array, ...]
@@ -86,10 +83,7 @@ class SourceIndex:
     def find_pairs(
         self, keys: Sequence[pa.Array], row_count: int, most_pairs: int
     ) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the pairs of rows with equal keys in blocks: row numbers of the target, ascending, and of the source.
-
-        A block ends at about `most_pairs` pairs. All pairs of one target row are in one block, which may be larger.
-        """
+        """Yield pairs of equal keys in blocks of about `most_pairs`; one target row's pairs stay together."""
         codes = self.find_codes(keys, row_count)
         rows = np.flatnonzero(codes >= 0)
         first, last = self.starts[codes[rows]], self.starts[codes[rows] + 1]
@@ -154,10 +148,7 @@ def find_repeated(rows: Integers) -> int | None:
 
 
 def choose_clauses(truths: Sequence[Mask | None], row_count: int) -> Integers:
-    """Return for each row the number of the first clause that applies; `NO_CLAUSE` if none does.
-
-    `truths` holds for each clause the rows for which its condition is true; None for a clause without a condition.
-    """
+    """Return each row's first clause whose `truths` (None: no condition) hold, or `NO_CLAUSE`."""
     chosen = np.full(row_count, NO_CLAUSE, np.int64)
     for number in reversed(range(len(truths))):
         truth = truths[number]

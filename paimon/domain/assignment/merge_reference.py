@@ -30,11 +30,7 @@ class MergedRows(NamedTuple):
 
 
 def merge_rows(target: Sequence[Row], source: Sequence[Row], merge: BoundMerge) -> MergedRows:
-    """Merge the rows of a source into the rows of a target.
-
-    Rows hold internal values by plain column name; `merge` is bound. If two rows of the source match one row of the
-    target, `InvalidRequest` is raised.
-    """
+    """Merge source into target rows of internal values; InvalidRequest if two match one row."""
     rows: list[Row] = []
     counts = dict.fromkeys(MergeAction, 0)
     matched_sources: set[int] = set()

@@ -41,10 +41,7 @@ class StoreAssignment:
             yield self.assign_rows(pa.Table.from_batches([batch]))
 
     def assign_rows(self, rows: pa.Table) -> pa.Table:
-        """Return rows in the types of the table, with the columns of the static partition.
-
-        A value that does not fit its column, or differs from that of the partition, raises `InvalidRequest`.
-        """
+        """Return rows in the table's types, with the static partition; InvalidRequest for misfits."""
         for position, name in enumerate(rows.schema.names):
             column = self.fields.get(name)
             if column is not None and can_store(column.type, rows.schema.field(position).type):

@@ -69,10 +69,7 @@ def _is_number(arrow: pa.DataType) -> bool:
 
 
 def store_array(array: pa.Array, column: DataField, zone: str) -> pa.Array:
-    """Cast values of a type that `can_store` accepts to the type of a column; refuse values that do not fit.
-
-    `zone` is the time zone of dates and times of day. Text lengths and NOT NULL are not checked.
-    """
+    """Cast values that `can_store` accepts to a column, or refuse them; text lengths are not checked."""
     try:
         return _store(array, column, zone)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -23,11 +23,7 @@ from paimon.domain.types.data_types import DataType
 def compute_buckets(
     columns: Sequence[pa.Array], types: Sequence[DataType], total_buckets: int, function: str = "default"
 ) -> Array:
-    """Return the bucket of each row as int32, from its bucket key.
-
-    `columns` are canonical arrays without chunks. `function` is `bucket-function.type`: ``default``, ``mod`` or
-    ``hive``.
-    """
+    """Return each row's bucket by the key `columns`, for `bucket-function.type` default, mod or hive."""
     check_function(types, function)
     if function == "mod":
         return _modulo_buckets(columns[0], total_buckets)

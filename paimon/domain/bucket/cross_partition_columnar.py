@@ -129,10 +129,7 @@ def place_row_columns(
 
 
 def select_first_load_rows(keys: Integers, existing: ExistingKey) -> Integers:
-    """Return the positions, ascending, of the rows to write when a bounded input is loaded into an empty table.
-
-    `keys` holds the number of each row's key, from 0 without gaps.
-    """
+    """Return the positions of rows to write in a first load of an empty table; keys are numbered from 0."""
     rows = np.arange(len(keys))
     if existing is ExistingKey.STAY:
         return rows

@@ -69,10 +69,7 @@ class AssignmentRules:
         return owners
 
     def find_tasks(self, hashes: Hashes, buckets: BucketNumbers, partition_hash: int) -> Positions:
-        """Return the parallel task (0 to `channels` - 1) that writes each row of a partition; each bucket has one task.
-
-        A bucket of -1 is an unknown key, whose bucket the task chooses.
-        """
+        """Return the task that writes each row; a bucket of -1 (unknown key) is the task's to choose."""
         first = self.find_first_channel(partition_hash)
         owners = np.where(buckets == UNASSIGNED, self.find_owners(hashes, first), buckets % self.assigners)
         tasks: Positions = (first + owners) % self.channels

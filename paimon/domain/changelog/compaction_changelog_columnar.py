@@ -58,11 +58,7 @@ class Window(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Records of the levels above the output that a lookup found.
-
-    `key_positions` is the position of each record's key in the result of `select_keys_to_find`.
-    `ChangeRules.columns_above` lists the columns.
-    """
+    """Records of higher levels that a lookup found; `key_positions` refers to `select_keys_to_find`."""
 
     rows: pa.Table
     key_positions: Rows
@@ -88,10 +84,7 @@ def select_keys_to_find(window: Window, rules: ChangeRules) -> pa.Table:
 
 
 def compact_window(window: Window, found: Found | None, rules: ChangeRules) -> Compacted:
-    """Merge the records of a window, and derive their changes if `rules.writes_changelog`.
-
-    `found` has the older records of the keys of `select_keys_to_find`; None if no lookup was made.
-    """
+    """Merge a window, and derive its changes if `rules` say so; `found` is None without a lookup."""
     if rules.top_level is not None:
         low = _find_smallest_levels(window, above=-1)
         return _merge_groups(window, _find_rows_of_level(window, rules.top_level), low < rules.top_level, rules)

@@ -36,10 +36,7 @@ Find = Callable[[Record], Record | None]
 
 
 def compact_records(records: Sequence[Record], find: Find, rules: ChangeRules) -> tuple[list[Record], list[Record]]:
-    """Merge the records of compacted files, in any order, and derive their changes; both results ascend by key.
-
-    `find` looks up older records above the output. The merged records include retracts.
-    """
+    """Merge compacted records and derive their changes, both by key; `find` looks up older ones."""
     rows: list[Record] = []
     changes: list[Record] = []
     for group in group_by_key(records, rules.spec):

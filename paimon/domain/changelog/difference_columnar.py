@@ -25,10 +25,7 @@ from paimon.domain.types.system_columns import VALUE_KIND
 
 
 def compute_difference(before: pa.Table, after: pa.Table, keys: Sequence[DataField]) -> pa.Table:
-    """Return the rows in which one state differs from an earlier one, ascending by key; earlier rows are -D.
-
-    Both states have the same columns, with `_VALUE_KIND`, and each key once.
-    """
+    """Return the rows by which a state differs from an earlier one, by key; earlier rows are -D."""
     before, after = _rows(before), after.combine_chunks()
     names = [f.name for f in keys]
     both = pa.concat_tables([before.select(names), after.select(names)])

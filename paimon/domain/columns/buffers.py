@@ -46,10 +46,7 @@ def to_stored_numbers(column: pa.Array) -> Numbers:
 
 
 def from_stored_numbers(numbers: Numbers, kind: pa.DataType, valid: Mask | None = None) -> pa.Array:
-    """Build the column that stores these numbers, over the same memory where possible.
-
-    The integers have the width of the type; BOOLEAN takes booleans. `valid` marks values that are not null; None: all.
-    """
+    """Build the column that stores numbers of its width, over the same memory; `valid` None: no nulls."""
     bitmap = None if valid is None or valid.all() else _pack_bits(valid)
     data = _pack_bits(numbers) if pa.types.is_boolean(kind) else pa.py_buffer(np.ascontiguousarray(numbers))
     return pa.Array.from_buffers(kind, len(numbers), [bitmap, data])

@@ -289,11 +289,7 @@ def _sort_by_loser_tree(records: _KeyRecords, nodes: Sequence[int]) -> list[int]
 
 
 class NanKey(NamedTuple):
-    """A key of which a record has a NaN in the sequence of a sequence group.
-
-    `number` is its group id, `places` are the positions of its records in merge order, and `sequences` what they have
-    in the sequence fields.
-    """
+    """A key with a NaN in a sequence group: group id, positions of its records, and their sequences."""
 
     number: int
     places: Rows
@@ -316,10 +312,7 @@ class NanKey(NamedTuple):
 
 
 def find_nan_keys(columns: Sequence[pa.Array], nans: Mask, group_ids: Rows, rows: Rows) -> list[NanKey]:
-    """Find the keys that have a NaN in a sequence field of a group, in ascending order of group id.
-
-    `group_ids` and `rows` are in merge order; `nans` is the result of `mask_nan_rows`.
-    """
+    """Find the keys with a NaN in a group's sequence field, by ascending group id; all in merge order."""
     keys = np.unique(group_ids[nans[rows]])
     places = np.flatnonzero(np.isin(group_ids, keys))
     places = places[np.argsort(group_ids[places], kind="stable")]

@@ -61,10 +61,7 @@ class HashIndexBase:
 
 @frozen
 class ReadState:
-    """The snapshot from which a change was computed; id 0 is a table without snapshots.
-
-    A rollback makes an id free for another snapshot, which has another delta manifest list.
-    """
+    """The snapshot of a computation, 0 for none; a rollback may reuse its id with another delta list."""
 
     snapshot_id: int
     delta_manifest_list: str
@@ -81,10 +78,7 @@ class ReadState:
 
 @frozen
 class RowGroupBase:
-    """A group of rows with consecutive ids, from which a change by row id was computed.
-
-    `columns` were read or set; None are all. `deleted_rows` of the group were deleted before.
-    """
+    """Rows of consecutive ids, whose `columns` (None: all) were used; `deleted_rows` of them are gone."""
 
     first_row_id: int
     columns: tuple[str, ...] | None

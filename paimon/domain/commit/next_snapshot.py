@@ -25,11 +25,7 @@ class WrittenList:
 
 @frozen(hash=False)
 class SnapshotContent:
-    """The new content of a snapshot.
-
-    `index_manifest` is the complete index manifest of the new snapshot. `statistics` is the statistics file of an
-    ANALYZE; None inherits the file of the base.
-    """
+    """A snapshot's new content: the complete `index_manifest`; `statistics` None inherits the base's."""
 
     kind: CommitKind
     base_list: WrittenList

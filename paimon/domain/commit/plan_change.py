@@ -152,10 +152,7 @@ def _check_lineage(base: Base, known: ReadState, latest: Snapshot) -> None:
 
 
 class SafeSnapshot:
-    """The last snapshot that a committer has checked in strict mode; it advances with each check. A state machine.
-
-    It starts at the id `seen` of a snapshot on which the whole change was planned, if given.
-    """
+    """The last snapshot checked in strict mode, from `seen` on: a state machine that advances."""
 
     def __init__(self, seen: int | None = None) -> None:
         self._last_checked_id = seen

@@ -84,10 +84,7 @@ class CommitStatus(Enum):
 
 
 def decide_next_step(created: bool, seen: Seen, base_exists: bool) -> Step:
-    """Return the next step after the storage replied to a put, and the file under the snapshot id was read.
-
-    `created` is the reply of the storage; `seen` is what it holds under the id.
-    """
+    """Return the next step after a put: `created` is the reply, `seen` what the storage holds."""
     if created or seen is Seen.MINE:
         return Step.CONFIRM
     if seen is Seen.OTHER:

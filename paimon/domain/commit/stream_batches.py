@@ -45,10 +45,7 @@ class StreamBatch:
 
 
 def check_same_plan(table_name: str, committed: Snapshot, properties: Mapping[str, str]) -> None:
-    """Check that a commit with these properties is that of the snapshot, which has its user and its identifier.
-
-    Snapshots of earlier versions of this library record no plan, and are accepted.
-    """
+    """Check that a commit is that of the snapshot; one of an earlier version records no plan, and passes."""
     recorded, planned = committed.properties.get(PLAN_HASH), properties.get(PLAN_HASH)
     if recorded is not None and planned is not None and recorded != planned:
         raise InvalidRequest(
@@ -61,10 +58,7 @@ def check_same_plan(table_name: str, committed: Snapshot, properties: Mapping[st
 
 
 def is_batch_committed(table_name: str, batch: StreamBatch, last: Snapshot | None, first: Snapshot | None) -> bool:
-    """Return whether a batch is committed; raise InvalidRequest if rows would be lost or doubled.
-
-    `last` is the newest commit of the stream, `first` the oldest snapshot of the table, needed only without `last`.
-    """
+    """Return whether a batch is committed; InvalidRequest if rows would be lost or doubled."""
     if last is None:
         return _is_before_history(table_name, batch, first)
     newest = last.commit_identifier

@@ -25,10 +25,7 @@ MAX_POSITION_32 = (1 << 31) - 1
 
 
 def stored_bytes(length: int) -> int:
-    """Return an upper bound of the stored size of a vector, by the length that its index manifest records.
-
-    The length of a 32-bit vector excludes the length field and the checksum. That of a 64-bit vector includes them.
-    """
+    """Return an upper bound of a vector's stored size from the length in its index manifest."""
     return length + 2 * INT_BYTES
 
 
@@ -52,10 +49,7 @@ def _encode_words(words: Sequence[BitMap]) -> bytes:
 
 
 def decode_vector(data: bytes, length: int, path: str) -> DeletionVector:
-    """Decode the vector that starts, with its length field, at the start of `data`; later bytes are ignored.
-
-    `length` is the one of the index manifest. Raises `CorruptTable` for damage, `Unsupported` for unknown magic.
-    """
+    """Decode the vector at the start of `data`: CorruptTable for damage, Unsupported for its magic."""
     size = int.from_bytes(data[:INT_BYTES], "big", signed=True)
     end = INT_BYTES + size
     magic = data[INT_BYTES : 2 * INT_BYTES]

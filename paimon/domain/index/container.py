@@ -53,10 +53,7 @@ class IndexEntry:
 
 
 def encode_container(indexes: Sequence[ColumnIndex], mark: bytes = b"") -> bytes:
-    """Encode the indexes of a data file, in the order in which the maps of Java's writer list them.
-
-    `mark` are bytes behind the head that readers ignore. They make a container unique.
-    """
+    """Encode a file's indexes in the order of Java's maps; `mark` makes the container unique."""
     ordered: list[tuple[str, list[ColumnIndex]]] = []
     for column in order_computed_names([name for name, _, _ in indexes]):
         by_kind = {kind: (name, kind, data) for name, kind, data in indexes if name == column}

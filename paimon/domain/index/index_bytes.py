@@ -124,10 +124,7 @@ def to_bitmap(rows: Keys) -> BitMap:
 
 
 def mask_to_bitmap(mask: npt.NDArray[np.bool_]) -> BitMap:
-    """Return the marked positions as a bitmap, by way of its stored form: many positions are faster as bits.
-
-    A container has 65,536 positions: a bit for each, or up to 4,096 numbers of 16 bits.
-    """
+    """Return marked positions as a bitmap, through its stored form, which is faster for many."""
     heads, bodies = list[tuple[int, int]](), list[bytes]()
     for number in range(-(-len(mask) // _CONTAINER_ROWS)):
         part = mask[number * _CONTAINER_ROWS :][:_CONTAINER_ROWS]
@@ -146,10 +143,7 @@ def mask_to_bitmap(mask: npt.NDArray[np.bool_]) -> BitMap:
 
 
 def join_fields(*fields: pa.Array | npt.NDArray[np.signedinteger[Any]]) -> tuple[bytes, Keys]:
-    """Return the fields of all rows, row after row, and where each row starts, with the end of the last.
-
-    A field is a binary column, or integers in the byte order in which they are stored.
-    """
+    """Return the fields row after row, and where each row starts; integers are in stored byte order."""
     parts = [part if isinstance(part, pa.Array) else _to_binary(part) for part in fields]
     wide = [part.cast(pa.large_binary()) for part in parts]
     joined = pc.binary_join_element_wise(*wide, pa.scalar(b"", pa.large_binary()))

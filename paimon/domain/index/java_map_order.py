@@ -43,10 +43,7 @@ def order_computed_columns(columns: Sequence[tuple[str, str | None]]) -> list[in
 
 
 def order_computed(hashes: Hashes, has_later_call: bool) -> Positions:
-    """Return the positions of keys in the order of a map to which `computeIfAbsent` added them one after the other.
-
-    `has_later_call` says whether a call with a known key followed the last new one.
-    """
+    """Return keys in the order of a map filled by `computeIfAbsent`, perhaps with a call after it."""
     count = len(hashes)
     return count - 1 - _order_buckets(hashes[::-1], count if has_later_call else count - 1)
 

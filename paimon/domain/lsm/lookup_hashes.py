@@ -41,10 +41,7 @@ def add_lookup_hashes(block: pa.RecordBatch, keys: Sequence[DataField]) -> pa.Re
 
 
 def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence[DataField]) -> tuple[Rows, Rows]:
-    """Find the rows of a block, which has its lookup hashes, with the same key as a wanted row.
-
-    Returns row numbers of `asked`, ascending, and the row number of `block` for each. Wanted keys can repeat.
-    """
+    """Return pairs of row numbers of `asked`, ascending, and `block` with equal keys, by lookup hashes."""
     hashes = np.asarray(block.column(LOOKUP_HASHES))
     # Sorted numbers are searched from front to back, which the processor's cache serves; others cost ten times more.
     wanted = _number_rows(asked, keys)

@@ -34,10 +34,7 @@ def is_ordered_block(block: pa.RecordBatch, keys: Sequence[DataField]) -> bool:
 
 
 def find_ordered_keys(asked: pa.RecordBatch, block: pa.RecordBatch, key: DataField) -> tuple[Rows, Rows]:
-    """Find the rows of a block, for which `is_ordered_block` is true, with the same key as a wanted row.
-
-    Returns row numbers of `asked`, ascending, and the row number of `block` for each. Wanted keys can repeat.
-    """
+    """Return pairs of row numbers of `asked`, ascending, and `block` with equal keys, by its order."""
     wanted, values = asked.column(key.name), block.column(key.name)
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -80,10 +80,7 @@ Section = tuple[SortedRun, ...]
 
 
 def cut_into_sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tuple[Section, ...]:
-    """Cut the files of one bucket, in any order, into sections of disjoint key ranges, ascending by key.
-
-    Without key types the ranges are unknown: the result is one section, in which each file is a run.
-    """
+    """Cut a bucket's files into sections of disjoint key ranges, ascending; without types, into one."""
     return cut_keyed_files(KeyedFile.of(f, key_types) for f in files)
 
 

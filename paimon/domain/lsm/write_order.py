@@ -16,10 +16,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 
 
 def sort_oldest_first(files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...] | None:
-    """Return the files from the oldest to the newest; None where their sequence number ranges overlap.
-
-    A level above 0 holds each key once, so its files may share a range. Files of level 0 may not.
-    """
+    """Return the files from oldest to newest; None if numbers overlap in a way that levels do not explain."""
     groups: dict[tuple[int, int], list[DataFileMeta]] = defaultdict(list)
     for position, file in enumerate(files):
         groups[(file.level, 0) if file.level > 0 else (0, position)].append(file)

@@ -45,10 +45,7 @@ def find_mentions(columns: EntryColumns, counts: Sequence[int], file_names: pa.A
 
 
 def ever_live(states: Iterable[frozenset[str]], manifests: Mapping[str, Mentions], file_count: int) -> Mask:
-    """Mark the files that are live in at least one state, which is a set of manifests.
-
-    A manifest that is missing in `manifests` names no file. Adjacent states that share most manifests are fastest.
-    """
+    """Mark the files that are live in a state (a set of manifests); missing manifests name no file."""
     found: Mask = np.zeros(file_count, dtype=bool)
     count: npt.NDArray[np.int64] = np.zeros(file_count, dtype=np.int64)
     before: frozenset[str] = frozenset()

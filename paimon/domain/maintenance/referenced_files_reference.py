@@ -10,10 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def ever_live(states: Iterable[Iterable[str]], manifests: Mapping[str, Sequence[tuple[int, str]]]) -> set[str]:
-    """Return the names of the files that are live in at least one state, which is a set of manifests.
-
-    The entries of each manifest are (1, file name) for an ADD and (-1, file name) for a DELETE.
-    """
+    """Return the files that are live in a state (a set of manifests) of (1, ADD) and (-1, DELETE) entries."""
     found: set[str] = set()
     for state in states:
         count: Counter[str] = Counter()

@@ -102,10 +102,7 @@ _BEFORE_ALL: CommitPosition = (-1, 0)
 def sort_postponed_files(
     files: Sequence[DataFileMeta], positions: Mapping[str, CommitPosition]
 ) -> tuple[DataFileMeta, ...]:
-    """Sort the postponed files of one partition by commit, oldest first; equal files keep their order.
-
-    Files without a position belong to an expired snapshot. They come first, by time of creation, as in Java.
-    """
+    """Sort a partition's postponed files by commit; those of expired ones come first, by creation."""
 
     def sort_key(file: DataFileMeta) -> tuple[CommitPosition, int]:
         """Return what orders a file: its commit, or its time of creation if the commit is not known."""

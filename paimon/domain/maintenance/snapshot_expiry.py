@@ -108,10 +108,7 @@ def has_decoupled_changelogs(options: TableOptions) -> bool:
 
 @frozen
 class ExpiryRange:
-    """The ids that can expire, from `first` up to, but not including, `last`.
-
-    Ids below `aged` expire whatever their age. The range is empty if `last` is not larger than `first`.
-    """
+    """The ids from `first` to before `last` that can expire; those below `aged` whatever their age."""
 
     first: int
     aged: int

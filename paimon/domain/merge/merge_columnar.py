@@ -44,10 +44,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
 
 
 def mask_surviving_rows(table: pa.Table, spec: MergeSpec) -> Mask:
-    """Mark the rows that `merge` would return, for an engine with which the newest record wins.
-
-    The table needs only the columns that order records: the key, the sequence fields and the system columns.
-    """
+    """Mark rows that `merge` returns where the newest wins, by the columns that order records."""
     plain = not spec.sequence_fields and not spec.ignore_delete
     if plain and not {LEVEL.name, SEQUENCE_NUMBER.name} & set(table.column_names):
         return mask_newest_rows([table[name] for name in spec.key_names])
@@ -58,10 +55,7 @@ def mask_surviving_rows(table: pa.Table, spec: MergeSpec) -> Mask:
 
 
 def restrict_to_visible(groups: Groups, table: pa.Table, spec: MergeSpec) -> Groups:
-    """Return the groups without the records that the engine does not see; groups without visible records are dropped.
-
-    Those are retracts under `ignore-delete`, and records that a lookup merge leaves out.
-    """
+    """Return the groups with the records that the engine sees; groups without any are dropped."""
     if spec.lookup and LEVEL.name in table.column_names:
         groups = restrict_to_lookup(groups, table)
     if spec.ignore_delete:

@@ -46,10 +46,7 @@ def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Ta
 
 
 def aggregate_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by aggregation: one row for each group, ascending by key.
-
-    Columns without an aggregate get their last value. Raises `InvalidRequest` if a function cannot retract a value.
-    """
+    """Merge by aggregation, or last values; InvalidRequest if a function cannot retract a value."""
     kinds = groups.gather(get_row_kinds(table))
     plain = not (kinds & 1).any()  # -U and -D are odd
     removed = (kinds == _DELETE) & spec.removes_on_delete

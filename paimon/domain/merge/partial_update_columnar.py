@@ -53,10 +53,7 @@ _DELETE = 3
 
 
 def partial_update(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
-    """Merge by partial-update: one row for each group, ascending by key.
-
-    Raises `InvalidRequest` for a retract that no option allows, and for a null in a NOT NULL column.
-    """
+    """Merge by partial-update; InvalidRequest for a retract without an option, or a null under NOT NULL."""
     members = {name for group in spec.sequence_groups for name in group.members} & {*table.column_names}
     if mask_retracts(table).any() or any(spec.is_aggregated(name) for name in members):
         return _merge_steps(table, groups.to_key_order(), spec)

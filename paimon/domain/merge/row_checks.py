@@ -31,10 +31,7 @@ from paimon.domain.types.system_columns import KEY_PREFIX, VALUE_KIND
 def check_versions(
     table: TableDefinition, before: pa.RecordBatch, after: pa.Table, assignments: Sequence[Assignment]
 ) -> None:
-    """Refuse new versions of rows that the merge engine would ignore, wholly or in part.
-
-    That is a version with a smaller sequence field than before, or with a null that partial-update ignores.
-    """
+    """Refuse new versions that the engine would ignore: a smaller sequence, or a null in partial-update."""
     changed = {a.column.name for a in assignments}
     for group in _list_groups(table):
         if changed & {*group.sequence}:

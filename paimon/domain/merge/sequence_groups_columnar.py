@@ -80,10 +80,7 @@ def select_known_groups(table: pa.Table, spec: MergeSpec) -> list[SequenceGroup]
 
 
 def find_newest_in_order(table: pa.Table, groups: Grouping, group: SequenceGroup) -> Rows:
-    """Find the last record in order of each key, as a position in merge order; the table has no retracts.
-
-    A key gets -1 if none of its records has a sequence. A singleton is always found.
-    """
+    """Find each key's last record in order, as a position; -1 if no record has a sequence. No retracts."""
     columns = [unify_zeros(column) for column in combine_chunks([table[name] for name in group.sequence])]
     keys = [groups.gather(word) for word in pack_keys(part for column in columns for part in to_key_parts(column))]
     has_sequence = groups.singletons[groups.group_ids()]
@@ -100,10 +97,7 @@ def find_newest_in_order(table: pa.Table, groups: Grouping, group: SequenceGroup
 def find_records_in_order(
     table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
 ) -> tuple[Mask, Mapping[tuple[str, ...], GroupOrder]]:
-    """Find the positions that remove their row, and which positions are in order, by sequence fields of each group.
-
-    All positions, also those of the -D records in `deletes`, are in merge order.
-    """
+    """Find which positions remove their row, and which are in order, by each group's sequence fields."""
     known = select_known_groups(table, spec)
     ranks = {g.sequence: _rank_records(table, groups, g) for g in known}
     removed = _find_removing_deletes([ranks[g.sequence] for g in known if g.removes], groups, deletes)

@@ -120,10 +120,7 @@ def list_formats(key: str, value: str) -> list[str]:
 
 
 def check_stored_options(options: Mapping[str, str], keys: Iterable[str]) -> None:
-    """Refuse (`Unsupported`) those of the REFUSED options `keys` that a table of another writer has set.
-
-    `keys` are the options that matter to the operation. A default value is accepted.
-    """
+    """Refuse the REFUSED options `keys` that another writer's table has set, unless to their defaults."""
     for key in keys:
         if key in options:
             _check_follows(key, options[key], OPTIONS[key])

@@ -20,10 +20,7 @@ from paimon.domain.types.data_types import DataField, DataType, FloatType
 def parse_partition_spec(
     spec: Mapping[str, object], fields: Sequence[DataField], default_name: str
 ) -> Mapping[str, Any]:
-    """Parse a partition spec to internal values by column, in the order of the partition columns.
-
-    The spec may name only some columns; values are Python values or texts. The text `default_name` means null.
-    """
+    """Parse a partition spec to internal values in column order; `default_name` means null."""
     spec = _mapping(spec)
     names = [f.name for f in fields]
     for name in spec:

@@ -163,10 +163,7 @@ def read_header(source: pa.NativeFile, path: str) -> Header:
 
 
 def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) -> Iterator[Block]:
-    """Read and decompress the blocks after the header; CorruptTable if one is damaged or exceeds a limit.
-
-    A decompressed block has at most `limit` bytes; blocks of few stored bytes have a smaller limit.
-    """
+    """Read and decompress the blocks after the header, of at most `limit` bytes each; else CorruptTable."""
     try:
         codec = header.codec
         while (first := source.read(1)) != b"":

@@ -174,10 +174,7 @@ def _select_blocks(blocks: Iterable[Block], ranges: RowRanges) -> Iterator[tuple
 
 
 def _group_blocks(blocks: Iterator[tuple[int, Block]], batch_rows: int) -> Iterator[tuple[int, list[Block]]]:
-    """Yield adjacent blocks that are decoded together, about a batch, and the position of the first row.
-
-    The blocks before a damaged one are yielded before CorruptTable is raised.
-    """
+    """Yield adjacent blocks of about a batch with their first position; CorruptTable after the sound ones."""
     group: list[Block] = []
     first = rows = size = 0
     try:

@@ -275,11 +275,7 @@ def _plan(node: Any, fields: tuple[DataField, ...], path: str) -> DecodePlan:
 
 
 def _can_skip_endlessly(node: Any) -> bool:
-    """Return whether fastavro can take forever to skip a value of this type.
-
-    It skips values of fixed width without a look at the end of the data. A damaged count of them is followed to its
-    end, so they are read, not skipped.
-    """
+    """Return whether fastavro skips a value endlessly: a damaged count of fixed-width values is followed."""
     if isinstance(node, list):
         return any(_can_skip_endlessly(branch) for branch in node)
     if isinstance(node, str):

@@ -45,10 +45,7 @@ class _SchemaChecker:
         self.named: dict[str, Cost] = {}
 
     def strip_node(self, node: Any, depth: int = 0) -> tuple[Any, Cost]:
-        """Return the schema without logical types, and the cost of a value of it.
-
-        A schema that is nested too deeply or recursive, or whose values take too few bytes, is Unsupported.
-        """
+        """Return the schema without logical types, and a value's cost; Unsupported if recursive, too deep or free."""
         if depth > _MAX_NESTING:
             raise Unsupported(f"Avro schemas nested deeper than {_MAX_NESTING}")
         if isinstance(node, str):

@@ -48,10 +48,7 @@ class Lengths:
 
 
 def check_lengths(data: bytes, most: int, *, second_version: bool = True) -> Lengths:
-    """Return the sum of a stream's lengths and the longest; Malformed if one is negative or the sum exceeds `most`.
-
-    `second_version` means that runs are encoded as RLEv2, as in all but very old files.
-    """
+    """Return a stream's sum of lengths and the longest; Malformed if negative or more than `most` in sum."""
     if not second_version:
         found = _read_first_version(data)
         if found.total > most:

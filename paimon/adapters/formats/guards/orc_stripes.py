@@ -162,10 +162,7 @@ def check_stripe(
 def read_stripe_streams(
     source: pa.NativeFile, information: Sequence[Part], compression: int
 ) -> tuple[list[list[Part]], list[Stream]]:
-    """Return the encoding of each column of a stripe, and its streams in the order of the file.
-
-    Moves the position of `source`. A stripe outside of the file, or a stream outside of its stripe, is Malformed.
-    """
+    """Return each column's encoding and the streams of a stripe, in order; Malformed if they lie outside."""
     start = int_field(information, _STRIPE_OFFSET)
     end = start + int_field(information, _STRIPE_INDEX_BYTES) + int_field(information, _STRIPE_DATA_BYTES)
     footer_bytes = int_field(information, _STRIPE_FOOTER_BYTES)

@@ -97,11 +97,7 @@ class OrcTail:
 
 
 def read_tail(source: pa.NativeFile) -> OrcTail:
-    """Read the tail of a file, which moves the position of `source`.
-
-    Its column types are not checked yet: see `check_types`. Damage raises ValueError, OSError or zlib.error; a file
-    compressed with LZO is Unsupported.
-    """
+    """Read a file's tail, whose types `check_types` checks; Unsupported for LZO, else damage as ValueError."""
     size = source.size()
     end = _read_end(source, size, min(size, _FIRST_READ_BYTES))
     wanted = _stored_tail_bytes(end)

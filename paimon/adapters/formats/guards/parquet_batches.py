@@ -76,11 +76,7 @@ class Leaf:
 
 @frozen
 class _Chunk:
-    """A leaf of a row group: its page sizes, its stored bytes, and how many values a row has.
-
-    `repeat` is the average number of values per row, or that of the longest row, if all lists of the chunk together
-    exceed the limit.
-    """
+    """A leaf of a row group: page sizes, stored bytes, and values per row, of the longest row if large."""
 
     leaf: Leaf
     pages: ChunkPages
@@ -152,10 +148,7 @@ class PageBudget:
 
 
 def check_flat_chunk(stored: Stored, start: int, end: int, rows: int) -> ChunkPages:
-    """Compare the pages of a column without lists with their checksums, and with the number of rows.
-
-    `start` and `end` are the offsets of the chunk in `stored`, which may be the whole file or the chunk.
-    """
+    """Compare the pages of a flat chunk, between `start` and `end`, with their checksums and rows."""
     pages = read_chunk_pages(stored, start, end, rows, checksums=True)
     if pages.values != rows:
         raise ValueError(f"the pages of a column have {pages.values} values in {rows} rows")

@@ -92,11 +92,7 @@ def open_parquet_file(stored: Stored, **options: Any) -> pq.ParquetFile:
 
 
 def check_footer(footer: bytes, schema: pq.ParquetSchema) -> None:
-    """Compare the column chunks in a stored footer with the schema that Arrow has read from it.
-
-    Raises ValueError if a chunk contradicts the schema or is encrypted, or a member occurs twice or has another wire
-    type.
-    """
+    """Compare a footer's chunks with the schema that Arrow read; ValueError if they differ or are encrypted."""
     shapes: tuple[ChunkShape, ...] = ()
     at = number = 0
     known = _LAST.find(footer)

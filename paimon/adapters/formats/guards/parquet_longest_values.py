@@ -39,10 +39,7 @@ _LENGTH_BYTES = 4
 
 
 def measure_longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: int) -> list[int]:
-    """Return the length in bytes of the longest string of each dictionary, 0 for an empty one.
-
-    All dictionaries are of strings and have the same codec, given by its number in the footer.
-    """
+    """Return the length of the longest string of each dictionary, 0 for an empty one; all have one codec."""
     if any(d.values * _LENGTH_BYTES > d.size for d in dictionaries):
         raise ValueError("a dictionary has more strings than bytes for their lengths")
     held = [d for d in dictionaries if d.values]

@@ -134,11 +134,7 @@ def _join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class Stored:
-    """The bytes of a file for the guards.
-
-    `whole` is the file's memory if it is in memory or mapped. `ahead` fetches ranges if the file is remote. `source`
-    is the file that Arrow reads.
-    """
+    """The bytes of a file for the guards: `whole` in memory or mapped, or ranges that `ahead` fetches."""
 
     def __init__(self, source: pa.NativeFile) -> None:
         self.ahead: PrefetchedFile | None = None

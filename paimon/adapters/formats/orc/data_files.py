@@ -157,10 +157,7 @@ def _read(source: pa.NativeFile, request: ReadRequest, most_bytes: int) -> Itera
 
 
 class _Stripes:
-    """The stripes of an open file. Each is checked before it is decoded, as a whole or in batches.
-
-    Times that Arrow cannot read are read by another reader, which passes through all stripes in order.
-    """
+    """The stripes of an open file, each checked before it is decoded; a second reader reads far times."""
 
     def __init__(self, source: pa.NativeFile, tail: OrcTail, request: ReadRequest, most_bytes: int) -> None:
         self._source, self._tail, self._most_bytes = source, tail, most_bytes
@@ -184,10 +181,7 @@ class _Stripes:
         return {name: next(column) for name, column in self._wide.items()}
 
     def columns(self, stripe: int, first: int, rows: int) -> Iterator[tuple[dict[str, pa.Array], int]]:
-        """Yield the other columns of a stripe in batches, by name, each with its number of rows.
-
-        `first` is the position of the stripe's first row in the file; `rows` is the number of its rows.
-        """
+        """Yield a stripe's other columns by name in batches, with their row counts, from position `first` on."""
         memory = self._measure(stripe)
         if not self._names:
             yield {}, rows

@@ -142,10 +142,7 @@ class SharedParquetFile:
 
 
 def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) -> SharedParquetFile | None:
-    """Return the bytes of a file for another decoder; see `paimon.ports.formats.FileSharing`.
-
-    None means that another decoder may return other values. `most_bytes` limits the pages of a row group.
-    """
+    """Return a file's bytes for another decoder (see `FileSharing`); None if it may return other values."""
     if not isinstance(source, pa.OSFile | pa.MemoryMappedFile | pa.BufferReader):
         return None
     with corrupt_files(request.path):
@@ -170,10 +167,7 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
 
 
 def _find_chunks(file: pq.ParquetFile, request: ShareRequest) -> tuple[_Chunk, ...] | None:
-    """Return the requested column chunks in the order of the file; None if another decoder may return other values.
-
-    A damaged footer, or another number of rows than requested, raises ValueError.
-    """
+    """Return the requested chunks in order; None if another decoder may differ, ValueError for damage."""
     footer = file.metadata
     if footer.num_rows != request.row_count:
         raise ValueError(f"it has {footer.num_rows} rows, but its manifest records {request.row_count}")

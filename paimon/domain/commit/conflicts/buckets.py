@@ -26,10 +26,7 @@ from paimon.domain.types.data_types import DataType
 # was published after the writer started. A rescale publishes such a schema before its snapshot, and its snapshot only
 # while that schema is the newest. So an append without a rescale costs nothing.
 def has_other_bucket_count(change: Change, bucket_options: Collection[int]) -> bool:
-    """Return whether an append adds files for another number of buckets than a newer schema names.
-
-    If it does, `check_bucket_counts` must read the partitions. Options below 1 (no fixed number) are ignored.
-    """
+    """Return whether an append has another bucket count than a newer schema: then read the partitions."""
     if change.kind is not CommitKind.APPEND:
         return False
     options = {option for option in bucket_options if option > 0}
@@ -64,10 +61,7 @@ def check_bucket_counts(base: Iterable[ManifestEntry], change: Change, bucket_op
 
 
 def check_hash_index(live: Sequence[IndexManifestEntry], change: Change) -> None:
-    """Refuse a change whose rows were assigned to dynamic buckets by an index that another commit has changed.
-
-    Two messages with an index of the same bucket are an InvalidRequest, not a conflict.
-    """
+    """Refuse rows whose buckets came from an index that changed; two messages for one are InvalidRequest."""
     _check_one_index(change)
     if not change.index_bases:
         return
@@ -104,10 +98,7 @@ def _check_one_index(change: Change) -> None:
 # The key index of a cross-partition table is built from one snapshot. The commit calls these for each snapshot after
 # that one, before it publishes.
 def can_move_keys(snapshot: Snapshot, commit_user: str) -> bool:
-    """Return whether a snapshot after that of the key index may have put keys where the index does not know them.
-
-    Compactions do not move keys. A stream knows where its own earlier commits put keys.
-    """
+    """Return whether a snapshot after the key index's may hold moved keys; own commits do not count."""
     is_own = snapshot.commit_user == commit_user and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER
     return snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) and not is_own
 

@@ -76,10 +76,7 @@ def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change, key_typ
 # records. The compactions of two writers, each of which does not know the files of the other, can put older records
 # below newer ones. Then a lookup finds the older record.
 def check_level_order(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
-    """Refuse a compaction that puts older records on a smaller level than newer records of the same keys.
-
-    `live` has at least the live files above level 0 of the changed buckets.
-    """
+    """Refuse a compaction that puts older records of keys below newer ones among `live`."""
     named = {e.identity for e in change.entries}
     added = _group_by_bucket(e for e in change.entries if e.kind is FileKind.ADD and e.file.level > 0)
     others = _group_by_bucket(e for e in live if e.file.level > 0 and e.identity not in named)

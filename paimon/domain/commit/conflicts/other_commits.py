@@ -70,10 +70,7 @@ def can_strict_mode_refuse(snapshot: Snapshot, change: Change, commit_user: str)
 def check_strict(
     snapshot: Snapshot, touched: Iterable[ManifestEntry], marked: Iterable[IndexManifestEntry], change: Change
 ) -> None:
-    """Apply the rule of strict mode to one snapshot of another user after the safe one.
-
-    `touched` is the delta of the snapshot. `marked` are the index files that it added or removed.
-    """
+    """Apply strict mode to another user's snapshot: the delta `touched`, and `marked` index files."""
     appended = snapshot.commit_kind is CommitKind.APPEND
     files = [e.file.file_name for e in touched if e.partition in change.partitions and (e.bucket >= 0 or not appended)]
     if not appended:

@@ -20,10 +20,7 @@ _Place = tuple[bytes, int]
 
 
 def check_row_updates(live: Iterable[ManifestEntry], held: Iterable[IndexManifestEntry], change: Change) -> None:
-    """Refuse changes of rows that another commit removed or changed after the snapshot `change.row_base`.
-
-    `live` has at least the files of the changed partitions; `held` are all index files of the base.
-    """
+    """Refuse changes of rows that others changed after `change.row_base`; `live` and `held` are the base."""
     assert change.row_base is not None
     live = list(live)
     _check_removals(live, change)

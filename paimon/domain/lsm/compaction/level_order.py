@@ -19,10 +19,7 @@ from paimon.domain.types.data_types import DataType
 
 
 def is_out_of_order(one: KeyedFile, other: KeyedFile) -> bool:
-    """Return whether, of two files of a bucket, the one on the smaller level may hold an older record of a key.
-
-    The order of the arguments does not matter. The result is False for files of one level.
-    """
+    """Return whether, of two files in any order, the smaller level may hold an older record of a key."""
     return _is_older_above(one.file, other.file) and one.overlaps(other)
 
 

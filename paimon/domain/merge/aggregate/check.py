@@ -33,10 +33,7 @@ _MISSING_IN_JAVA = {"count": "store a 1 for each row, and sum it"}
 
 
 def check_function_names(schema: TableSchema, options: TableOptions, before: TableOptions | None = None) -> None:
-    """Refuse options that name an aggregate function which does not exist, or which Java lacks.
-
-    Functions that Java lacks are accepted where the options `before` a change name them.
-    """
+    """Refuse aggregate functions that do not exist, or that Java lacks unless the options `before` name them."""
     if not _has_aggregates(schema, options):
         return
     named = [(key, value) for key, _, value in field_options(options, "aggregate-function")]

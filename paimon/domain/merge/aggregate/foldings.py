@@ -54,10 +54,7 @@ def _identity(state: Any) -> Any:
 
 @frozen
 class Folding:
-    """An aggregate function, value by value: it applies one value at a time to a state.
-
-    Functions set `start`, `put` and `value` only if their state is more than a value.
-    """
+    """An aggregate function, value by value; `start`, `put` and `value` where the state is more."""
 
     # applies a record that is newer than the state
     add: Combine
@@ -73,10 +70,7 @@ class Folding:
     value: Callable[[Any], Any] = _identity
 
     def apply(self, state: Any, action: int, value: Any, aggregate: Aggregate) -> Any:
-        """Return the state after one more record, as a new object; the first state is `start`.
-
-        `action` is a constant of `paimon.domain.merge.aggregate.rule`. A null is None.
-        """
+        """Return the state after one more record, as a new object; `action` is a constant of `rule`."""
         if action == ADD:
             return self.add(state, value, aggregate)
         if action == ADD_OLDER:

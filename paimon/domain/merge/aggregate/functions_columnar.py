@@ -221,10 +221,7 @@ def _pick_newest(column: pa.Array, steps: Steps) -> pa.Array:
 
 
 def first_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """Return the first value of each group, which can be null; records added as older come before it.
-
-    `steps` must include all steps, also those before the last SET or CLEAR.
-    """
+    """Return each group's first value, older records first; `steps` has all, also before a SET or CLEAR."""
     if steps.plain:
         return steps.take_at(column, steps.first())
     actions = steps.actions

@@ -59,10 +59,7 @@ class Aggregate:
 
     @classmethod
     def of(cls, column: DataField, function: str, options: TableOptions) -> Aggregate:
-        """Return the aggregate that the options of a table define for a column.
-
-        `function` can have any of its spellings. Options are parsed but not checked; see `check_aggregates`.
-        """
+        """Return a column's aggregate by the options, in any spelling; `check_aggregates` checks it."""
 
         def read_text(ending: str) -> str | None:
             """Return the text of an option of the column."""

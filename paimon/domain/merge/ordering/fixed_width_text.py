@@ -41,10 +41,7 @@ _BLOCK_WORDS = 16_384
 
 
 def pack_fixed_width_text(chunks: Sequence[pa.Array]) -> list[KeyWord] | None:
-    """Return a text or bytes column as normalized keys in new arrays; an empty list if all values are equal.
-
-    Returns None if values are null, empty, long, or of different lengths.
-    """
+    """Return texts as normalized keys, [] if all are equal; None for nulls and other lengths."""
     texts = [_text(chunk) for chunk in chunks if len(chunk)]
     known = [text for text in texts if text is not None]
     if not known or len(known) < len(texts) or len({text.shape[1] for text in known}) > 1:

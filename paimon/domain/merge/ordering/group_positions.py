@@ -30,10 +30,7 @@ def find_first_positions(groups: Rows, group_count: int, mask: Mask | None = Non
 
 
 def find_largest_positions(keys: Iterable[KeyWord], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
-    """Find the position of each group with the largest normalized key, the last one of equals.
-
-    `keys` starts with the most significant word. A group without a position in the mask gets -1.
-    """
+    """Find each group's position of the largest key, the last of equals; -1 without one in the mask."""
     for word in keys:
         own = word if mask is None else word & (-mask.astype(np.int64)).view(np.uint64)
         largest = np.zeros(group_count, dtype=np.uint64)

@@ -103,10 +103,7 @@ class Groups(NamedTuple):
 
 
 def group_rows_by_key(table: pa.Table, spec: MergeSpec) -> Groups:
-    """Sort the rows of a table by key and merge order, and group them by key.
-
-    The table has the key columns, the sequence fields, and the system columns that `merge` describes.
-    """
+    """Sort rows by key and merge order, and group them; see `merge` for the columns."""
     parts = [part for column in combine_chunks([table[n] for n in spec.key_names]) for part in to_key_parts(column)]
     keys = pack_keys(parts)
     order = argsort_keys(pack_keys([*parts, *_age_parts(table, spec, keys)]), table.num_rows)

@@ -206,10 +206,7 @@ def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def pack_key_columns(columns: Sequence[pa.ChunkedArray | pa.Array]) -> list[KeyWord]:
-    """Pack key columns of the same length into as few words as hold them, most significant first.
-
-    Equals `pack_keys` over `to_key_parts`. Integer columns without nulls are packed block by block.
-    """
+    """Pack key columns into few words, most significant first, as `pack_keys` of their parts does."""
     if all(_is_whole_number(column) for column in columns):
         blocks = [list(_split_blocks(column)) for column in columns]
         if len({tuple(map(len, numbers)) for numbers in blocks}) == 1:

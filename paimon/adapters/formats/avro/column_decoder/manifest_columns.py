@@ -251,10 +251,7 @@ def decode_manifest_columns(
 
 
 def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
-    """Return the offsets that begin like a manifest entry: version, kind, row length, high bytes of the arity.
-
-    This is a guess. If it misses a record, the chain breaks and the records are decoded row by row.
-    """
+    """Guess the offsets that begin like a manifest entry; a missed record breaks the chain, and is found so."""
     size = len(data) - len(PADDING)
     # Piece by piece, so that the mask of a piece reuses the memory of the one before.
     pieces = [(at, data[at : min(at + _PIECE_BYTES, size)]) for at in range(0, size, _PIECE_BYTES)]
