@@ -166,10 +166,7 @@ def _add_settings(
     config: str | os.PathLike[str] | None,
     given: Mapping[str, object],
 ) -> tuple[str | os.PathLike[str], dict[str, object]]:
-    """Return the warehouse and the options of a call with those of its settings; the call has priority.
-
-    Options of a profile may contain credentials, which another warehouse must not get.
-    """
+    """Return a warehouse and options, completed by its settings, whose credentials only it may get."""
     found = {setting.name: setting for setting in read_settings(None if config is None else os.fspath(config), profile)}
     stored = found.pop(WAREHOUSE, None)
     if warehouse is None:
@@ -498,11 +495,7 @@ def open_with_engine(
 
 
 def split_table_path(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
-    """Split the path of a table into its directory and its names.
-
-    The directory has no suffix of a branch or a system table. The database is empty if the parent directory does not
-    end in ``.db``.
-    """
+    """Split a table's path into directory and names; no database if the parent does not end in ``.db``."""
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)
     database = parent.rpartition("/")[2]
@@ -511,10 +504,7 @@ def split_table_path(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
 
 
 def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Catalog:
-    """Create the catalog of a warehouse from checked options, with an engine of its own.
-
-    It is pickled as this call, without secrets.
-    """
+    """Create a warehouse's catalog with an engine of its own; it is pickled as this call, without secrets."""
     recipe = (catalog_for, (location, remove_secrets(storage), remove_secrets(options)))
     engine, store = engine_for(location, storage, options), _catalog_store(location, storage, options)
     return Catalog(engine, store, options, recipe, _connect_for_sql)
@@ -549,10 +539,7 @@ def engine_for(
 
 
 def assemble_engine(files: FileIO, options: Mapping[str, str], formats: Mapping[str, FormatIO]) -> Engine:
-    """Create an engine on a storage. `formats` are further ones by name; `options` are checked catalog options.
-
-    The engine cannot be pickled, because it has no recipe.
-    """
+    """Create an engine on a storage; without a recipe it cannot be pickled. `formats` are further ones."""
     choose_memory_pool()
     files = stoppable_files(files)
     footers, temp = LruCache(_FOOTER_BYTES), LocalTempStore()
@@ -760,10 +747,7 @@ def translate_spark_error(error: Exception) -> PaimonError:
 def spark_executor(
     session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any], table_name: str = ""
 ) -> Executor:
-    """Create an executor that runs tasks on a Spark session, for the maintenance of a table.
-
-    `encode` converts a result to bytes on the executors, and `decode` converts it back on the driver.
-    """
+    """Create an executor of tasks on Spark; `encode` and `decode` convert results at both ends."""
     from paimon.adapters.executors.spark import SparkExecutor
 
     executor: Executor = SparkExecutor(session, encode, decode, freeze_objects, table_name)

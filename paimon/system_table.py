@@ -233,10 +233,7 @@ class SystemTable(NotebookDisplay):
 
 
 class SystemScan(NotebookDisplay, Results):
-    """The rows of a system table at the time of the first result; made by `SystemTable.scan`.
-
-    `columns` are in the order of the result; None means all. `source` makes the rows, by default in Java's form.
-    """
+    """The rows of a system table at the first result; `columns` in their order, None for all."""
 
     def __init__(
         self,

@@ -124,11 +124,7 @@ def share_room(wanted: Sequence[int], least: Sequence[int], room: int) -> list[i
 
 
 def choose_columns(widths: Sequence[int], room: int, ellipsis: int) -> list[int]:
-    """Choose columns alternately from both ends while they fit, and return their positions, ascending.
-
-    The first is always chosen. `widths`, `room` (the screen) and `ellipsis` (the column of ellipses) are in terminal
-    cells.
-    """
+    """Choose columns alternately from both ends while they fit `room`; the first one always. Ascending."""
     if sum(widths) <= room:
         return list(range(len(widths)))
     used, left, right = ellipsis + widths[0], 1, len(widths)
@@ -197,10 +193,7 @@ def fold_text(text: str, width: int) -> list[str]:
 
 
 def to_blocks(columns: Sequence[TextColumn], screen: int) -> Iterator[str]:
-    """Yield each row as `name: value` pairs, as many on a line as fit, and an empty line between rows.
-
-    Nothing is cut or broken, so a pair that is wider than the screen has a longer line. Empty values are left out.
-    """
+    """Yield rows as `name: value` pairs, as many on a line as fit, with blank lines between; no empty values."""
     for number, cells in enumerate(zip(*(map(to_cell, column.cells) for column in columns), strict=True)):
         if number:
             yield ""

@@ -65,10 +65,7 @@ from paimon.ports.files import PutOutcome
 
 
 def check_rows_merged(context: TableContext, snapshot: Snapshot, options: Sequence[str]) -> None:
-    """Refuse a change of options while a bucket has unmerged rows, or rows that are marked as deleted.
-
-    The error names the first of `options`, and the command that merges the rows.
-    """
+    """Refuse an option change while rows are unmerged or marked deleted; name an option and the command."""
     has_vectors = any(find_deletion_files(context, snapshot).values())
     if has_vectors or (context.schema.primary_keys and _has_unmerged_files(context, snapshot)):
         name = context.table.table_name
@@ -367,10 +364,7 @@ def _put_next_schema(context: TableContext, schema: TableSchema) -> bool:
 
 
 def _put_schema(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
-    """Return whether the schema was published; False if another writer was first.
-
-    A storage client that retries by itself may report "exists" for its own file, so the content is compared.
-    """
+    """Return whether the schema was published; its content decides after "exists" by a retrying client."""
     path, data = paths.schema(schema.id), schema_to_json(schema)
     if engine.files.put_if_absent(path, data) is PutOutcome.CREATED:
         return True

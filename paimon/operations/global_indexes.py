@@ -88,10 +88,7 @@ class IndexTask:
 def create_global_index(
     context: TableContext, commit_user: str, column: str, index_type: str = BTREE, where: Predicate | None = None
 ) -> GlobalIndexChange:
-    """Index a column of all rows, or of those in partitions that `where` selects, that have no index of it yet.
-
-    Raises `CommitConflict` if another commit changed the column or compacted the files, or the snapshot expired.
-    """
+    """Index a column of rows without an index, in `where`; CommitConflict if changed, compacted, expired."""
     check_index_type(index_type)
     check_numbers(context.options)  # a dynamic option is not checked before
     schemas = load_schemas(context, schema_ids(context.engine, context.paths)).values()

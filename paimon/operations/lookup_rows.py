@@ -75,10 +75,7 @@ _MOST_FILTERED_KEYS = 1_000
 def lookup_rows(
     context: TableContext, request: ScanRequest, columns: Sequence[str], keys: Any, *, keep_missing: bool = False
 ) -> pa.Table:
-    """Return columns of the rows with these primary keys, in the order of the keys.
-
-    A key without a row is left out, or, with `keep_missing`, a row of nulls. `request` has the snapshot.
-    """
+    """Look up rows by keys in order; a missing one is left out, or nulls if `keep_missing`."""
     fields = _list_key_fields(context)
     asked = convert_keys(keys, fields, context.table.table_name)
     read = tuple(dict.fromkeys((*columns, *context.schema.primary_keys)))

@@ -26,10 +26,7 @@ def find_column(name: str, columns: Iterable[str]) -> str | None:
 
 
 def type_at(name: str, fields: Sequence[DataField]) -> DataType:
-    """Return the type of a column, or of the nested field or map key at a path such as ``a.b`` or ``m[key]``.
-
-    Raises `InvalidRequest` for an unknown column, with the nearest name as hint.
-    """
+    """Return the type of a column, nested field or map key such as ``m[key]``; else InvalidRequest."""
     found = find_type(name, fields)
     if found is None:
         known = [known for field in fields for known in _list_names(field, name)]

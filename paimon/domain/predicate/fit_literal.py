@@ -60,10 +60,7 @@ class Fit:
 
 
 def fit_literal(value: Any, data_type: DataType) -> Fit:
-    """Return the position of a literal, which is not None, among the values of a type.
-
-    Raises `InvalidRequest` for a literal of another kind than the type, such as a text without a number for an INT.
-    """
+    """Return a literal's position among a type's values; InvalidRequest for another kind, such as a text for INT."""
     match data_type:
         case DecimalType():
             return _fit_decimal(_to_fraction(value, data_type), data_type)

@@ -46,10 +46,7 @@ def condition_of_foreign(value: Any) -> Predicate | None:
 
 
 def condition_of_pyarrow(expression: Any) -> Predicate:
-    """Return the condition of a pyarrow expression over named columns.
-
-    Raises `InvalidRequest` for an expression over positions of columns, or in a form of pyarrow that is not known.
-    """
+    """Return the condition of a pyarrow expression over named columns; InvalidRequest for other forms."""
     text = show_value(str(expression))
     try:
         (stored,) = expression.__reduce__()[1]
@@ -65,10 +62,7 @@ def condition_of_pyarrow(expression: Any) -> Predicate:
 
 
 def condition_of_polars(expression: Any) -> Predicate:
-    """Return the condition of a Polars expression over named columns.
-
-    Raises `InvalidRequest` for an expression that selects columns by position, type or pattern, or that names none.
-    """
+    """Return the condition of a Polars expression over named columns; InvalidRequest for patterns or none."""
     text, names = str(expression), tuple(dict.fromkeys(expression.meta.root_names()))
     expression = _balance(expression)
     tree = _store_polars(expression, "json").encode()
@@ -80,10 +74,7 @@ def condition_of_polars(expression: Any) -> Predicate:
 
 
 def _balance(expression: Any, depth: int = 0) -> Any:
-    """Return a condition of Polars whose long chains of ``|`` and ``&`` are flat trees.
-
-    The time of Polars grows with the square of the depth of an expression, and JSON is read to some depth only.
-    """
+    """Return a Polars condition whose chains are flat trees: Polars is slow for depth, and JSON limits it."""
     for join in (or_, and_):
         parts = _list_parts(expression, join)
         if len(parts) == 1:
@@ -145,10 +136,7 @@ def format_pruning(predicate: Predicate, names: Collection[str]) -> str | None:
 
 
 def evaluate_pyarrow(expression: ForeignExpression, rows: pa.RecordBatch) -> pa.Array:
-    """Return the value of an expression for each row; `rows` has a column, and those of the expression in order.
-
-    Raises `InvalidRequest` if the types do not fit, or if it is not computed from one row.
-    """
+    """Return an expression's value for each row; InvalidRequest if types do not fit or it needs more rows."""
     from pyarrow import acero  # only these conditions need it
     from pyarrow.compute import Expression
 

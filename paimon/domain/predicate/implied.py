@@ -95,10 +95,7 @@ _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 
 
 def imply_condition(node: Node, fields: Sequence[DataField], bind: Bind, negated: bool = False) -> Predicate | None:
-    """Return a bound condition that is true wherever the tree, or with `negated` its negation, is; None for all rows.
-
-    Columns that `fields` lacks are left out. `bind` binds a condition on one column.
-    """
+    """Return a condition on `fields` implied by the tree, or by its negation if `negated`; None for all rows."""
     if _is_deep(node):
         return None
     found = _Implication(fields, bind).imply(node, negated)

@@ -19,10 +19,7 @@ class Wildcard(Enum):
 
 
 def parse_like(pattern: str, escape: str | None) -> tuple[str | Wildcard, ...]:
-    """Return the texts and wildcards of a LIKE pattern; `escape` is None if the pattern has no escape character.
-
-    No text is empty, no two texts are adjacent, and adjacent ``%`` are one.
-    """
+    """Return a LIKE pattern's texts and wildcards: no text is empty, and no two texts or ``%`` are adjacent."""
     if escape is not None and len(escape) != 1:
         raise InvalidRequest(
             f"ESCAPE {escape!r} is not one character", subject=pattern, hint="write, for example, ESCAPE '!'"

@@ -75,10 +75,7 @@ def _convert_conjunct(node: exp.Expression) -> Predicate:
 def convert_or_wrap(
     node: exp.Expression, convert: Callable[[exp.Expression], T], wrap: Callable[[exp.Expression], T]
 ) -> T:
-    """Convert a syntax tree with `convert`; if it refuses the tree by `InvalidRequest`, wrap it with `wrap`.
-
-    A single literal that `convert` refuses, and an invalid date, are not wrapped: their error is raised.
-    """
+    """Convert a tree, or wrap what `convert` refuses; a refused literal or invalid date is not wrapped."""
     try:
         return convert(node)
     except InvalidRequest as error:

@@ -278,10 +278,7 @@ def _to_path(node: exp.Expression) -> str:
 
 
 def literal_value(node: exp.Expression) -> Any:
-    """Return the Python value of a literal in a syntax tree, such as a number, text, X'0f' or DATE '2026-01-31'.
-
-    Times and timestamps stay text, because their column can hold nanoseconds.
-    """
+    """Return the Python value of a literal; times and timestamps stay text, for nanosecond columns."""
     match _strip_parentheses(node):
         case exp.Literal() as literal:
             return str(literal.this) if literal.is_string else parse_number(str(literal.this))

@@ -174,10 +174,7 @@ def map_leaves(
     change: Callable[[Leaf], Predicate],
     change_sql: Callable[[SqlCondition], Predicate] = _refuse_sql,
 ) -> Predicate:
-    """Return the predicate with each condition on one column replaced by the result of `change`.
-
-    `change_sql` replaces scalar SQL expressions; by default, they are refused with `Unsupported`.
-    """
+    """Rewrite each one-column condition by `change`, and scalar SQL by `change_sql`, else Unsupported."""
     match predicate:
         case Compare() | In() | Like() | IsNull():
             return change(predicate)

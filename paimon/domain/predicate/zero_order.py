@@ -34,10 +34,7 @@ def is_floating(data_type: DataType) -> bool:
 
 
 def equate_zeros(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
-    """Return an unbound SQL predicate, in which -0.0 equals 0.0, as one with the same meaning in Java's order.
-
-    Raises `InvalidRequest` for an unknown column, or for a literal that is no number.
-    """
+    """Equate -0.0 and 0.0 in an unbound SQL predicate; InvalidRequest for an unknown column or no number."""
 
     def equate_leaf(leaf: Leaf) -> Predicate:
         """Rewrite the comparison of a floating column with a zero."""

@@ -18,10 +18,7 @@ from paimon.domain.types.data_types import DataType
 
 
 def encode(values: Sequence[Any], types: Sequence[DataType], row_kind: int = 0) -> bytes:
-    """Encode internal values (see `paimon.domain.row.values`) as a BinaryRow, without the leading number of fields.
-
-    `row_kind` is 0 +I, 1 -U, 2 +U or 3 -D; it is 0 for keys, partitions and statistics.
-    """
+    """Encode internal values as a BinaryRow without the field count; `row_kind` 0 +I, 1 -U, 2 +U, 3 -D."""
     return row_bytes(values, types, row_kind)
 
 

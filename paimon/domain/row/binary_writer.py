@@ -47,10 +47,7 @@ from paimon.domain.types.type_text import format_type
 
 
 def row_bytes(values: Sequence[Any], types: Sequence[DataType], row_kind: int) -> bytes:
-    """Encode internal values as a BinaryRow, without the number of fields that manifests put in front.
-
-    `row_kind` is 0 +I, 1 -U, 2 +U or 3 -D. The length is a multiple of eight bytes.
-    """
+    """Encode internal values as a BinaryRow without the field count; `row_kind` 0 +I, 1 -U, 2 +U, 3 -D."""
     out = bytearray(fixed_bytes(len(types)))
     out[0] = row_kind
     start = null_area_bytes(len(types))

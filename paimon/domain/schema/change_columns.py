@@ -94,10 +94,7 @@ OPTIONS_OF_CHANGES = (_BEFORE_PARTITION, _NO_NEW_NOT_NULL, _ONLY_IMPLICIT_CASTS)
 def add_field(
     schema: TableSchema, path: ColumnPath, data_type: DataType, comment: str | None, position: Position
 ) -> tuple[Fields, int]:
-    """Add a nullable field; return all fields of the table and the highest id. `path` ends with the new name.
-
-    A NOT NULL type is refused, because stored rows have no value for the field.
-    """
+    """Add a nullable field at a path with its new name; return all fields and the highest id."""
     if not data_type.nullable:
         raise InvalidRequest(
             f"New column {'.'.join(path)!r} is NOT NULL, but stored rows have no value for it",

@@ -42,10 +42,7 @@ _MERGE_ENDINGS = frozenset({
 
 
 def set_option(options: Mapping[str, str], key: str, value: str) -> dict[str, str]:
-    """Return a copy of the options with one of them set, in the form in which it is stored.
-
-    Options that are fixed when the table is created, and table types that are not supported, are refused.
-    """
+    """Return the options with one set in its stored form; refuse fixed ones and unsupported table types."""
     if key in _KEYS_OF_SCHEMA:
         raise InvalidRequest(
             f"Option {key!r} cannot change after a table is created",

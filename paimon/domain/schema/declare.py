@@ -43,10 +43,7 @@ def declare_schema(
     time_millis: int,
     formats: Collection[str] = FILE_FORMATS,
 ) -> TableSchema:
-    """Build and check the schema of a new table; `check_schema` lists what is refused.
-
-    The ids of `fields` are ignored, and new ones are assigned. `formats` are the file formats that a table may have.
-    """
+    """Build and check the schema of a new table with new field ids; `formats` are the possible formats."""
     texts = {key: to_stored_option(key, value) for key, value in options.items()}
     primary = _take_key_option(texts, "primary-key", primary_keys)
     partition = _take_key_option(texts, "partition", partition_keys)

@@ -108,10 +108,7 @@ def split_index_column(name: str) -> tuple[str, str | None]:
 
 
 def declare_indexes(fields: Iterable[DataField], options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
-    """Return the indexes that options declare for columns.
-
-    Raises `InvalidRequest` for an unknown kind or column, a type without this kind, or settings of a column without it.
-    """
+    """Return the file indexes that options declare; InvalidRequest for unknown kinds, columns or settings."""
     by_name = {f.name: f for f in fields}
     declared: dict[tuple[str, str], DeclaredIndex] = {}
     for key, value in options.items():

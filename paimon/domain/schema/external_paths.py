@@ -85,10 +85,7 @@ def read_external_paths(options: TableOptions) -> ExternalPaths | None:
 
 
 def find_external_paths(options: TableOptions, location: str, allowed_roots: tuple[str, ...]) -> ExternalPaths | None:
-    """Return where new data files of a table are written; None if in its directory, which is `location`.
-
-    Refuse roots inside the table, and those that the caller has not allowed.
-    """
+    """Return where new data files go, None for `location`; refuse roots inside, or not allowed."""
     found = check_external_places(options, location)
     if found is None:
         return None

@@ -70,10 +70,7 @@ def schema_from_json(data: bytes, path: str) -> TableSchema:
 
 
 def encode_reservation(source: str, token: str) -> bytes:
-    """Encode what the first schema file of a name contains while the table `source` is copied to it.
-
-    No client can read it as a schema. The token shows which call reserved the name.
-    """
+    """Encode a reservation, which no client reads as a schema, for a copy of `source`; the token names the call."""
     return f"{_RESERVED}{source!r}, which is renamed to this name; token {token}\n".encode()
 
 

@@ -23,11 +23,7 @@ _SEQUENCE_OPTIONS = ("sequence.snapshot-ordering", "write.sequence-number-init-m
 
 
 def check_rows_writable(table: TableDefinition) -> None:
-    """Refuse a table whose rows this library cannot store as Java does.
-
-    This concerns other table types, BLOB values inside other columns or as descriptors, and stored options that change
-    how rows are numbered.
-    """
+    """Refuse a table whose rows cannot be stored as Java does, such as nested or described BLOB values."""
     check_table_type(table.options, table.table_name)
     if table.schema.primary_keys:
         check_stored_options(table.options.values, _SEQUENCE_OPTIONS)

@@ -153,10 +153,7 @@ def _iterate_closed(text: str, first_line: int) -> Iterator[Token]:
 
 
 def syntax_error(text: str, position: int, reason: str, hint: str | None = None, first_line: int = 1) -> InvalidRequest:
-    """Build the error of an invalid statement, for the caller to raise: the line, and a caret below the position.
-
-    `reason` names what was expected. `first_line` is the line number in the script at which `text` begins.
-    """
+    """Build the error of a statement, with line and caret; `first_line` is that of `text` in the script."""
     reason, hint = mask_quoted(reason, text), None if hint is None else mask_quoted(hint, text)
     text = mask_statement(text)
     position = min(position, len(text.rstrip()))
@@ -235,10 +232,7 @@ class TokenReader:
 
 @define
 class StatementReader(TokenReader):
-    """A parser state: it reads the tokens of one statement from left to right.
-
-    A method that reads something raises `InvalidRequest` with the position if another token comes next.
-    """
+    """A state machine over one statement's tokens; a read raises InvalidRequest at another token."""
 
     # Line number in the script at which the statement begins
     first_line: int = 1
@@ -311,10 +305,7 @@ class StatementReader(TokenReader):
 
 
 def blank_comments(text: str) -> str:
-    """Replace comments by blanks, so that all other characters keep their positions; hints stay.
-
-    The time is proportional to the length only for a text that `tokenize` accepts.
-    """
+    """Replace comments by blanks of the same length; hints stay. Linear for texts that `tokenize` accepts."""
     parts, position = [], 0
     for match in _SCRIPT.finditer(text):
         if match.lastgroup == "comment":

@@ -55,10 +55,7 @@ def type_from_json(value: object, path: str) -> DataType:
 
 
 def read_field_json(parent: Members, value: object, where: str, depth: int = 0) -> DataField:
-    """Parse the JSON object of a field; members that this library does not know are kept in `unknown`.
-
-    `where` is the name of the value in errors, such as ``"fields[2]"``. `depth` counts the levels of nesting above it.
-    """
+    """Parse a field's JSON object, with unknown members; `where` names it in errors, `depth` is its nesting."""
     members = parent.child(value, where)
     unknown = members.without(_FIELD_MEMBERS)
     return DataField(

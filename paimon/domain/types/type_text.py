@@ -82,10 +82,7 @@ _parsed = lru_cache(maxsize=1024)(_parse)  # a wide table has many columns of fe
 
 
 def read_type(reader: TokenReader, depth: int = 0) -> DataType:
-    """Read one type, with its nullability, and advance the reader past it; nested fields have the id 0.
-
-    `depth` counts the levels of nesting above this type; too many are refused.
-    """
+    """Read a type with its nullability, and advance; nested fields have id 0. Too much `depth` is refused."""
     if depth > MAX_DEPTH:
         raise reader.error(f"types nest deeper than {MAX_DEPTH} levels")
     word = reader.current

@@ -101,10 +101,7 @@ class BucketAssigner:
         self._is_prepared = False
 
     def assign(self, partition: bytes, hashes: Hashes) -> BucketNumbers:
-        """Return the bucket of each row of a partition from the int32 hashes of the keys; new keys get a bucket.
-
-        Raises `InvalidRequest` if all buckets are full, and there can be no more.
-        """
+        """Return a bucket for each key hash of a partition; InvalidRequest if all are full, and no more allowed."""
         if self._is_prepared:
             self._advance()
         state = self._load(partition)
@@ -123,10 +120,7 @@ class BucketAssigner:
         return self._rules.find_tasks(hashes, buckets.find(hashes), _hash_partition(partition))
 
     def prepare(self) -> PreparedIndex:
-        """Write the index files of all buckets that have new keys, and continue from them.
-
-        The result also names the index files that are replaced, and those by which rows were assigned.
-        """
+        """Write the indexes of buckets with new keys, and name those replaced and those used for assignment."""
         changes: dict[tuple[bytes, int], IndexChange] = {}
         with undo_on_failure(lambda: delete_index_files(self._context, [e for c in changes.values() for e in c.new])):
             for partition in [p for p, state in self._states.items() if state.added]:
@@ -158,10 +152,7 @@ class BucketAssigner:
             changes[partition, bucket] = IndexChange([entry], [state.base[bucket]] if bucket in state.base else [])
 
     def _advance(self) -> None:
-        """Continue from the newest snapshot where another writer changed the index of a partition.
-
-        Index files that were prepared and are in no snapshot yet are kept, unless the commit was given up.
-        """
+        """Continue from the newest snapshot after others' index changes; keep prepared files not given up."""
         self._is_prepared = False
         newest = latest_snapshot(self._context)
         if newest == self._snapshot and all(s.base == s.published for s in self._states.values()):

@@ -72,10 +72,7 @@ def open_key_store(context: TableContext) -> KeyStore:
 
 
 def plan_key_splits(context: TableContext, snapshot: Snapshot, kind: ScanKind = ScanKind.ALL) -> list[DataSplit]:
-    """Plan the splits with the keys of a snapshot: those of all live files, or of the files that the snapshot added.
-
-    Splits whose files are all older than `cross-partition-upsert.index-ttl` are left out.
-    """
+    """Plan splits with the keys of a snapshot, or of files it added; splits past `index-ttl` are left out."""
     return _drop_expired(context, plan_scan(context, ScanRequest(snapshot, kind=kind, shows_level_0=True)).splits)
 
 

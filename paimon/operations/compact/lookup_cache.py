@@ -77,10 +77,7 @@ class LookupCache:
         return _return_none, ()
 
     def begin(self, buckets: Collection[BucketKey], live: Callable[[BucketKey], Collection[str]]) -> None:
-        """Start a round of concurrent tasks, one for each of these buckets, which share the remaining disk.
-
-        `live` returns the names of the live files of a bucket; lookup files of other files are removed.
-        """
+        """Begin a round of tasks for these buckets; lookup files of no `live` file are removed."""
         self._round += 1
         now = self._engine.clock.now_millis()
         for key, lookup_files in list(self._buckets.items()):
@@ -142,10 +139,7 @@ class BucketLookupFiles:
     def find_blocks(
         self, bucket: Bucket, file: DataFileMeta, columns: Sequence[DataField]
     ) -> Sequence[pa.RecordBatch] | None:
-        """Return the lookup file of a data file, or None if the data file is to be read.
-
-        The result is blocks of rows in file order, each with its lookup hashes. The level column is not stored.
-        """
+        """Return a data file's lookup file: blocks in file order with lookup hashes; None to read the file."""
         name, stored_columns = file.file_name, tuple(f for f in columns if f.name != LEVEL.name)
         stored_file = self._files.get(name)
         last_requested, self._last_requested[name] = self._last_requested.get(name, self._round), self._round

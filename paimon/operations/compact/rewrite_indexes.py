@@ -70,10 +70,7 @@ class IndexesRewritten:
 
 @on_same_table
 def rewrite_file_indexes(context: TableContext, commit_user: str, where: Predicate | None = None) -> IndexesRewritten:
-    """Build the indexes of all files, or of those in partitions that `where` selects, and commit what changed.
-
-    Raises `CommitConflict` if another commit replaced a file, or the snapshot expired.
-    """
+    """Build indexes of files (of partitions in `where`) and commit; CommitConflict if replaced or expired."""
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:

@@ -81,10 +81,7 @@ class SectionRead:
     def for_changelog(
         cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors, concurrent_runs: Sequence[SortedRun]
     ) -> SectionRead:
-        """Make a reader for merging with a changelog; keys are looked up in `concurrent_runs` of higher levels.
-
-        Its budget is half of that of `for_merge`, because changes and looked-up records need as much again.
-        """
+        """Make a reader for merging with a changelog, with half the budget, and lookups in `concurrent_runs`."""
         return cls(
             bucket,
             spec,

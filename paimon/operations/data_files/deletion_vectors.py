@@ -121,10 +121,7 @@ def write_vectors(
     changed: Mapping[str, DeletionVector],
     removed: Collection[str] = (),
 ) -> IndexChange:
-    """Write the index files of a bucket after a change of its vectors.
-
-    `changed` has the new, complete vector of each changed data file. The vectors of `removed` data files are removed.
-    """
+    """Write a bucket's index files; `changed` has complete new vectors, `removed` names files without one."""
     touched = {*changed, *removed}
     deletion_files = vectors.files(context.table)
     if not changed and not touched & deletion_files.keys():

@@ -74,10 +74,7 @@ def _select_by_file(
 def read_bloom_filters(
     engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType]
 ) -> Mapping[str, BloomFilter]:
-    """Return the bloom filters of a data file at a path on these of its columns; they are cached.
-
-    The cache has them by the path of the data file: a lookup asks for all files, and most paths would be joined again.
-    """
+    """Return cached bloom filters of a data file's columns, by its path: most index paths need no joining."""
     if not has_indexes(file):
         return {}
     view = " ".join((_FILTERS, *types, *file.extra_files))

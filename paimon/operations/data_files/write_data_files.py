@@ -215,10 +215,7 @@ class FileLayout:
         return join_path(directory, name) if self.external is None else self.external.path_of(directory, name)
 
     def to_file_columns(self, table: pa.Table) -> pa.Table:
-        """Return the columns of the file in its order; key columns share the arrays of the table's columns.
-
-        Tables with a primary key need `_SEQUENCE_NUMBER` and `_VALUE_KIND` in `table`.
-        """
+        """Return a file's columns in order; primary-key tables bring `_SEQUENCE_NUMBER` and `_VALUE_KIND`."""
         return pa.table([table[f.name.removeprefix(KEY_PREFIX)] for f in self.fields], [f.name for f in self.fields])
 
     def to_write_request(self, path: str, engine: Engine) -> WriteRequest:

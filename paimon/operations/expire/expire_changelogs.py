@@ -38,10 +38,7 @@ from paimon.operations.table_context import TableContext
 
 
 def expire_changelogs(context: TableContext, retention: Retention | None = None, delete_all: bool = False) -> Expired:
-    """Expire the oldest decoupled changelogs; by default the options of the table define the retention.
-
-    If a reference that stays cannot be read, the call fails before it deletes a data file.
-    """
+    """Expire decoupled changelogs; an unreadable reference fails the call before it deletes data files."""
     rules = retention or Retention.of_changelogs(context.options)
     rules.check()
     latest, ids = latest_snapshot(context), _list_changelogs(context)

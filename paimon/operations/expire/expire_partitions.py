@@ -89,10 +89,7 @@ def find_partitions(
 
 
 def expire_partitions_if_due(context: TableContext, snapshot_id: int) -> None:
-    """Expire partitions if the commit of this snapshot is the first since the last time to check.
-
-    No process has a timer between commits, so the times to check are multiples of the interval since the epoch.
-    """
+    """Expire partitions with a due commit: check times are multiples of the interval since the epoch."""
     interval = context.options.partition_expiration_check_interval_millis
     if PartitionRetention.of(context.options) is None or not context.schema.partition_keys:
         return
@@ -129,10 +126,7 @@ def _read_ages(context: TableContext) -> list[PartitionAge]:
 def to_partition_retention(
     table: TableDefinition, millis: int | None, at_most: int | None
 ) -> PartitionRetention | None:
-    """Return the retention of the table's options with another age or largest number of partitions per call.
-
-    Returns None if neither the options nor `millis` give an age.
-    """
+    """Return the retention with another age or limit per call; None without any age."""
     options = {} if millis is None else {"partition.expiration-time": f"{millis} ms"}
     retention = PartitionRetention.of(table.options.with_values(options))
     return retention if retention is None or at_most is None else evolve(retention, at_most=at_most)

@@ -220,10 +220,7 @@ def _find_first_staying(context: TableContext, first: int) -> Snapshot | None:
 
 
 def _delete_snapshot_files(context: TableContext, expired: Sequence[Snapshot], stays: Snapshot) -> bool:
-    """Delete snapshot files under the commit lock, and return whether this was done.
-
-    It is not done if a rollback or a faster expirer has replaced or deleted the first snapshot that stays.
-    """
+    """Delete snapshot files under the lock, unless a rollback or another expirer changed the first to stay."""
     with context.engine.snapshots.lock(context.paths):
         current = find_snapshot(context, stays.id)
         if current is None or not current.is_same(stays):

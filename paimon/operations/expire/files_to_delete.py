@@ -133,10 +133,7 @@ def delete_unreferenced_files(
     references: Sequence[Reference],
     read_again: Callable[[], Sequence[Reference]],
 ) -> int:
-    """Delete the files that no reference needs, data files first, and return how many were deleted.
-
-    `read_again` returns the current references. It is called if a reference disappears during the check.
-    """
+    """Delete files without references, data files first; `read_again` if a reference disappears meanwhile."""
     if files_to_delete.is_empty:
         return 0
     keys, paths = list(files_to_delete.data), list(files_to_delete.metadata)

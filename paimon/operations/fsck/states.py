@@ -71,10 +71,7 @@ class Findings:
 
 
 def to_fault(error: PaimonError, path: str, states: Sequence[str]) -> Fault:
-    """Convert an error of a read to a fault: the file is missing, unreadable or not supported.
-
-    `path` is used if the error does not name a file. `states` are the names of the states that need the file.
-    """
+    """Convert a read's error to a fault; `path` if it names no file, `states` are those that need it."""
     if isinstance(error, Unsupported):
         return Fault(FaultKind.UNCHECKED, path, error.message, states)
     missing = isinstance(error, NotFound) or isinstance(error.__cause__, NotFound)
@@ -180,10 +177,7 @@ def _add_state(findings: Findings, read: Callable[[], Snapshot | None], to_state
 
 
 def check_stream_readers(context: TableContext, where: str, findings: Findings) -> None:
-    """Check the consumers and the changelogs of one branch, and add faults to `findings`.
-
-    `where` is appended to the names of states; it is empty for the branch main.
-    """
+    """Check a branch's consumers and changelogs; `where` is appended to states, empty for main."""
     changelogs, snapshots = (
         list_changelog_ids(context),
         snapshot_ids(context),

@@ -76,10 +76,7 @@ class _Action:
 
 @on_same_table
 def run_due_work(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> list[DoneWork]:
-    """Do the maintenance that is due; return the actions that had something to do or failed, in order of execution.
-
-    `compact` compacts the table, and returns the number of compacted buckets.
-    """
+    """Do the maintenance that is due, in order, and return what had to do something or failed."""
     compacting = context.with_table(evolve(context.table, options=context.options.with_values({"write-only": "false"})))
     done: list[DoneWork] = []
     for action in _list_actions(compacting, request, compact):

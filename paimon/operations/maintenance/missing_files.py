@@ -45,10 +45,7 @@ _AGAIN = "run the repair again"
 
 @on_same_table
 def remove_missing_files(context: TableContext, commit_user: str, dry_run: bool) -> pa.Table:
-    """Drop the data files that do not exist from the newest state, and return them with their rows.
-
-    The deletion vectors of these files are dropped, too. Errors are those of a commit.
-    """
+    """Drop missing data files, and their vectors, from the newest state, and return them with their rows."""
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return LOST_FILES.empty_table()
@@ -140,10 +137,7 @@ class RemovedManifests:
 
 @on_same_table
 def remove_missing_manifests(context: TableContext, commit_user: str, dry_run: bool) -> RemovedManifests:
-    """Publish a snapshot whose manifest list names only manifests that exist.
-
-    Raises `CorruptTable` if a manifest list does not exist, and `CommitConflict` if another commit is first.
-    """
+    """Publish a snapshot without missing manifests; CorruptTable without the list, else CommitConflict."""
     with context.engine.snapshots.lock(context.paths):
         snapshot = latest_snapshot(context)
         if snapshot is None:

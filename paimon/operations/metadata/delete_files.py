@@ -16,10 +16,7 @@ _CHUNK_FILES = 1_000
 
 
 def delete_files(engine: Engine, paths: Sequence[str]) -> None:
-    """Delete files or empty directories, in chunks on the executor, and drop them from the engine's cache.
-
-    Missing files are no error. Raises `StorageError` if not all were deleted; none of them is cached then, either.
-    """
+    """Delete files on the executor, and from the cache; StorageError if some stay. Missing ones are fine."""
     engine.cache.drop(paths)
     if len(paths) <= _CHUNK_FILES:
         engine.files.delete(paths)

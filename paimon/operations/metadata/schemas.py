@@ -145,10 +145,7 @@ def check_table_exists(context: TableContext) -> None:
 
 
 def check_same_table(context: TableContext) -> None:
-    """Check by one small read that the table is the one that was opened; in a catalog with entries also its entry.
-
-    Raises `TableDropped` or `TableReplaced` if it is not.
-    """
+    """Check by a read that the table is the opened one, also its catalog entry: else dropped or replaced."""
     origin, location = context.table.origin, context.table.location
     if origin is None:
         return

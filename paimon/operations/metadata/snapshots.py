@@ -234,10 +234,7 @@ def tags(context: TableContext) -> list[Tag]:
 
 
 def recent_tags(context: TableContext) -> list[Tag]:
-    """Return all tags, but read only the files whose size or time changed since the last call.
-
-    A tag that was replaced at the same size within the resolution of the storage's time is the older one.
-    """
+    """Return all tags, reading changed files only; a replacement of equal size and time may be missed."""
     found, cache = list[Tag](), context.engine.cache
     for name, status in _list_tag_files(context).items():
         path, view = context.paths.tag(name), f"of {status.size} at {status.modified_millis}"
@@ -258,10 +255,7 @@ def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
 
 
 def has_snapshots_or_tags(engine: Engine, paths: TablePaths, ignored: str) -> bool:
-    """Return whether the directory of a branch contains a snapshot or a tag.
-
-    For the main branch, snapshots of other branches count, too, unless their names begin with `ignored`.
-    """
+    """Return whether a branch has a snapshot or tag; for main, also others' that lack the prefix `ignored`."""
     names = list_branch_directories(engine, paths) if paths.branch == MAIN_BRANCH else []
     branches = [TablePaths(paths.root, name) for name in names if not name.startswith(ignored)]
     is_used = any(list_ids(engine, place.snapshots, _PREFIX) for place in (paths, *branches))

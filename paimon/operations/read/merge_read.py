@@ -126,10 +126,7 @@ def read_live_rows(
     predicate: Predicate | None,
     keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a file whose keys occur in no other file, in file order.
-
-    Batches have at least the wanted columns. The predicate skips row groups only, so other rows may be returned.
-    """
+    """Read a file's rows whose keys are in no other, in order; the predicate only skips row groups."""
     if keep_retracts or file.delete_row_count == 0:
         yield from read_file(file, wanted, predicate, None)
         return

@@ -73,10 +73,7 @@ def list_readable_fields(
 
 
 def bind_predicate(predicate: Predicate, table: TableDefinition, fields: Sequence[DataField]) -> Predicate:
-    """Convert a predicate over the columns that reads return to a predicate over stored rows.
-
-    Literals get the types of their columns. Default values for nulls, which the table options define, are resolved.
-    """
+    """Bind a read's predicate to stored rows: literals by column type, defaults for nulls resolved."""
     return rewrite_for_stored_rows(bind(predicate, fields), read_defaults(table.schema, table.options))
 
 

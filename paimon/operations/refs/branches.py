@@ -41,10 +41,7 @@ from paimon.ports.files import Directories, PutOutcome
 @finished_once_begun()
 @on_same_table
 def create_branch(context: TableContext, name: str, tag: str | None = None, exist_ok: bool = False) -> None:
-    """Create a branch with the state of a tag or, without a tag, an empty branch with the schemas of the table.
-
-    The snapshot of the tag is the first of the branch. With `exist_ok`, an existing branch is left unchanged.
-    """
+    """Create a branch of a tag's snapshot, else an empty one; `exist_ok` leaves an existing one as it is."""
     _check_name(name)
     target = TablePaths(context.table.location, name)
     wanted = _read_branch_files(context, target, tag)
@@ -92,10 +89,7 @@ def _make_hidden_path(engine: Engine, paths: TablePaths, why: str) -> str:
 @finished_once_begun()
 @on_same_table
 def delete_branch(context: TableContext, name: str) -> None:
-    """Delete the metadata of a branch; its data files become orphans, unless another branch references them.
-
-    The main branch, the open branch and a branch that scans fall back to cannot be deleted.
-    """
+    """Delete a branch's metadata; data files may become orphans. Main, open and fallback ones are refused."""
     _check_can_change(context.table, name, "deleted")
     if name not in list_branch_directories(context.engine, context.paths):
         _check_exists(context, name)
@@ -114,10 +108,7 @@ def delete_branch(context: TableContext, name: str) -> None:
 @finished_once_begun()
 @on_same_table
 def rename_branch(context: TableContext, name: str, to: str) -> None:
-    """Rename a branch; the call does not wait for concurrent writers of the branch.
-
-    The main branch, the open branch and a branch that scans fall back to cannot be renamed.
-    """
+    """Rename a branch without waiting for its writers; main, open and fallback branches are refused."""
     _check_can_change(context.table, name, "renamed")
     _check_name(to)
     _check_exists(context, name)

@@ -69,10 +69,7 @@ def delete_hidden_table(engine: Engine, directories: Directories, paths: TablePa
 
 
 def _find_external_files(engine: Engine, paths: TablePaths) -> _ExternalFiles | None:
-    """Return the external files of all branches; None without any.
-
-    A table whose metadata cannot be read can be dropped too: what cannot be found stays, and a warning reports it.
-    """
+    """Return all branches' external files; unreadable metadata is a warning, and does not stop a drop."""
     try:
         schema = latest_schema(engine, paths)
         if schema is None:

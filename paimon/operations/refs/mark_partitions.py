@@ -29,10 +29,7 @@ _Mark = Callable[[str, Mapping[str, object]], None]
 
 
 def mark_partitions_done(context: TableContext, specs: Sequence[Mapping[str, object]]) -> list[str]:
-    """Mark each partition that matches a spec by all actions, and return the paths of the success files.
-
-    NotFound: a spec has no match. Unsupported: an action needs a metastore. Then nothing is marked.
-    """
+    """Mark partitions that match specs; NotFound for a spec, Unsupported for an action, marks nothing."""
     names = [name.strip() for name in (context.options.get(_ACTION) or _SUCCESS_FILE).split(",") if name.strip()]
     if not names:
         raise InvalidRequest(f"Option {_ACTION!r} names no action.", subject=_ACTION, hint="name one, or remove it")

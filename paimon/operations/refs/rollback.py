@@ -77,10 +77,7 @@ def roll_back(
 
 
 def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
-    """Delete the snapshots, decoupled changelogs and tags after a snapshot, which becomes the latest; 0 deletes all.
-
-    Raises `NotFound` if the snapshot expired during the call; a later snapshot is the latest then.
-    """
+    """Delete all after a snapshot, or everything for 0; NotFound if it expired, when a later one is newest."""
     paths = context.paths
     forget_own_commit(context)
     with context.engine.snapshots.lock(paths):  # so that neither commits nor expiry read an intermediate state

@@ -89,10 +89,7 @@ def create_tag(
 
 
 def find_first_reaching(context: TableContext, millis: int | None, watermark: int | None = None) -> Snapshot:
-    """Return the first snapshot, existing or tagged, with at least this commit time or watermark.
-
-    Both are epoch milliseconds. If `millis` is None, `watermark` selects.
-    """
+    """Return the first snapshot or tag with a commit time, else a watermark, of at least a time."""
     wanted = (millis if millis is not None else watermark) or 0
 
     def mark(snapshot: Snapshot) -> int | None:

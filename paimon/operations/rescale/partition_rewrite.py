@@ -80,10 +80,7 @@ def write_rows(writer: TableWriter, target: TableContext, rows: pa.Table) -> Non
 
 
 def read_source_rows(context: TableContext, source: SourceBucket) -> Iterator[pa.Table]:
-    """Read the rows of one bucket; the schema of `context` is not older than the files.
-
-    In primary-key tables, rows are merged, in key order, with `_VALUE_KIND` and without deletes.
-    """
+    """Read one bucket's rows for a rewrite; keyed ones are merged, with `_VALUE_KIND`, without deletes."""
     files = source.files
     split = DataSplit(0, files.partition, files.bucket, files.total_buckets, source.directory, files.files)
     bucket = Bucket.of(context, split)

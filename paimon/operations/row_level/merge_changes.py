@@ -81,10 +81,7 @@ class LiveRows:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, start: int, before: DeletionVector) -> LiveRows:
-        """Return the live rows of a batch, whose first row has position `start` in its file.
-
-        The batch has consecutive rows. `before` are the rows of the file that are deleted before the change.
-        """
+        """Return a batch's live rows; its first one is at `start` of the file, `before` were deleted before."""
         live = np.flatnonzero(~before.mask(start, batch.num_rows))
         return cls(batch if len(live) == batch.num_rows else batch.take(pa.array(live)), live + start)
 

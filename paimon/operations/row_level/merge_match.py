@@ -210,10 +210,7 @@ class MergeMatcher:
     def build_view(
         self, names: Iterable[str], rows: pa.RecordBatch | None, targets: Integers | None, sources: Integers | None
     ) -> pa.RecordBatch:
-        """Return columns of pairs of rows under canonical names; at least one column.
-
-        `targets` and `sources` have the row numbers of each pair; they are None if the pairs have no such row.
-        """
+        """Return pairs' columns by canonical names; None as `targets` or `sources` means no such rows."""
         of_target = {} if rows is None else {f"{TARGET}.{name}": name for name in rows.schema.names}
         available = {**of_target, **dict.fromkeys(self.source.schema.names)}
         roots = list(dict.fromkeys(resolve_column(name, available)[0] for name in names)) or [next(iter(available))]

@@ -376,10 +376,7 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
 
 
 def index_source(context: TableContext, merge: BoundMerge, part: SourcePart, *, is_share: bool = False) -> MergeMatcher:
-    """Index a part of a source by the columns that must be equal to columns of the target.
-
-    With `is_share`, these are some of the rows of the source, whose numbers mean nothing to the caller.
-    """
+    """Index a part of a source by its equal columns; with `is_share`, row numbers are meaningless outside."""
     index = SourceIndex.of(convert_keys(context, merge.on, part.rows), part.rows.num_rows)
     types = tuple(find_target_column(context, target).type for target, _ in merge.on.pairs)
     key_range = None if part.hashes is None else KeyRange(part.hashes, types)

@@ -155,10 +155,7 @@ def plan_numbered_rows(
     predicate: Predicate | None,
     number_name: str,
 ) -> NumberedRows:
-    """Plan a read of rows with their numbers from an append table; no data file is read.
-
-    `predicate` applies to the columns as reads show them. A snapshot of None is an empty table.
-    """
+    """Plan numbered rows of an append table, without reads; `predicate` is on columns as reads show them."""
     bound = None if predicate is None else bind_predicate(predicate, context.table, context.schema.fields)
     files: list[NumberedFile] = []
     first = 0
@@ -172,10 +169,7 @@ def plan_numbered_rows(
 def check_numbered_change(
     context: TableContext, columns: Sequence[str] | None, moves_rows: bool = False
 ) -> tuple[DataField, ...]:
-    """Check that an append table accepts a change, before a query looks for its rows; return the columns to set.
-
-    None deletes rows. `moves_rows` allows new values of partition columns.
-    """
+    """Check a change of numbered rows before the query; `moves_rows` allows new partition values."""
     check_changeable_by_query(context.table)
     if columns is not None:
         return check_updatable(context.table, columns, moves_rows)

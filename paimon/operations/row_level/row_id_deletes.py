@@ -61,10 +61,7 @@ def write_row_id_deletes(context: TableContext, change: SelectedChange) -> Writt
 
 
 def delete_row_ids(context: TableContext, updates: RowIdUpdates, ids: Iterable[int] | RowIds) -> list[CommitMessage]:
-    """Write the deletion vectors of rows that are named by their ids; return one message for each changed bucket.
-
-    The ids may have any order, and may be repeated or be those of deleted rows.
-    """
+    """Write deletion vectors for row ids in any order, deleted or repeated too; one message a bucket."""
     check_deletable(context.table)
     return _delete_ids(context, updates, np.unique(ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)))[
         0

@@ -209,10 +209,7 @@ def write_append_changes(context: TableContext, change: SelectedChange) -> Writt
 
 
 def open_append_writer(context: TableContext, commit_user: str, concurrent: bool = False) -> TableWriter:
-    """Return a writer without inline compaction, which could remove the files whose rows are changed.
-
-    `concurrent` encodes the columns of a file in the executor; a writer in a task must not set it.
-    """
+    """Return an append writer without compaction; `concurrent` encoding is not for writers in tasks."""
     options = context.options.with_values({"write-only": "true"})
     target = context.with_table(evolve(context.table, options=options))
     return TableWriter(target, commit_user, concurrent=concurrent)

@@ -109,10 +109,7 @@ class StreamRanges:
         return reached
 
     def plan_range(self, start: StreamPosition | None, end: StreamPosition | None) -> list[FollowedSplit]:
-        """Return the splits between two positions, in snapshot order; `advance` returned the end position.
-
-        Raises `InvalidRequest` if the splits of a partly read snapshot have changed.
-        """
+        """Return the splits between two positions; InvalidRequest if a half-read snapshot's splits changed."""
         found: list[FollowedSplit] = []
         if end is None:
             return found

@@ -159,10 +159,7 @@ class Progress:
 
 
 def find_progressed_start(context: TableContext, start: Start, progress: Progress) -> StreamStart | None:
-    """Return the recorded progress of the consumer, or else the requested start.
-
-    Returns None if a state is requested and the table has none yet. Raises `NotFound` if the start has expired.
-    """
+    """Return recorded progress, or the requested start; None before any state, NotFound if expired."""
     resumed = None if context.options.consumer_ignore_progress else progress.resume()
     if resumed is None:
         return find_stream_start(context, start)

@@ -193,10 +193,7 @@ class Buckets:
             self._context.files.delete([path for file in between for path in file.paths_in(state.directory)])
 
     def take_messages(self, kept: Collection[Address]) -> list[CommitMessage]:
-        """Return one commit message for each bucket that changed since the last call.
-
-        Buckets that are idle in two calls in sequence are dropped, unless `kept` contains their address.
-        """
+        """Return messages of buckets that changed; those idle twice are dropped unless in `kept`."""
         messages: list[CommitMessage] = []
         idle: list[BucketState] = []
         for state in self.states:

@@ -253,10 +253,7 @@ def _renumber_file(bucket: Bucket, file: DataFileMeta, layout: FileLayout, offse
 
 
 def repeat_commit(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
-    """Repeat the steps after an earlier commit that may be missing: call callbacks, and make reads show its rows.
-
-    After CommitNotVisible the rows are committed, but their compaction failed too often.
-    """
+    """Repeat the steps after a commit that may be missing; CommitNotVisible: committed, not compacted."""
     show_rows(context, request)
     return call_callbacks_again(context, request)
 

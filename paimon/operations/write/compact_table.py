@@ -99,10 +99,7 @@ def compact_table(
 def plan_table_compaction(
     context: TableContext, full: bool = False, where: Predicate | None = None, order: SortOrder | None = None
 ) -> CompactResult:
-    """Find the buckets, files and rows that `compact_table` would replace; nothing is written.
-
-    The postponed bucket of a partition counts as one bucket, because its rows have no other bucket yet.
-    """
+    """Find what a compaction would replace, without a write; a partition's postponed rows are one bucket."""
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:
@@ -147,10 +144,7 @@ def compact_postponed(
 def plan_partitions(
     context: TableContext, snapshot: Snapshot, predicate: Predicate | None, full: bool
 ) -> list[PartitionWork]:
-    """Return the work in each partition that has files, as picklable tasks.
-
-    Raise InvalidRequest if a postponed file has a newer schema than the context, which lacks columns of the file.
-    """
+    """Return each partition's work as picklable tasks; InvalidRequest for files of a newer schema."""
     partitions: dict[bytes, list[BucketFiles]] = {}
     for bucket in find_buckets(context, snapshot, predicate):
         partitions.setdefault(bucket.partition, []).append(bucket)
@@ -177,10 +171,7 @@ def compact_partitions(
 def compact_buckets(
     context: TableContext, commit_user: str, work: PartitionWork, buckets: Iterable[int], rows: Iterable[pa.RecordBatch]
 ) -> list[CommitMessage]:
-    """Write rows to real buckets of one partition, and compact these.
-
-    `rows` have their `_VALUE_KIND` and are ordered oldest first. The `buckets` are compacted even if they get no rows.
-    """
+    """Write rows, oldest first with `_VALUE_KIND`, to a partition's buckets, and compact `buckets` too."""
     table = to_bucketed_table(context.table, work.total_buckets, write_only=False)
     writer = TableWriter(context.with_table(table), commit_user)
     with undo_on_failure(writer.abort):

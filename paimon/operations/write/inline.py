@@ -50,11 +50,7 @@ class CompactionRequests:
         self._requested[address] = full or self._requested.get(address, False)
 
     def take(self, buckets: Buckets, commit_identifier: int | None) -> Mapping[Address, bool]:
-        """Return and clear the requests; True means a full compaction.
-
-        Raise InvalidRequest if the identifier of the next commit is not known, and only some commits do full
-        compactions.
-        """
+        """Return and clear the requests; InvalidRequest if only some commits are full, and its id is unknown."""
         if self._every is not None:
             self.changed = {a for a in self.changed if not self._is_fully_compacted(a)}
             self.changed |= {s.address for s in buckets.states if s.files}
@@ -127,10 +123,7 @@ class InlinePlanner:
 
 
 def exclude_results(state: BucketState, files: Collection[DataFileMeta], rules: WindowRules) -> None:
-    """Exclude the results of an append compaction from later windows, except a last file that is still small.
-
-    `files` are in the order in which the compaction wrote them.
-    """
+    """Exclude an append compaction's results, in order, from later windows, except a small last one."""
     *done, last = files or (None,)
     names = {f.file_name for f in done if f is not None}
     if last is not None and last.file_size >= rules.small_bytes:

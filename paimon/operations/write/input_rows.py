@@ -139,10 +139,7 @@ def read_checked_rows(
     check: ColumnCheck,
     check_types: Callable[[pa.Schema], None] | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the data as Arrow tables, and refuse rows that lack columns, if possible before the first table.
-
-    `check_types` raises the errors of a table that does not fit for another reason.
-    """
+    """Read data as tables, refusing rows that lack columns early; `check_types` may raise another error."""
     is_list, has_one_schema = isinstance(data, list | tuple), _has_one_schema(data)
     held: list[pa.Table] = []
     for table in to_arrow_tables(data, fields, (kind_column,) if kind_column else ()):

@@ -305,10 +305,7 @@ def with_assigners(options: TableOptions, tasks: int) -> TableOptions:
 
 
 def find_addresses(table: pa.Table, fields: Sequence[DataField], buckets: Codes) -> tuple[list[Address], Codes]:
-    """Return the distinct addresses of rows that another process routed, and for each row the position of its address.
-
-    The rows have the values of the partition in which they are written.
-    """
+    """Return distinct addresses of routed rows, and each row's position; rows have partition values."""
     partitions, codes = encode_partitions(table, fields)
     return _to_addresses(partitions, codes * _ALL_BUCKETS + buckets, _ALL_BUCKETS)
 

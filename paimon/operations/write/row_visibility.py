@@ -206,10 +206,7 @@ class RowVisibilityPlanner:
         return CommitNotVisible(self._request.commit_user, self._request.commit_identifier, ids, lost)
 
     def _discard(self, messages: Sequence[CommitMessage]) -> None:
-        """Delete the files of compactions that will not be published. After an uncertain commit they may be referenced.
-
-        Never raises, because the caller has already dropped the messages.
-        """
+        """Delete files of compactions that will not be published, unless in doubt; never raises."""
         if self._is_uncertain:
             return
         own = [m for m in messages if any(m is made for made in self._compacted)]

@@ -120,10 +120,7 @@ class WriteBuffer:
 
 
 def take_rows(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArray]:
-    """Return the rows at these positions of each column, and empty the list of columns.
-
-    A column is removed from the list before it is copied, so that its memory is freed if there is no other reference.
-    """
+    """Return rows of each column, emptying the list, so that each one's memory is freed before the next."""
     positions = from_numpy(rows)
     return [columns.pop(0).take(positions) for _ in range(len(columns))]
 
@@ -326,10 +323,7 @@ def _combine_window(window: Sequence[Piece]) -> pa.Table:
 
 
 def _add_order_columns(table: pa.Table, codes: Codes) -> pa.Table:
-    """Append the columns that order the rows: bucket and arrival.
-
-    The arrival represents the sequence number: it ascends over all buckets, so that no sort by it is necessary.
-    """
+    """Append bucket and arrival, by which rows sort; the arrival ascends over all buckets."""
     arrival = from_numpy(np.arange(table.num_rows, dtype=np.int64))
     return table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, from_numpy(codes))
 

@@ -22,11 +22,7 @@ _UPDATABLE = ("deduplicate", "partial-update")
 
 
 def check_deletable(table: TableDefinition) -> None:
-    """Refuse a table whose rows cannot be deleted.
-
-    `Unsupported`: rows must keep their row ids, or lie in several files. `InvalidRequest`: the merge engine or
-    `ignore-delete` drops deletes.
-    """
+    """Refuse a table without deletes: Unsupported by its layout, InvalidRequest by its merge engine."""
     _check_rows_stay_whole(table, keeps_files=table.options.deletion_vectors_enabled)
     options = table.options
     if not table.schema.primary_keys:
@@ -47,10 +43,7 @@ def check_deletable(table: TableDefinition) -> None:
 
 
 def check_mergeable(table: TableDefinition) -> None:
-    """Refuse a table that MERGE cannot change, whatever the clauses are.
-
-    The reasons are row ids that must be kept, postponed buckets, and defaults that reads show instead of stored nulls.
-    """
+    """Refuse tables that MERGE cannot change: kept row ids, postponed buckets, defaults in place of nulls."""
     options = table.options
     if options.row_tracking_enabled and not options.data_evolution_enabled:
         raise Unsupported(
@@ -73,10 +66,7 @@ def check_mergeable(table: TableDefinition) -> None:
 
 
 def check_updatable(table: TableDefinition, columns: Iterable[str], moves_rows: bool = False) -> tuple[DataField, ...]:
-    """Return the columns that an update sets, in the given order; refuse tables and columns that cannot be updated.
-
-    Partition columns are refused unless `moves_rows`: then rows may move to other partitions.
-    """
+    """Return the columns to set; refuse others, and partition columns unless `moves_rows` between them."""
     schema, options = table.schema, table.options
     if not options.data_evolution_enabled:
         _check_rows_stay_whole(table, keeps_files=False)
@@ -116,10 +106,7 @@ def check_evolvable(table: TableDefinition) -> None:
 
 
 def restrict_columns(table: TableDefinition, columns: Iterable[str]) -> TableDefinition:
-    """Return a table with only some of its columns, in schema order, for files that store only these columns of rows.
-
-    The table must have data evolution, and `columns` must include all partition columns.
-    """
+    """Return a table with some columns, the partition columns among them, for data evolution files."""
     if not table.options.data_evolution_enabled:
         raise InvalidRequest(
             f"Table {table.table_name!r} has no files with some columns of rows",

@@ -66,9 +66,6 @@ def _check_rows_elsewhere(options: TableOptions) -> None:
 
 
 def select_scanned_buckets(schema: TableSchema, options: TableOptions) -> frozenset[int] | None:
-    """Return the bucket that `scan.bucket` restricts a read to; None for all buckets.
-
-    A bucket that does not exist is no error: it contains no rows. `options` include the dynamic ones.
-    """
+    """Return the bucket of `scan.bucket`, None for all; one that does not exist contains no rows."""
     check_scan_options(schema, options)
     return None if options.scan_bucket is None else frozenset((options.scan_bucket,))

@@ -80,11 +80,7 @@ def read_changes(
 def read_stream_split(
     context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit, is_state: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Read what a stream returns of one split, with the snapshot id and the row kind as the first columns.
-
-    With `is_state`, the split belongs to a state and deleted rows are left out. Otherwise its rows are changes. Rows
-    are in file order, and no batch is empty.
-    """
+    """Read a stream's split with snapshot id and row kind first; `is_state` omits deletes. No empty batch."""
     for batch in read_changes(context, read, schema, split):
         rows = batch.filter(pc.is_in(batch.column(1), _STORED_KINDS)) if is_state else batch
         if rows.num_rows:

@@ -83,10 +83,7 @@ def find_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
 
 
 def list_history(context: TableContext, after: int | None = None, through: int | None = None) -> tuple[Snapshot, ...]:
-    """List the snapshots after `after` up to and including `through`; by default all whose changes can be read.
-
-    The ids ascend. An expired snapshot is represented by its decoupled changelog.
-    """
+    """List snapshots after `after` through `through`, ascending; a changelog represents an expired one."""
     latest = latest_snapshot(context)
     if latest is None:
         return _empty_history(after, through)
