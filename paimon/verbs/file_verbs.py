@@ -18,14 +18,7 @@ from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted
 from paimon.operations.maintenance.purge import Purged
 from paimon.operations.rescale.rescale import RescaleResult
-from paimon.verbs.arguments import (
-    PARTITIONS_HELP,
-    Partitions,
-    Time,
-    choose_condition,
-    parse_assignments,
-    to_moment,
-)
+from paimon.verbs.arguments import PARTITIONS_HELP, Partitions, Time, choose_condition, parse_assignments, to_moment
 from paimon.verbs.expiry_verbs import AGE_HELP
 from paimon.verbs.verb import (
     Column,

@@ -16,13 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from obstore.exceptions import (
-    BaseError,
-    GenericError,
-    NotSupportedError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError, GenericError, NotSupportedError, PermissionDeniedError, UnauthenticatedError
 
 from paimon.adapters.files.request_retry import RequestRetry
 from paimon.domain.commit.retry import RetryPolicy

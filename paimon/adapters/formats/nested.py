@@ -12,15 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.types.data_types import (
-    ArrayType,
-    DataType,
-    IntType,
-    MapType,
-    MultisetType,
-    RowType,
-    VectorType,
-)
+from paimon.domain.types.data_types import ArrayType, DataType, IntType, MapType, MultisetType, RowType, VectorType
 
 Leaf = Callable[[pa.Array, DataType], pa.Array]
 _COUNT = IntType(nullable=False)

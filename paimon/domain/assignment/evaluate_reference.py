@@ -28,14 +28,7 @@ from paimon.domain.assignment.expression import (
 )
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.row.literals import parse_literal
-from paimon.domain.types.data_types import (
-    INTEGER_TYPES,
-    BigIntType,
-    DataField,
-    DecimalType,
-    DoubleType,
-    FloatType,
-)
+from paimon.domain.types.data_types import INTEGER_TYPES, BigIntType, DataField, DecimalType, DoubleType, FloatType
 
 _EXACT = Context(prec=MAX_PREC, Emax=10**17, Emin=-(10**17))
 

@@ -14,14 +14,7 @@ from typing import Any
 from attrs import evolve
 
 from paimon.domain.assignment.expression import ColumnValue, Constant, Expression, SqlValue
-from paimon.domain.predicate.expression import (
-    Compare,
-    ForeignExpression,
-    In,
-    Predicate,
-    ScalarSql,
-    SqlCondition,
-)
+from paimon.domain.predicate.expression import Compare, ForeignExpression, In, Predicate, ScalarSql, SqlCondition
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.transform import Leaf, map_leaves
 from paimon.domain.types import data_types as dt

@@ -22,13 +22,7 @@ from paimon.domain.commit.message import (
     RowGroupBase,
 )
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.manifest.entries import (
-    DELETION_VECTORS,
-    DataFileMeta,
-    FileKind,
-    IndexManifestEntry,
-    ManifestEntry,
-)
+from paimon.domain.manifest.entries import DELETION_VECTORS, DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
 from paimon.domain.paths import check_segment, check_within
 from paimon.domain.snapshot.snapshot import CommitKind
 

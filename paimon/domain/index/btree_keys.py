@@ -44,14 +44,7 @@ from paimon.domain.row.binary_layout import (
     PRIMITIVE_CODES,
 )
 from paimon.domain.types.arrow import UNIT_NANOS, timestamp_unit
-from paimon.domain.types.data_types import (
-    TIMESTAMP_TYPES,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    VarCharType,
-)
+from paimon.domain.types.data_types import TIMESTAMP_TYPES, DataType, DecimalType, DoubleType, FloatType, VarCharType
 
 Key: TypeAlias = int | bytes
 Interval: TypeAlias = tuple[Key | None, Key | None]

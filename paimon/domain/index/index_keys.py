@@ -29,11 +29,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.columns.buffers import read_validity, to_stored_numbers
-from paimon.domain.columns.java_float_order import (
-    from_float_ordinals,
-    to_float_ordinal,
-    to_float_ordinals,
-)
+from paimon.domain.columns.java_float_order import from_float_ordinals, to_float_ordinal, to_float_ordinals
 from paimon.domain.types.arrow import UNIT_NANOS
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (

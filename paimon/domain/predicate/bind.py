@@ -36,12 +36,7 @@ from paimon.domain.predicate.map_keys import INCOMPARABLE, is_of_core, to_sql_co
 from paimon.domain.predicate.transform import Leaf, columns_of, unknown_predicate_error
 from paimon.domain.predicate.zero_order import is_floating
 from paimon.domain.text_checks import check_text
-from paimon.domain.types.data_types import (
-    CHARACTER_TYPES,
-    BooleanType,
-    DataField,
-    DataType,
-)
+from paimon.domain.types.data_types import CHARACTER_TYPES, BooleanType, DataField, DataType
 from paimon.domain.types.type_text import format_type
 
 

@@ -11,16 +11,7 @@ from typing import Any, NoReturn
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.expression import (
-    HOW_TO_COMBINE,
-    And,
-    Compare,
-    In,
-    IsNull,
-    Like,
-    Operator,
-    Predicate,
-)
+from paimon.domain.predicate.expression import HOW_TO_COMBINE, And, Compare, In, IsNull, Like, Operator, Predicate
 from paimon.domain.predicate.field_paths import name_key
 from paimon.domain.text_checks import check_text
 

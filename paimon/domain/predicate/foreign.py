@@ -14,13 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.expression import (
-    ForeignCondition,
-    ForeignExpression,
-    Predicate,
-    ScalarSql,
-    SqlCondition,
-)
+from paimon.domain.predicate.expression import ForeignCondition, ForeignExpression, Predicate, ScalarSql, SqlCondition
 from paimon.domain.predicate.expression_tree import Node, decode_expression, list_columns
 from paimon.domain.predicate.polars_tree import decode_polars
 from paimon.domain.predicate.text import format_predicate

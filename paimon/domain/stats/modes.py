@@ -13,14 +13,7 @@ from attrs import frozen
 
 from paimon.domain.options.parse import parse_stats_mode
 from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.types.data_types import (
-    BYTES_TYPES,
-    CHARACTER_TYPES,
-    NESTED_TYPES,
-    BlobType,
-    DataType,
-    VariantType,
-)
+from paimon.domain.types.data_types import BYTES_TYPES, CHARACTER_TYPES, NESTED_TYPES, BlobType, DataType, VariantType
 
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)

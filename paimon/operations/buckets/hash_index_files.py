@@ -6,12 +6,7 @@ Source: `HashIndexFile`, `DynamicBucketIndexMaintainer`.
 
 from __future__ import annotations
 
-from paimon.domain.bucket.hash_index import (
-    HASH_BYTES,
-    MAX_DYNAMIC_BUCKETS,
-    decode_hash_index,
-    encode_hash_index,
-)
+from paimon.domain.bucket.hash_index import HASH_BYTES, MAX_DYNAMIC_BUCKETS, decode_hash_index, encode_hash_index
 from paimon.domain.bucket.key_hashes import Hashes
 from paimon.domain.errors import CorruptTable, NotFound, Unsupported
 from paimon.domain.manifest.entries import DELETION_VECTORS, HASH_INDEX, FileKind, IndexManifestEntry

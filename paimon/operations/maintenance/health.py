@@ -51,12 +51,7 @@ from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.orphan_files import find_orphan_files
 from paimon.operations.expire.retention_reasons import expire_and_explain, expire_changelogs_and_explain
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_live_columns
-from paimon.operations.metadata.snapshots import (
-    find_snapshot,
-    latest_snapshot,
-    read_statistics,
-    report_expired,
-)
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot, read_statistics, report_expired
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.system.partitions_and_buckets import format_partition_name
 from paimon.operations.table_context import TableContext

@@ -14,14 +14,7 @@ from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_valu
 from paimon.domain.assignment.expression import Expression, SqlValue
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.evaluate_columnar import evaluate, read_path
-from paimon.domain.predicate.expression import (
-    Compare,
-    ForeignExpression,
-    Operator,
-    Predicate,
-    ScalarSql,
-    SqlCondition,
-)
+from paimon.domain.predicate.expression import Compare, ForeignExpression, Operator, Predicate, ScalarSql, SqlCondition
 from paimon.domain.predicate.foreign import PYARROW, evaluate_pyarrow
 from paimon.domain.predicate.transform import map_leaves
 from paimon.domain.types.arrow import arrow_type

@@ -25,14 +25,7 @@ from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of, restrict_to_columns
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.scan.prune_by_global_index import (
-    BTREE,
-    Wanted,
-    find_indexes,
-    has_one_type,
-    range_of,
-    select_row_ids,
-)
+from paimon.domain.scan.prune_by_global_index import BTREE, Wanted, find_indexes, has_one_type, range_of, select_row_ids
 from paimon.domain.scan.row_id_ranges import RowIdRanges
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot

@@ -25,11 +25,7 @@ from paimon.domain.undo import undo_on_failure
 from paimon.domain.whitespace import is_blank
 from paimon.operations.expire.references import list_branch_names
 from paimon.operations.metadata.schemas import on_same_table, schema_ids
-from paimon.operations.metadata.snapshots import (
-    list_branch_directories,
-    load_tag,
-    snapshot_ids,
-)
+from paimon.operations.metadata.snapshots import list_branch_directories, load_tag, snapshot_ids
 from paimon.operations.refs.replace_history import copy_file, replace_history
 from paimon.operations.refs.rollback import drop_changelog
 from paimon.operations.table_context import TableContext

@@ -10,13 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from paimon.domain.assignment.expression import (
-    Assignment,
-    ColumnValue,
-    Expression,
-    SqlValue,
-    columns_of,
-)
+from paimon.domain.assignment.expression import Assignment, ColumnValue, Expression, SqlValue, columns_of
 from paimon.domain.commit.message import ReadState
 from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import InvalidRequest

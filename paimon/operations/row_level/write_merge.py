@@ -39,11 +39,7 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.data_files.deletion_vectors import (
-    delete_index_files,
-    get_bucket_vectors,
-    read_bucket_vectors,
-)
+from paimon.operations.data_files.deletion_vectors import delete_index_files, get_bucket_vectors, read_bucket_vectors
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.row_level.merge import WrittenMerge
 from paimon.operations.row_level.merge_changes import (

@@ -15,12 +15,7 @@ from paimon.domain.errors import NotFound
 from paimon.domain.paths import STATE_SUFFIX, check_segment
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.consumers import read_consumer
-from paimon.operations.metadata.snapshots import (
-    latest_snapshot,
-    load_snapshot,
-    snapshot_before,
-    snapshot_ids,
-)
+from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot, snapshot_before, snapshot_ids
 from paimon.operations.read.changes.history import find_changelog, find_first_id
 from paimon.operations.read.time_travel import find_newest_compacted, to_epoch_millis
 from paimon.operations.refs.consumers import forget_consumer, record_consumer

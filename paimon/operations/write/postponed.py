@@ -13,11 +13,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.bucket.postponed import (
-    POSTPONED_SEQUENCE_NUMBER,
-    compute_written_buckets,
-    to_postponed_files_table,
-)
+from paimon.domain.bucket.postponed import POSTPONED_SEQUENCE_NUMBER, compute_written_buckets, to_postponed_files_table
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
 from paimon.operations.data_files.write_data_files import FileLayout

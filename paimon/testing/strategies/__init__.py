@@ -14,14 +14,7 @@ from paimon.testing.strategies.histories import CompactStep, Step, WriteStep, hi
 from paimon.testing.strategies.merging import MergingTable, merging_tables
 from paimon.testing.strategies.schemas import append_schemas, primary_key_schemas, schemas
 from paimon.testing.strategies.tables import arrow_tables, rows, to_arrow_table
-from paimon.testing.strategies.types import (
-    atomic_types,
-    column_names,
-    data_types,
-    fields_of,
-    key_types,
-    types_named,
-)
+from paimon.testing.strategies.types import atomic_types, column_names, data_types, fields_of, key_types, types_named
 from paimon.testing.strategies.values import values_of
 
 __all__ = [

@@ -19,12 +19,7 @@ from paimon.adapters.formats.guards.parquet_longest_values import (
     measure_longest_values,
     read_codec,
 )
-from paimon.adapters.formats.guards.parquet_pages import (
-    ChunkPages,
-    DictionaryPage,
-    Stored,
-    read_chunk_pages,
-)
+from paimon.adapters.formats.guards.parquet_pages import ChunkPages, DictionaryPage, Stored, read_chunk_pages
 
 MOST_BYTES = 512 * 1024 * 1024
 BATCH_SHARE = 4

@@ -13,13 +13,7 @@ from itertools import product
 
 from attrs import field, frozen
 
-from paimon.adapters.formats.thrift import (
-    BINARY,
-    I32,
-    I64,
-    STRUCT,
-    encode_list,
-)
+from paimon.adapters.formats.thrift import BINARY, I32, I64, STRUCT, encode_list
 
 BYTE_ARRAY = 6
 CODECS = range(8)

@@ -29,15 +29,7 @@ from paimon.domain.errors import CorruptTable, PaimonError
 from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import arrow_schema, arrow_type
-from paimon.domain.types.data_types import (
-    NESTED_TYPES,
-    CharType,
-    DataField,
-    DataType,
-    DoubleType,
-    FloatType,
-    RowType,
-)
+from paimon.domain.types.data_types import NESTED_TYPES, CharType, DataField, DataType, DoubleType, FloatType, RowType
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FileContent, FormatWriter, ReadRequest, WriteRequest
 
