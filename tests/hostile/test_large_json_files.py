@@ -14,13 +14,7 @@ from support.case_lists import mark_nightly, mark_products
 from support.warm_processes import run_code
 
 import paimon
-from paimon.domain.json_text import (
-    DETAIL_FILE,
-    SCHEMA_FILE,
-    SNAPSHOT_FILE,
-    STATISTICS_FILE,
-    DocumentKind,
-)
+from paimon.domain.json_text import DETAIL_FILE, SCHEMA_FILE, SNAPSHOT_FILE, STATISTICS_FILE, DocumentKind
 
 MIB = 1 << 20
 READ = """

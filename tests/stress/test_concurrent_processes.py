@@ -21,13 +21,7 @@ from support.case_lists import mark_nightly, mark_products
 from support.s3_server import BUCKET, cutting_replies, losing_replies, s3_server, storage_of
 
 import paimon
-from paimon.testing.stress_test import (
-    SHARED,
-    _compare_shared_rows,
-    _count_incomplete_scans,
-    run_round,
-    run_rounds,
-)
+from paimon.testing.stress_test import SHARED, _compare_shared_rows, _count_incomplete_scans, run_round, run_rounds
 from paimon.testing.stress_test_rounds import RoundResult, StressTest, summarize
 
 LOSSES = 0.3

@@ -38,11 +38,7 @@ def number_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapp
 
 @frozen
 class Replay:
-    """One case, and our table of it.
-
-    `compacting`: writes compact inline if the case's options request it, as Java's stream writers did, and
-    explicit compaction steps run.
-    """
+    """One case and our table of it; `compacting` runs inline and explicit compactions, as Java's did."""
 
     case: Path
     directory: Path

@@ -175,10 +175,7 @@ def _run_pytest(tests: Sequence[str]) -> int:
 
 
 def find_survivors(mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Return the mutants with which the tests of their module pass.
-
-    Each runs in a fork of this process, which has imported the packages that the tests need, but not ours.
-    """
+    """Return mutants whose module's tests pass; each runs in a fork that has loaded other packages."""
     for package in ("hypothesis", "numpy", "pyarrow.compute", "pyroaring", "pytest"):
         importlib.import_module(package)
     waiting, running, survivors = [*reversed(mutants)], dict[int, tuple[Mutant, float]](), list[Mutant]()

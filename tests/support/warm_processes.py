@@ -27,10 +27,7 @@ class Ended(NamedTuple):
 def start_code(
     code: str, arguments: Sequence[str], streams: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> BaseProcess:
-    """Start code as `python -c` does; `streams` are the paths of its input, output and errors; else it shares ours.
-
-    A terminal as the input becomes the terminal of the process.
-    """
+    """Start code as `python -c` does, with `streams` for input, output and errors; a terminal controls it."""
     process = get_process_context().Process(
         target=_run_code, args=(code, tuple(arguments), tuple(streams), dict(environment or os.environ))
     )

@@ -17,12 +17,7 @@ from paimon.domain.bucket.cross_partition_columnar import (
     split_places,
     to_places,
 )
-from paimon.domain.bucket.cross_partition_reference import (
-    Place,
-    WrittenRow,
-    place_rows,
-    select_first_load,
-)
+from paimon.domain.bucket.cross_partition_reference import Place, WrittenRow, place_rows, select_first_load
 
 RULES = st.builds(lambda target, count, number: BucketRule(target, count, number % count),
                   st.integers(1, 4), st.integers(1, 3), st.integers(0, 2))  # fmt: skip

@@ -13,13 +13,7 @@ from paimon.domain.lsm.compaction.level_order import include_newer_runs
 from paimon.domain.lsm.compaction.pick import pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
-from paimon.domain.lsm.compaction.unit_plan import (
-    Merging,
-    UnitPlan,
-    choose_merging,
-    list_looked_up_files,
-    plan_unit,
-)
+from paimon.domain.lsm.compaction.unit_plan import Merging, UnitPlan, choose_merging, list_looked_up_files, plan_unit
 from paimon.domain.maintenance.small_files import MarkedFile, PackRules, pack_small_files
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions

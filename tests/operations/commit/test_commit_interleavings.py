@@ -7,15 +7,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.commit_tables import (
-    check_table,
-    create,
-    engine_on,
-    list_referenced_files,
-    live_names,
-    message,
-    table_at,
-)
+from support.commit_tables import check_table, create, engine_on, list_referenced_files, live_names, message, table_at
 
 from paimon.domain.commit.request import CommitRequest, CommitResult
 from paimon.domain.errors import CommitConflict, CommitUncertain, PaimonError, StorageError
