@@ -173,7 +173,7 @@ class Hangs(Reads):
         return table.schema.empty_table() if table.primary_keys else super().read(table, snapshot)
 
 
-@pytest.mark.parametrize("form", ["text", "json", "html"])
+@pytest.mark.parametrize("form", mark_nightly(["text", "json", "html"], always=["text", "json"]))
 def test_a_timeout_prints_what_is_known(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     features = ("buckets:unaware", "deletion-vectors:append-table", "type:INT")
     chosen = [argument for name in features for argument in ("--feature", name)]

@@ -23,12 +23,7 @@ from paimon.adapters.process_effects import SystemProcessEffects
 from paimon.testing.faulty_files import Fault
 from paimon.testing.simulation.campaign import draw_plans, run_campaign
 from paimon.testing.simulation.simulation import Simulation, SimulationResult, describe_result, shrink
-from paimon.testing.simulation.simulation_plan import (
-    LOCAL_FAULTS,
-    STORE_FAULTS,
-    Plan,
-    draw_plan,
-)
+from paimon.testing.simulation.simulation_plan import LOCAL_FAULTS, STORE_FAULTS, Plan, draw_plan
 from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
 pytestmark = pytest.mark.filterwarnings("ignore:Table .* the clock of this machine:paimon.PaimonWarning")
@@ -141,7 +136,12 @@ def test_planted_mistakes_are_detected(mistake: str) -> None:
     seed = PINNED[kind][mistake]
     moved = f"Seed {seed} no longer shows the mistake {mistake!r}. Search another one: {COMMAND} {mistake!r}"
     assert shows_mistake(kind, mistake, seed), moved
-    check(DRAWS[kind](seed))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mistake", KINDS)
+def test_seeds_of_mistakes_are_right_without_them(mistake: str) -> None:
+    check(DRAWS[KINDS[mistake]](PINNED[KINDS[mistake]][mistake]))
 
 
 def test_every_mistake_is_pinned() -> None:

@@ -316,7 +316,7 @@ TABLES_THAT_COMPACT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", mark_nightly(TABLES_THAT_COMPACT, always=["append", "fixed", "dynamic", "lookup"]))
+@pytest.mark.parametrize("kind", mark_nightly(TABLES_THAT_COMPACT, always=["append", "lookup"]))
 def test_new_columns_are_published_with_the_rows_or_not_at_all(
     spark: SparkSession, catalog: paimon.Catalog, kind: str
 ) -> None:
