@@ -83,7 +83,11 @@ class FileRows:
     def schema(self) -> pa.Schema:
         """The columns of the first file that has any. Types of text are those of its first rows."""
         for name, piece in self.read():
-            schema = (piece if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece)).schema
+            try:
+                schema = (piece if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece)).schema
+            except (pa.ArrowException, ValueError, OverflowError) as error:
+                what = f"contains values that do not fit one type: {error}"
+                raise CorruptTable(name, what, hint="declare the columns of the table instead") from error
             if len(set(schema.names)) < len(schema):
                 twice = next(column for column in schema.names if schema.names.count(column) > 1)
                 raise CorruptTable(name, f"has column {twice!r} more than once", hint="rename or drop one of them")

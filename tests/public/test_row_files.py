@@ -168,3 +168,13 @@ def test_a_column_that_a_file_has_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("id,id\n1,2\n")
     with pytest.raises(paimon.CorruptTable, match="has column 'id' more than once"):
         paimon.read_files(tmp_path / "rows.csv").to_reader()
+
+
+@pytest.mark.parametrize("row", ['{"id": 1, "v": {"a": 1}}', '{"id": 1, "v": "\\ud800"}'])
+def test_values_without_a_common_type_are_refused(catalog: paimon.Catalog, tmp_path: Path, row: str) -> None:
+    (tmp_path / "mixed.jsonl").write_text(row + '\n{"id": 2, "v": "text"}\n')
+    with pytest.raises(paimon.CorruptTable, match="do not fit one type"):
+        catalog.create_table("shop.mixed", tmp_path / "mixed.jsonl")
+    query = f"SELECT id FROM read_json('{tmp_path}/mixed.jsonl')"
+    with pytest.raises(paimon.CorruptTable, match="do not fit one type"):
+        catalog.sql(query, allowed_files=[str(tmp_path)])
