@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.udf import _wrap_function
 
-from paimon.adapters.executors.spark import is_remote
+from paimon.adapters.executors.spark import is_remote, report_stop
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.extras import format_install_hint
@@ -174,16 +174,17 @@ def register(
         name = next(iter(options), "storage")
         raise InvalidRequest(f"Option {name!r} needs a warehouse.", subject=name, hint="pass warehouse='…'")
     check_running(spark)
-    for key, value in _REQUIRED_SETTINGS.items():
-        change_setting(spark, key, value)
-    given = None if warehouse is None else open_warehouse(warehouse, storage, options)
-    if not _is_registered(spark) or (given is not None and given != get_warehouse(spark)):
-        pin_time_zone(spark)
-        chosen = get_warehouse(spark) if given is None else given
-        _choose_python(spark)
-        _register_source(spark, {} if chosen is None else chosen.options)
-    if given is not None:
-        set_warehouse(spark, given)
+    with report_stop(spark):
+        for key, value in _REQUIRED_SETTINGS.items():
+            change_setting(spark, key, value)
+        given = None if warehouse is None else open_warehouse(warehouse, storage, options)
+        if not _is_registered(spark) or (given is not None and given != get_warehouse(spark)):
+            pin_time_zone(spark)
+            chosen = get_warehouse(spark) if given is None else given
+            _choose_python(spark)
+            _register_source(spark, {} if chosen is None else chosen.options)
+        if given is not None:
+            set_warehouse(spark, given)
     return spark
 
 

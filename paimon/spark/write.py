@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from paimon.adapters.executors.spark import describe_jobs
+from paimon.adapters.executors.spark import describe_jobs, report_stop
 from paimon.builders.direct_writes import (
     SCHEMA_ATTEMPTS,
     WriteResult,
@@ -115,9 +115,9 @@ def write(  # noqa: PLR0913  (a public signature)
         As `Table.write` raises them.
     """
     _check_arguments(mode, tasks, merge_schema)
-    opened = _open_for_mode(frame.sparkSession, table, options, mode)
-    opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
-    name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
+    with report_stop(frame.sparkSession):
+        opened = _open_for_mode(frame.sparkSession, table, options, mode, missing_columns)
+        name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
     return _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier).run(merge_schema)
 
 
@@ -125,8 +125,9 @@ def overwrite_partitions(
     frame: DataFrame, table: Table, commit_user: str | None, commit_identifier: int | None
 ) -> WriteResult:
     """Replace the partitions of the rows, as `write` does, whatever the table and the session set."""
-    opened = open_target(table, {DYNAMIC_OVERWRITE: True}, register(frame.sparkSession))
-    name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
+    with report_stop(frame.sparkSession):
+        opened = open_target(table, {DYNAMIC_OVERWRITE: True}, register(frame.sparkSession))
+        name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
     return _WriteCall(frame, opened, _OVERWRITE, None, None, None, name, commit_identifier).run(False)
 
 
@@ -138,8 +139,9 @@ def write_query_rows(
     `mode` is ``"append"`` or ``"overwrite"``; `state` is the oldest snapshot of the table that the query reads. Raises
     `CommitConflict` if other writers changed rows since that snapshot.
     """
-    opened = open_target(table, None, register(frame.sparkSession))
-    return _WriteCall(frame, opened, mode, None, None, partition, CommitName(None), None, state).write()
+    with report_stop(frame.sparkSession):
+        opened = open_target(table, None, register(frame.sparkSession))
+        return _WriteCall(frame, opened, mode, None, None, partition, CommitName(None), None, state).write()
 
 
 def prepare_rows(frame: DataFrame, table: Table, commit_user: str) -> list[CommitMessage]:
@@ -169,6 +171,10 @@ class _WriteCall:
 
     def run(self, merge_schema: bool | str) -> WriteResult:
         """Write and commit the rows, again if other writers changed what the writers of this call were assigned."""
+        with report_stop(self.frame.sparkSession):
+            return self._run(merge_schema)
+
+    def _run(self, merge_schema: bool | str) -> WriteResult:
         replaces = self.mode == _OVERWRITE or bool(self.table.primary_keys)
         own = find_own_reads(self.table.definition, self.frame) if replaces else None
         call = evolve(self, state=own.state) if own else self
@@ -223,9 +229,12 @@ def plan_frame_columns(
     return rows, plan_merged_schema(newest, to_batch_schema(names), merge_schema)
 
 
-def _open_for_mode(spark: SparkSession, table: Table | str, options: Mapping[str, object] | None, mode: str) -> Table:
+def _open_for_mode(
+    spark: SparkSession, table: Table | str, options: Mapping[str, object] | None, mode: str, missing: str | None
+) -> Table:
     opened = open_target(table, options, register(spark))
-    return follow_overwrite_mode(spark, opened) if mode == _OVERWRITE else opened
+    opened = follow_overwrite_mode(spark, opened) if mode == _OVERWRITE else opened
+    return Table(opened.context.with_table(set_missing_columns(opened.definition, missing)))
 
 
 def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:

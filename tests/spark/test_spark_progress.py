@@ -13,8 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from attrs import evolve
-from pyspark import TaskContext
+from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
 
 import paimon
 import paimon.spark
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 90
 LAST_ATTEMPT = 3  # of four, as tests/conftest.py sets
 TASKS = 12
+REWRITE_ALL = {"compaction.force-rewrite-all-files": True}
 
 
 class ListingObserver(SilentObserver):
@@ -258,6 +261,54 @@ def test_a_stop_cancels_the_tasks_of_maintenance_and_discards_finished_results(
     assert TASKS - 1 not in taken + discarded and len(set(taken + discarded)) == len(taken + discarded)
     with pytest.raises(paimon.DeadlineExceeded), paimon.deadline(0):
         paimon.spark.compact(_make_small_table(tmp_path), spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(DataFrame, "collect"), pytest.param(SparkContext, "getLocalProperty", marks=pytest.mark.nightly)],
+)
+def test_a_session_that_stops_in_a_call_is_an_error_of_one_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: type, name: str
+) -> None:
+    table, context, found = _make_small_table(tmp_path), spark.sparkContext, getattr(place, name)
+    merge = paimon.spark.merge(spark.range(1, 3), table, on="id").when_not_matched_insert_all()
+    calls = (
+        lambda: paimon.spark.write(spark.range(2), table),
+        merge.execute,
+        lambda: paimon.spark.delete(table, "id = 1", spark=spark),
+        lambda: paimon.spark.compact(table, full=True, spark=spark, options=REWRITE_ALL),
+    )
+    before = set(Path(table.location).rglob("*"))
+
+    def stop(*arguments: object) -> object:
+        monkeypatch.setattr(context, "_jsc", None)  # what `SparkSession.stop` does first
+        return found(*arguments)
+
+    for call in calls:
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, stop)
+            with pytest.raises(StorageError, match=r"^Spark: the session stopped, or .* run the call again\.$"):
+                call()
+            monkeypatch.undo()
+    assert set(Path(table.location).rglob("*")) == before
+
+
+def test_a_session_that_ends_in_a_commit_does_not_hide_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _make_small_table(tmp_path)
+
+    def end(*_: object) -> None:
+        raise Py4JNetworkError("the Java process ended")
+
+    callbacks = {"end": lambda done: monkeypatch.setattr(SparkContext, "setLocalProperty", end)}
+    watched = table.with_engine(evolve(table.engine, callbacks=callbacks))
+    done = paimon.spark.compact(watched, full=True, spark=spark, options=REWRITE_ALL)
+    assert done.snapshot_ids == (2,)
+    monkeypatch.undo()
+    with pytest.raises(paimon.InvalidRequest, match=r"^The Spark session is stopped\."):
+        monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+        paimon.spark.attach(spark, tmp_path / "lake", "ended")
 
 
 def _make_small_table(home: Path) -> paimon.Table:

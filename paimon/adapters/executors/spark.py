@@ -13,7 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import count, pairwise
 from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar, cast
@@ -37,6 +37,8 @@ ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 """What an action raises. PySpark converts only some of Java's errors."""
+_STOP_ERRORS = (*SPARK_ERRORS, AttributeError, OSError)
+"""What PySpark raises if the session stopped, or if its Java process ended."""
 _MOST_JOBS = 20
 """Into how many jobs many tasks are divided: a result may have to wait for the end of its job."""
 _MOST_PARTITIONS = 1 << 16
@@ -182,34 +184,63 @@ def describe_jobs(session: SparkSession, verb: str, table_name: str) -> Iterator
             yield
         return
     context = session.sparkContext
-    earlier = context.getLocalProperty(_DESCRIPTION)
-    if earlier is not None and earlier.startswith(_OWN_DESCRIPTION):
-        yield
-        return
-    context.setLocalProperty(_DESCRIPTION, f"{_OWN_DESCRIPTION}{verb} {table_name}")
+    with report_stop(session):
+        earlier = context.getLocalProperty(_DESCRIPTION)
+        if earlier is not None and earlier.startswith(_OWN_DESCRIPTION):
+            yield
+            return
+        context.setLocalProperty(_DESCRIPTION, f"{_OWN_DESCRIPTION}{verb} {table_name}")
+        try:
+            yield
+        finally:
+            with suppress(*_STOP_ERRORS):  # the call may have committed
+                context.setLocalProperty(_DESCRIPTION, earlier)
+
+
+@contextmanager
+def report_stop(session: SparkSession) -> Iterator[None]:
+    """Raise StorageError if PySpark fails in the block because the session stopped."""
     try:
         yield
-    finally:
-        if context._jsc is not None:  # the session may have stopped
-            context.setLocalProperty(_DESCRIPTION, earlier)
+    except PaimonError:
+        raise
+    except _STOP_ERRORS as error:
+        if is_stopped(session):
+            raise _make_stop_error() from error
+        raise
+
+
+def is_stopped(session: SparkSession) -> bool:
+    """Return whether a session stopped, or its Java process ended."""
+    if is_remote(session):
+        return bool(session.is_stopped)
+    try:
+        return session.sparkContext._jsc is None or bool(session.sparkContext._jsc.sc().isStopped())
+    except _STOP_ERRORS:
+        return True
+
+
+def drop_cached_rows(frame: DataFrame) -> None:
+    """Let Spark forget the rows that a frame persists; a session that stopped has none."""
+    with suppress(*_STOP_ERRORS):
+        frame.unpersist()
 
 
 @contextmanager
 def stoppable_jobs(session: SparkSession) -> Iterator[None]:
-    """Cancel the jobs of a block once a token of the caller is stopped, and raise Stopped."""
-    if not has_token():
-        yield
-        return
-    tag = f"paimon-stop-{next(_NUMBERS)}"
-    _tag_jobs(session, tag)
-    try:
-        with CallOnStop(lambda: _cancel_tag(session, tag)):
+    """Cancel the jobs of a block once a token of the caller is stopped, and raise Stopped; see also `report_stop`."""
+    with report_stop(session):
+        if not has_token():
             yield
-    finally:
-        if is_remote(session):
-            session.removeTag(tag)
-        elif session.sparkContext._jsc is not None:  # the session may have stopped
-            session.sparkContext.removeJobTag(tag)
+            return
+        tag = f"paimon-stop-{next(_NUMBERS)}"
+        _tag_jobs(session, tag)
+        try:
+            with CallOnStop(lambda: _cancel_tag(session, tag)):
+                yield
+        finally:
+            with suppress(*_STOP_ERRORS):
+                (session.removeTag if is_remote(session) else session.sparkContext.removeJobTag)(tag)
 
 
 @contextmanager
@@ -426,13 +457,17 @@ def _to_task_error(text: str) -> StorageError:
     """Return the error of a task that failed for a reason outside the rows and the request."""
     reason = _reason(text)
     if _STOPPED.search(text):
-        return StorageError("Spark", "the session stopped, or its jobs were canceled", hint=_RUN_AGAIN)
+        return _make_stop_error()
     if _DEAD_WORKER.search(text):
         return StorageError("Spark", f"a process of a task died ({reason})", hint=_LOOK_FOR_MEMORY)
     hint = None if _STORAGE_FAULT.search(reason) else "the cause of this error has the report of Spark"
     if reason.startswith(_OWN_ERRORS):
         reason, hint = _split_hint(reason.removeprefix(_OWN_ERRORS))
     return StorageError("Spark", f"a task failed: {reason}", hint=hint)
+
+
+def _make_stop_error() -> StorageError:
+    return StorageError("Spark", "the session stopped, or its jobs were canceled", hint=_RUN_AGAIN)
 
 
 def _reason(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 
-from paimon.adapters.executors.spark import describe_jobs, get_parallelism
+from paimon.adapters.executors.spark import describe_jobs, drop_cached_rows, get_parallelism
 from paimon.builders.merge_builder import MergeBuilder
 from paimon.domain.assignment.merge_clauses import BoundMerge
 from paimon.domain.commit.message import CommitMessage
@@ -128,6 +128,12 @@ class FrameSource:
             message = f"merging into table {context.table.table_name!r} with option 'data-evolution.enabled' on Spark"
             raise Unsupported(message, hint="use Table.merge, which merges in one process")
         check_shared_location(context.table.location)
+        with describe_jobs(self.frame.sparkSession, "merge", context.table.table_name):
+            return self._write(context, snapshot, merge, commit_user)
+
+    def _write(
+        self, context: TableContext, snapshot: Snapshot | None, merge: BoundMerge, commit_user: str
+    ) -> WrittenMerge:
         spark = self.frame.sparkSession
         # Without columns that must be equal, each row of the source can match each row of the target.
         tasks = (self.tasks or get_parallelism(spark)) if merge.on.pairs else 1
@@ -137,14 +143,11 @@ class FrameSource:
         run = MergeRun(spark, job, sent, commit_user, collect_prepared(spark))
         messages: list[CommitMessage] = []
         try:
-            with (
-                abort_on_failure(context, messages, commit_user, snapshot),
-                describe_jobs(spark, "merge", context.table.table_name),
-            ):
+            with abort_on_failure(context, messages, commit_user, snapshot):
                 messages.extend(_run_tasks(run, snapshot))
                 check_writers(context.table, messages)
         finally:
-            sent.unpersist()
+            drop_cached_rows(sent)
         return WrittenMerge(messages, to_action_counts(run.counts))
 
     def drop(self) -> None:

@@ -32,10 +32,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from paimon import engines
+from paimon.adapters.executors.spark import report_stop
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from paimon.spark.options import check_shared_location
-from paimon.spark.session import check_classic, register
+from paimon.spark.session import check_classic, check_running, register
 from paimon.spark.session_catalog.catalog_proxy import CatalogProxy
 from paimon.spark.session_catalog.commands import CommandPlanner
 from paimon.spark.session_catalog.jvm import JavaProxy, Jvm, find_proxy
@@ -82,7 +83,7 @@ def attach(
     Raises
     ------
     InvalidRequest
-        The name is not possible or is one of Spark's, or an option is not known.
+        The name is not possible or is one of Spark's, an option is not known, or the session is stopped.
     AlreadyExists
         The session has a catalog of this name.
     NotFound
@@ -96,13 +97,14 @@ def attach(
         raise InvalidRequest(f"A catalog cannot be named {name!r}.", subject=name, hint=hint)
     catalog = _open_catalog(warehouse, storage, options)
     jvm = Jvm(spark)
-    catalogs = _find_catalogs(jvm)
-    if catalogs.contains(name) or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None:
-        raise AlreadyExists("catalog", name, hint="choose another name, or call paimon.spark.detach(spark, name) first")
-    jvm.start_callbacks()
-    planner, known = _add_catalogs(jvm, {name: catalog}), _find_planners(jvm)
-    if planner not in known:
-        known.append(planner)
+    with report_stop(spark):
+        if _find_catalogs(jvm).contains(name) or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None:
+            hint = "choose another name, or call paimon.spark.detach(spark, name) first"
+            raise AlreadyExists("catalog", name, hint=hint)
+        jvm.start_callbacks()
+        planner, known = _add_catalogs(jvm, {name: catalog}), _find_planners(jvm)
+        if planner not in known:
+            known.append(planner)
     return catalog
 
 
@@ -121,7 +123,7 @@ def detach(spark: SparkSession, name: str = "lake") -> None:
     NotFound
         No catalog of this name is attached to the session.
     InvalidRequest
-        The catalog is the current one of the session.
+        The catalog is the current one of the session, or the session is stopped.
     Unsupported
         The session is one of Spark Connect.
     """
@@ -152,6 +154,7 @@ def _open_catalog(warehouse: Any, storage: Mapping[str, object] | None, options:
 
 def _find_catalogs(jvm: Jvm) -> Any:
     """Return the private map of the catalogs of a session, for which Spark has no public method."""
+    check_running(jvm.spark)
     jvm.spark.range(0)  # the first statement of a session that has no catalogs yet, see `SessionRule`
     return _find_map(jvm)
 

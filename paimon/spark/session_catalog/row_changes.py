@@ -29,6 +29,7 @@ from attrs import evolve, frozen
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from paimon.adapters.executors.spark import drop_cached_rows
 from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.commit.message import CommitMessage
@@ -259,7 +260,7 @@ class RowChanges:
                     if len(changing) < len(clauses):
                         messages.extend(prepare_rows(inserted.toDF(*schema.names), self.opened, change.commit_user))
             finally:
-                rows.unpersist()
+                drop_cached_rows(rows)
             return WrittenChanges(messages, written.rows)
 
         read = [command.mergeCondition(), *(e for c in clauses for e in (c.condition, *c.values.values()))]
