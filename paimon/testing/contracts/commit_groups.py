@@ -58,19 +58,25 @@ class CommitGroupsContract(ABC):
 
     def test_a_call_that_is_not_taken_leads_later(self) -> None:
         """One at a time; each member is taken once."""
-        groups, taken, leaders = self.make_groups(), list[int](), list[int]()
+        groups, taken, leaders, begun = self.make_groups(), list[int](), list[int](), list[int]()
 
         def lead(take: TakeMembers[int]) -> None:
-            """Take one member, while no other call leads."""
+            """Take one member, while no other call leads, though all others have begun."""
             leaders.append(1)
+            _wait_until(lambda: len(begun) == 6)
+            time.sleep(0.02)
             assert sum(leaders) == 1
             taken.extend(take(1))
-            time.sleep(0.001)
             leaders.append(-1)
+
+        def call(number: int) -> None:
+            """Record that the call begins, and make it."""
+            begun.append(number)
+            groups.run("k", number, lead)
 
         with _Threads() as threads:
             for number in range(6):
-                threads.start(partial(groups.run, "k", number, lead))
+                threads.start(partial(call, number))
         assert sorted(taken) == list(range(6))
 
     def test_an_error_of_the_leader_is_its_own(self) -> None:
