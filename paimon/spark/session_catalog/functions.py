@@ -41,7 +41,7 @@ class MaxPartitionProxy(JavaProxy):
         return f"paimon.{self._catalog_name}.{self.name()}"
 
     def description(self) -> str:
-        """Return what DESCRIBE FUNCTION shows."""
+        """Return what the function does."""
         return f"{self.name()}('database.table'): the largest value of the first partition column that has rows"
 
     def bind(self, given: Any) -> Any:
