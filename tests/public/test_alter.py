@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -266,3 +267,33 @@ def test_options_of_a_handle_decide_its_changes_of_columns(tmp_path: Path) -> No
     strict = table.alter("SET ('disable-explicit-type-casting' = 'true')")
     changed = strict.with_options({"disable-explicit-type-casting": "false"}).alter_column_type("id", "STRING")
     assert changed.table_schema.options["disable-explicit-type-casting"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits", "too_large"),
+    [
+        ("INT", 7, 1 << 40),
+        ("FLOAT", math.nan, 0.1),
+        ("VARCHAR(2)", "é", "long"),
+        ("ROW<a INT>", {"a": 1}, {"a": 1 << 40}),
+    ],
+)
+def test_a_handle_from_before_a_change_reads_values_that_its_type_holds(
+    tmp_path: Path, wanted: str, fits: object, too_large: object
+) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    older = catalog.create_table("d.t", f"id INT, x {wanted}")
+    column, wider = (
+        ("x.a" if "ROW" in wanted else "x"),
+        {"FLOAT": "DOUBLE", "VARCHAR(2)": "STRING"}.get(wanted, "BIGINT"),
+    )
+    newer = catalog.table("d.t").alter(f"ALTER COLUMN {column} TYPE {wider}")
+    newer.write([{"id": 1, "x": fits}, {"id": 2, "x": None}])
+    assert str(older.scan().to_arrow()["x"].to_pylist()) == str([fits, None])
+    newer.write([{"id": 3, "x": too_large}])
+    with pytest.raises(InvalidRequest, match=r"Column 'x' has values that .* does not hold.* Open the table again"):
+        older.scan().to_arrow()
+    with pytest.raises(paimon.PaimonError):
+        older.compact(full=True)
+    assert {"id": 3, "x": too_large} in newer.scan().to_arrow().to_pylist()

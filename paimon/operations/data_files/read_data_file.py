@@ -36,6 +36,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.type_text import format_type
 from paimon.operations.data_files.file_indexes import has_indexes, select_rows
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
@@ -174,7 +175,7 @@ def read_data_file(
         limit = BatchLimit.of(limit_bytes, wanted, _file_fields(bucket, file), [file])
     for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, limit, ascending, part):
         try:
-            assembled = _assemble_batch(mappings, constants, batch, rows)
+            assembled = _assemble_batch(mappings, constants, batch, rows, file.schema_id > bucket.context.schema.id)
         except Unsupported as error:
             raise error.within(bucket.path_of(file)) from None
         if has_row_ids:
@@ -339,7 +340,11 @@ def _missing_file_error(path: str) -> CorruptTable:
 
 
 def _assemble_batch(
-    mappings: Sequence[FieldMapping], constants: Mapping[str, pa.Scalar], batch: pa.RecordBatch | None, rows: int
+    mappings: Sequence[FieldMapping],
+    constants: Mapping[str, pa.Scalar],
+    batch: pa.RecordBatch | None,
+    rows: int,
+    is_newer: bool,
 ) -> pa.RecordBatch:
     columns: list[pa.Array] = []
     at = 0
@@ -352,12 +357,31 @@ def _assemble_batch(
         else:
             column = batch.column(at)
             at += 1
-            columns.append(_cast_stored(column, mapping.source, mapping.wanted) if mapping.needs_cast else column)
+            made = _cast_stored(column, mapping.source, mapping.wanted) if mapping.needs_cast else column
+            if is_newer and mapping.needs_cast:
+                _check_newer_values(column, made, mapping.source, mapping.wanted)
+            columns.append(made)
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema([m.wanted for m in mappings]))
 
 
+def _check_newer_values(column: pa.Array, made: pa.Array, stored: DataField, wanted: DataField) -> None:
+    """Refuse values of a newer type that the type of a table that was opened before does not hold."""
+    back = cast_column(made, wanted.type, stored.type)
+    is_equal = back.equals(column)
+    if not is_equal and pa.types.is_floating(column.type):
+        same = pc.or_(pc.equal(back, column), pc.and_(pc.is_nan(back), pc.is_nan(column)))
+        is_equal = back.null_count == column.null_count and pc.all(same).as_py() is not False
+    if not is_equal:
+        raise InvalidRequest(
+            f"Column {wanted.name!r} has values that {format_type(wanted.type)} does not hold, because it became "
+            f"{format_type(stored.type)} after the table was opened.",
+            subject=wanted.name,
+            hint="open the table again",
+        )
+
+
 def _cast_stored(column: pa.Array, stored: DataField, wanted: DataField) -> pa.Array:
-    """Cast values of an older type; errors name the column."""
+    """Cast values of another type; errors name the column."""
     try:
         return cast_column(column, stored.type, wanted.type)
     except Unsupported as error:
