@@ -200,7 +200,7 @@ class WrongThenStopped(Reads):
     def read(self, table: TableUnderTest, snapshot: int | None) -> pa.Table:
         rows = super().read(table, snapshot)
         if WrongThenStopped.was_wrong:
-            signal.raise_signal(signal.SIGINT)  # by kill, another thread could take it, and raise it later
+            signal.raise_signal(signal.SIGTERM)  # SIGINT is ignored by a process that a script started with "&"
         WrongThenStopped.was_wrong = (pc.max(rows["v"]).as_py() or 0) > 10
         return rows.filter(pc.less_equal(rows["v"], 10)) if WrongThenStopped.was_wrong else rows
 
