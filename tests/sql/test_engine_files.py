@@ -122,6 +122,15 @@ def test_statistics_without_nan_decide_nothing(tmp_path: Path, kind: str) -> Non
     assert {query: session.sql(query).to_arrow()["id"].to_pylist() for query in found} == found
 
 
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+def test_a_maximum_is_nan_only_where_a_row_is(tmp_path: Path, kind: str) -> None:
+    rows = [[{"id": 1, "size": 1.5}, {"id": 2, "size": None}], [{"id": 3, "size": -0.0}]]
+    session = make_session(tmp_path, f"id BIGINT NOT NULL, size {kind}", rows)
+    assert "itself reads 2 of 2 files" in explain(session, "SELECT max(size) FROM t")
+    found = session.sql("SELECT max(size) AS high, min(size) AS low, max(id) AS last FROM t").to_arrow().to_pylist()
+    assert found == [{"high": 1.5, "low": 0.0, "last": 3}]
+
+
 def make_session(
     folder: Path, columns: str, writes: list[list[dict[str, Any]]], *, compact: bool = False, **declared: Any
 ) -> SqlSession:

@@ -412,11 +412,12 @@ class _Session:
         self.files.update(zip(names, opened.files, strict=True))
         columns = ", ".join(quote_identifier(column) for column in schema.names)
         whole = [file for number, file in enumerate(names) if number not in opened.lost_rows]
-        parts = [f"SELECT {columns} FROM {_read_files(whole)}"] if whole else []
+        # Without a condition, DuckDB takes a maximum from statistics, where `can_have_nan` puts NaN.
+        condition = f" WHERE file_index < {len(whole)}" if any(map(pa.types.is_floating, schema.types)) else ""
+        parts = [f"SELECT {columns} FROM {_read_files(whole)}{condition}"] if whole else []
         if opened.lost_rows:
-            lost = f"{name} lost"
             rows = _list_lost_rows(list(opened.lost_rows.values()))
-            self.register(lost, rows.schema, rows.to_reader)
+            self.register(lost := f"{name} lost", rows.schema, rows.to_reader)
             cut = _read_files([names[number] for number in opened.lost_rows])
             parts.append(
                 f"SELECT {columns} FROM {cut} AS f ANTI JOIN {quote_identifier(lost)} AS l"
@@ -467,8 +468,7 @@ class _Session:
 
 def _read_files(names: Sequence[str]) -> str:
     # Statistics of floating numbers leave out NaN, which is the largest number in DuckDB.
-    listed = ", ".join(f"'{name}'" for name in names)
-    return f"read_parquet([{listed}], hive_partitioning = false, can_have_nan = true)"
+    return f"read_parquet({list(names)}, hive_partitioning = false, can_have_nan = true)"
 
 
 def _list_lost_rows(rows: Sequence[pa.Array]) -> pa.Table:
