@@ -207,6 +207,16 @@ def test_the_newest_rows_of_open_runs_are_read_by_the_engine(
     assert session.sql(query).to_arrow().num_rows == 23
 
 
+@pytest.mark.parametrize("column", ["file_index", "FILE_ROW_NUMBER"])
+def test_columns_of_the_table_are_not_those_by_which_the_engine_skips_rows(tmp_path: Path, column: str) -> None:
+    runs = [[row | {column: 7} for row in rows] for rows in OPEN_RUNS]
+    columns = f"id BIGINT NOT NULL, size DOUBLE, word STRING, {column} INT"
+    session = make_session(tmp_path, columns, runs, **KEYED)
+    assert session.sql("SELECT count(*) AS n, max(size) AS s FROM (SELECT id, size FROM t)").to_arrow().to_pylist() == [
+        {"n": 21, "s": 19.0}
+    ]
+
+
 def test_merged_rows_are_read_where_many_rows_are_lost(tmp_path: Path) -> None:
     session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO, **KEYED)
     opened = open_source(session, "SELECT * FROM t")

@@ -147,6 +147,8 @@ def find_stored_fields(schema: TableSchema, columns: Iterable[DataField]) -> tup
 def _has_columns(schema: TableSchema, columns: Sequence[DataField], reader: FileReader) -> bool:
     """Return whether an engine finds the columns in files of a schema, in the same types."""
     stored = find_stored_fields(schema, columns)
+    if reader.skips_rows and not _RESERVED.isdisjoint(f.name.lower() for f in schema.fields):
+        return False  # a column of the file would hide the one by which rows are skipped
     return any(stored) and all(
         reader.maps_names
         if field is None
