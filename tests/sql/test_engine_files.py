@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,24 @@ def test_the_newest_rows_of_open_runs_are_read_by_the_engine(
     # A planted mistake: a merge that drops no row.
     monkeypatch.setattr(engine_files, "find_lost_rows", lambda *_: [pa.array([], pa.int64())] * 3)
     assert session.sql(query).to_arrow().num_rows == 23
+
+
+def test_newest_rows_by_nan_are_those_of_the_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_rows, "_MOST_LOST", 1.0)
+    orders = list(enumerate(product([math.nan, 1.0, 2.0], repeat=3), 100))
+    ranges = [(0, 127, 0), (200, 400, None), (0, 127, 1), (99, 300, 2)]  # two are equal: their order in runs counts
+    runs = [
+        [{"_PLACE": key, "size": 0.0, "id": key, "run": run} for key in (low, high)]
+        + [{"_PLACE": key, "size": s[place], "id": key, "run": run} for key, s in orders if place is not None]
+        for run, (low, high, place) in enumerate(ranges)
+    ]
+    columns = "_PLACE INT NOT NULL, size DOUBLE, id INT, run INT"
+    options = KEYED["options"] | {"sequence.field": "size"}
+    session = make_session(tmp_path, columns, runs, primary_keys=["_PLACE"], options=options)
+    query = "SELECT id, run FROM t ORDER BY id"
+    assert open_source(session, query).open_rest is None
+    expected = run_without_files(session, plan(session, query)).to_pylist()
+    assert session.sql(query).to_arrow().to_pylist() == expected
 
 
 @pytest.mark.parametrize("column", ["file_index", "FILE_ROW_NUMBER"])

@@ -22,6 +22,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import KEY_PREFIX
 from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, read_data_file
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.merge_read import MergeRead
@@ -30,7 +31,8 @@ from paimon.operations.table_context import TableContext
 
 _VIEW = "lost rows"
 """The view of the first file of a split in the cache."""
-_PLACE = "_PLACE"
+_PLACE = f"{KEY_PREFIX}_PLACE"
+"""A name that no column of a table has."""
 _ROW_BYTES = 16
 """What a query engine needs for a lost row, about."""
 _MEMORY_SHARE = 8
@@ -99,11 +101,11 @@ def _find_rows(context: TableContext, split: DataSplit, spec: MergeSpec) -> tupl
 
 def _list_merged_files(files: Sequence[DataFileMeta], spec: MergeSpec) -> list[DataFileMeta]:
     """Return the files that share key ranges, and those with retracts: all rows of the others remain."""
-    sections = cut_into_sections(files, spec.sorted_key_types)
-    return [
-        file
-        for section in sections
+    read = {
+        file.file_name
+        for section in cut_into_sections(files, spec.sorted_key_types)
         for run in section
         for file in run.files
         if len(section) > 1 or file.delete_row_count != 0
-    ]
+    }
+    return [file for file in files if file.file_name in read]  # in their order, which decides where NaN orders records
