@@ -39,9 +39,11 @@ from paimon.adapters.formats.guards.avro import (
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.record_columns import (
     ArrayColumns,
+    Integers,
     JoinedColumns,
     PickedRecords,
     RecordColumns,
+    SlicedColumns,
     join_records,
 )
 from paimon.domain.types.arrow_arrays import from_numpy, make_array
@@ -208,7 +210,8 @@ def _blocks(records: Iterable[Mapping[str, Any]], parsed: Any) -> Iterator[Block
 
 def _copy_blocks(picked: PickedRecords, schema: Mapping[str, Any]) -> Iterator[Block]:
     """Make blocks from the stored bytes of records."""
-    stored = _find_stored_bytes(picked.records, schema).take(from_numpy(picked.rows))
+    ascending = _find_stored_bytes(picked.records, np.sort(picked.rows), schema)
+    stored = ascending.take(from_numpy(np.argsort(np.argsort(picked.rows))))
     ends = np.frombuffer(stored.buffers()[1], np.int64)[: len(stored) + 1]
     data, start = memoryview(stored.buffers()[2]), 0
     while start < len(stored):
@@ -218,14 +221,16 @@ def _copy_blocks(picked: PickedRecords, schema: Mapping[str, Any]) -> Iterator[B
         start = stop
 
 
-def _find_stored_bytes(records: RecordColumns, schema: Mapping[str, Any]) -> pa.LargeBinaryArray:
-    """Return the bytes of each record; records that were stored in another way are encoded."""
+def _find_stored_bytes(records: RecordColumns, rows: Integers, schema: Mapping[str, Any]) -> pa.LargeBinaryArray:
+    """Return the bytes of records at ascending positions; those that were stored in another way are encoded."""
     found = records.encoded(schema)
     if found is not None:
-        return found
+        return found.take(from_numpy(rows))
+    if isinstance(records, SlicedColumns):
+        return _find_stored_bytes(records.whole, rows + records.start, schema)
     if isinstance(records, JoinedColumns):
-        return pa.concat_arrays([_find_stored_bytes(part, schema) for part in records.parts])
-    parsed, rows = fastavro.parse_schema({"type": "array", "items": schema}), np.arange(len(records))
+        return pa.concat_arrays([_find_stored_bytes(part, taken, schema) for part, taken in records.divide(rows)])
+    parsed = fastavro.parse_schema({"type": "array", "items": schema})
     return pa.array([encode_block([r], parsed).data for r in PickedRecords(records, rows)], pa.large_binary())
 
 

@@ -135,11 +135,15 @@ class JoinedColumns:
 
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at ascending positions."""
+        return pa.concat_arrays([part.take(taken) for part, taken in self.divide(rows)])
+
+    def divide(self, rows: Integers) -> list[tuple[RecordColumns, Integers]]:
+        """Return the parts that have records at ascending positions, at least one, with the positions in the part."""
         edges = np.cumsum([0, *map(len, self.parts)])
         cuts = np.searchsorted(rows, edges)
         pieces = list(zip(self.parts, edges.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=False))
         filled = [piece for piece in pieces if piece[3] > piece[2]] or pieces[:1]
-        return pa.concat_arrays([part.take(rows[low:high] - edge) for part, edge, low, high in filled])
+        return [(part, rows[low:high] - edge) for part, edge, low, high in filled]
 
     def encoded(self, schema: Any) -> pa.LargeBinaryArray | None:
         """Return None: of each part the bytes are stored, or not."""

@@ -12,6 +12,7 @@ from attrs import evolve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from paimon.adapters.formats import records as formats_records
 from paimon.adapters.formats.avro.column_decoder import manifest_columns
 from paimon.adapters.formats.avro.container import (
     SYNC_BYTES,
@@ -21,6 +22,7 @@ from paimon.adapters.formats.avro.container import (
     read_blocks,
     read_header,
 )
+from paimon.adapters.formats.avro.records import encode_block
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable, Unsupported
@@ -108,6 +110,23 @@ def test_records_of_another_schema_are_encoded() -> None:
         source = pa.BufferReader(copied)
         blocks = list(read_blocks(source, read_header(source, "m"), "m", len(copied)))
         assert max(len(block.data) for block in blocks) <= 2**20 and max(b.record_count for b in blocks) <= 256
+
+
+def test_only_picked_records_of_another_schema_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = json.loads(json.dumps(MANIFEST_ENTRY))
+    old["fields"][-1]["type"]["fields"].pop()
+    entries = [ManifestEntry(FileKind.ADD, bytes(12), 0, 1, DataFileMeta(f"{n}" * 999, 1, 1)) for n in range(40)]
+    parts = [(old, entries[:20]), (MANIFEST_ENTRY, entries[20:])]
+    files = [RECORDS.write_records(map(entry_to_record, part), schema, "null", "avro") for schema, part in parts]
+    found, _ = RECORDS.read_columns([("m", data) for data in files], ENTRY_TYPE)
+    encoded = []
+    monkeypatch.setattr(formats_records, "encode_block", lambda *given: encoded.append(given) or encode_block(*given))
+    rows = np.array([30, 2, 25, 17, 3])
+    for records, picked in ((found, rows), (SlicedColumns(found, 2, 40), rows - 2)):
+        encoded.clear()
+        copied = RECORDS.write_records(PickedRecords(records, picked), MANIFEST_ENTRY, "null", "avro")
+        assert RECORDS.read_records(copied, "m") == [entry_to_record(entries[row]) for row in rows]
+        assert len(encoded) == 3
 
 
 def outcome(read: Any) -> object:
