@@ -231,8 +231,6 @@ def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Ar
     if _is_pandas(values) and str(getattr(values, "dtype", "")) == "category":
         return pa.array(values)
     values = values if isinstance(values, Sized) else list(values)
-    if isinstance(values, np.ma.MaskedArray):
-        return _infer_array(name, values)
     if data_type is None:
         return _infer_array(name, values)
     try:
@@ -240,6 +238,8 @@ def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Ar
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
     except _ARROW_ERRORS:
+        # a list has None for what a mask hides
+        values = values.tolist() if isinstance(values, np.ma.MaskedArray) else values
         return _convert_literals(name, values, data_type)
 
 

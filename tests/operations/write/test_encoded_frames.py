@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -146,5 +147,11 @@ def test_masked_values_of_numpy_are_null_and_a_scalar_is_no_column(catalog: paim
     days = np.array(["2026-01-01", "2026-01-02"], "M8[D]")
     table.write({"i": np.ma.masked_array([1, 2], [0, 1]), "day": np.ma.masked_array(days, [1, 0])})
     assert table.to_arrow().select(["i", "day"]).to_pydict() == {"i": [1, None], "day": [None, date(2026, 1, 2)]}
+    priced = catalog.create_table("d.priced", "price DECIMAL(5, 2), day DATE, parts ARRAY<INT>")
+    parts = np.ma.masked_array([[1, 2], [3, 4]], [[0, 1], [0, 0]])
+    days = np.ma.masked_array(["2026-01-01", "unknown"], [0, 1])
+    priced.write({"price": np.ma.masked_array([1.5, 2.5], [0, 1]), "day": days, "parts": parts})
+    first = {"price": Decimal("1.50"), "day": date(2026, 1, 1), "parts": [1, None]}
+    assert priced.to_arrow().to_pylist() == [first, {"price": None, "day": None, "parts": [3, 4]}]
     with pytest.raises(paimon.InvalidRequest, match="single ndarray"):
         table.write({"i": np.array(1)})
