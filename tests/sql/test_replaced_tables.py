@@ -151,6 +151,14 @@ def test_the_largest_partition_is_a_constant_of_a_query(catalog: paimon.Catalog)
     assert catalog.sql("SELECT sys.max_pt('db.t') AS p").to_arrow().to_pylist() == [{"p": "b"}]
 
 
+@pytest.mark.parametrize("values", [(1.0, float("nan")), (float("nan"), 1.0)])
+def test_nan_is_the_largest_partition(catalog: paimon.Catalog, values: tuple[float, float]) -> None:
+    table = catalog.create_table("db.floats", "id INT, p DOUBLE", partition_keys=["p"])
+    table.write([{"id": 1, "p": value} for value in values])
+    (row,) = catalog.sql("SELECT sys.max_pt('db.floats') AS p").to_arrow().to_pylist()
+    assert row["p"] != row["p"]
+
+
 def test_the_largest_partition_has_the_type_of_its_column(catalog: paimon.Catalog) -> None:
     catalog.sql("CREATE TABLE db.d (id INT, day DATE, n INT) PARTITIONED BY (day, n)")
     catalog.sql("INSERT INTO db.d VALUES (1, DATE '2026-01-09', 3), (2, DATE '2026-01-10', 1)")

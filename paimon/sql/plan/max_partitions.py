@@ -6,10 +6,12 @@ snapshot when the query is planned, so that scans can prune by it. Source: `Repl
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import Any
 
 from sqlglot import exp
 
+from paimon.domain.columns.java_float_order import compare_values
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.row.binary_row import deserialize
@@ -68,7 +70,7 @@ def find_largest(table: Table) -> tuple[Any, DataType]:
     if not values:
         message = f"Table {table.name!r} has no partition with rows."
         raise InvalidRequest(message, subject=table.name, hint="write rows first")
-    return max(values), types[0]
+    return max(values, key=cmp_to_key(compare_values)), types[0]
 
 
 def _to_literal(value: Any, data_type: DataType) -> exp.Expression:
