@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame
 
 import paimon
 from paimon.spark.options import parse_source_options
@@ -245,7 +247,15 @@ def test_a_merge_reads_what_its_source_can_match(
     rows = rows if layout == "ranges" else [*rows[:4], (3, 30, "new")]  # a range of all files is no bound
     spark.createDataFrame(rows, "p BIGINT, id INT, v STRING").createOrReplaceTempView("parts")
     hidden.rename(hidden.with_suffix(".away"))
-    spark.sql(MERGE_PARTS)
+    unpersist = DataFrame.unpersist
+
+    def end_session(frame: DataFrame) -> None:
+        unpersist(frame)
+        raise Py4JNetworkError("the Java process ended")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DataFrame, "unpersist", end_session)
+        spark.sql(MERGE_PARTS)  # the statement is committed
     with pytest.raises(Exception, match=hidden.name):  # planted: other rows of the table matter, too
         spark.sql(f"{MERGE_PARTS} WHEN NOT MATCHED BY SOURCE THEN DELETE")
     hidden.with_suffix(".away").rename(hidden)

@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from paimon.adapters.executors.spark import SPARK_ERRORS, describe_jobs, stoppable_jobs
+from paimon.adapters.executors.spark import SPARK_ERRORS, describe_jobs, drop_cached_rows, stoppable_jobs
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Predicate
 from paimon.domain.row.literals import INTEGER_BITS
 from paimon.domain.types.data_types import DataType
@@ -64,7 +64,7 @@ def open_source(frame: DataFrame, mark: str, pairs: Mapping[str, Column], state:
     try:
         yield JoinedSource(marked, _find_bounds(marked, pairs, state))
     finally:
-        marked.unpersist()
+        drop_cached_rows(marked)
 
 
 def _is_divided(state: Scan, pairs: Mapping[str, Column]) -> bool:
