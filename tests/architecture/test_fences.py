@@ -90,6 +90,7 @@ ROW_WISE = {
     "capture/values_columnar": "rows_reference",
     "domain/bucket/bucket_columnar": "bucket_rule",
     "domain/lsm/record_expiry_columnar": "record_expiry",
+    "domain/manifest/file_texts_columnar": "file_texts",
     "domain/merge/aggregate/functions_columnar": "foldings",
     "domain/merge/aggregate/reduce_columnar": "foldings",
     "domain/merge/aggregate/steps_columnar": "foldings",

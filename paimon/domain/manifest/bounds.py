@@ -31,6 +31,7 @@ from paimon.domain.types.arrow_arrays import make_scalar, to_numpy
 from paimon.domain.types.data_types import DataType
 
 Integers = npt.NDArray[np.int64]
+Decoded = tuple[Any, Mask]
 
 _ARITY_BYTES = 4
 _MAX_WIDE_MILLIS = 9_000_000_000_000
@@ -125,21 +126,32 @@ def _to_rows(array: pa.BinaryArray) -> _Rows:
     return _Rows(buffer, offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64))
 
 
-def _decode_ordinals(array: pa.BinaryArray, position: int, width: int, data_type: DataType) -> tuple[Any, Mask]:
+def _decode_ordinals(array: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Decoded:
+    values, known, _ = decode_field(array, position, width, data_type)
+    return values, known
+
+
+def decode_field(
+    array: pa.BinaryArray, position: int, width: int, data_type: DataType
+) -> tuple[npt.NDArray[Any] | pa.BinaryArray, Mask, Mask]:
+    """Return one field of serialized rows, which rows have it, and where it is null; text as bytes, else ordinals.
+
+    A field that is neither was not read: the row is damaged or has another width, or the type has no bounds.
+    """
     rows = _to_rows(array)
     arity = rows.words(rows.starts).astype("<i8").view("<u4")[::2].byteswap().astype(np.int64)
     null_area = (arity + 63 + 8) // 64 * 8
     fixed = rows.starts + _ARITY_BYTES + null_area + 8 * position
-    known = (arity == width) & (fixed + 8 <= rows.ends)
+    whole = (arity == width) & (fixed + 8 * (width - position) <= rows.ends)
     bit = 8 + position
     null_at = np.minimum(rows.starts + _ARITY_BYTES + bit // 8, max(len(rows.buffer) - 1, 0))
+    is_null = np.zeros(len(whole), dtype=bool)
     if len(rows.buffer):
-        known &= (rows.buffer[null_at] >> (bit % 8) & 1) == 0
+        is_null = (rows.buffer[null_at] >> (bit % 8) & 1) != 0
     decode = _DECODERS.get(type(data_type), _decode_nothing)
-    return decode(rows, np.where(known, fixed, 0), known, data_type)
-
-
-Decoded = tuple[Any, Mask]
+    known = (arity == width) & (fixed + 8 <= rows.ends) & ~is_null
+    values, known = decode(rows, np.where(known, fixed, 0), known, data_type)
+    return values, known, whole & is_null
 
 
 def _decode_integers(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType, *, bits: int) -> Decoded:

@@ -30,7 +30,7 @@ from paimon.domain.manifest.record_columns import Integers, PickedRecords
 from paimon.domain.stats.simple_stats import EMPTY_STATS, SimpleStats
 
 __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRecords", "Mask", "arrow_of",
-           "entry_columns", "files_at"]  # fmt: skip
+           "entry_columns", "files_at", "to_files"]  # fmt: skip
 
 
 _FILES_AT_ONCE = 1 << 18
@@ -104,10 +104,14 @@ def files_at(files: FileColumns) -> list[DataFileMeta]:
         part = files
         if len(files) > _FILES_AT_ONCE:
             part = files.take(np.arange(start, min(start + _FILES_AT_ONCE, len(files))))
-        records = part.records()
-        columns = [_to_python(records.field(i)) for i in range(records.type.num_fields)]
-        found += [DataFileMeta(*row) for row in zip(*_order_arguments(records.type, columns), strict=True)]
+        found += to_files(part.records())
     return found
+
+
+def to_files(records: pa.StructArray) -> list[DataFileMeta]:
+    """Convert checked file records to values, which share equal parts."""
+    columns = [_to_python(records.field(i)) for i in range(records.type.num_fields)]
+    return [DataFileMeta(*row) for row in zip(*_order_arguments(records.type, columns), strict=True)]
 
 
 def _order_arguments(kind: pa.StructType, columns: Sequence[list[Any]]) -> list[list[Any]]:

@@ -27,11 +27,11 @@ class RowTexts:
 
     def format_key(self, row: bytes, fields: Sequence[DataField]) -> str | None:
         """Format a serialized key as ``[a, b]``; None for a table without a primary key."""
-        return f"[{_format_values(format_legacy_text, row, fields)}]" if fields and read_arity(row) > 0 else None
+        return f"[{_format_values(format_value, row, fields)}]" if fields and read_arity(row) > 0 else None
 
     def format_stats(self, values: Mapping[str, tuple[Any, DataType]]) -> str:
         """Format values by column name as ``{a=1, b=2}``."""
-        return _format_map((name, _format_value(format_legacy_text, *values[name])) for name in values)
+        return _format_map((name, format_value(*values[name])) for name in values)
 
     def format_counts(self, counts: Mapping[str, int | None]) -> str:
         """Format counts by column name as ``{a=1, b=2}``."""
@@ -54,13 +54,13 @@ def _format_map(pairs: Iterable[tuple[str, object]]) -> str:
 
 def _format_values(format_text: Any, row: bytes, fields: Sequence[DataField]) -> str:
     values = deserialize(row, [f.type for f in fields]) if fields else ()
-    return ", ".join(_format_value(format_text, v, f.type) for v, f in zip(values, fields, strict=False))
+    return ", ".join("null" if v is None else format_text(v, f.type) for v, f in zip(values, fields, strict=False))
 
 
-def _format_value(format_text: Any, value: Any, data_type: DataType) -> str:
+def format_value(value: Any, data_type: DataType) -> str:
+    """Format a value of a key or of statistics."""
     if value is None:
         return "null"
     if isinstance(data_type, BYTES_TYPES):
         return format_plain_text(value, data_type)
-    text: str = format_text(value, data_type)
-    return text
+    return format_legacy_text(value, data_type)

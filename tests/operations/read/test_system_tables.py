@@ -31,6 +31,7 @@ def open_system_table(path: Path | str, **options: object) -> paimon.SystemTable
 @pytest.mark.parametrize(("case", "name"), sorted(k for k in EXPECTED if k[1] in SYSTEM_TABLES), ids="-".join)
 def test_metadata_rows_equal_those_of_java(case: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paimon.operations.read.system.files._FILES_AT_ONCE", 2)
+    monkeypatch.setattr("paimon.domain.manifest.file_texts_columnar._FEWEST_FILES", 1)
     rows = open_system_table(HOME / case / f"table${name}").scan().to_arrow()
     rendered = render_rows(rows, fields_from_arrow(rows.schema), HOME / case / "table")
     assert rendered == normalize_rows(EXPECTED[case, name])

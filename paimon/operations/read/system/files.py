@@ -7,29 +7,25 @@ the postponed bucket. Statistics are shown in the current columns; a column that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import field, frozen
 
-from paimon.domain.columns.cast import cast_column
-from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
-from paimon.domain.manifest.entry_columns import EntryColumns
+from paimon.domain.manifest.entries import FileSource
+from paimon.domain.manifest.entry_columns import EntryColumns, files_at
+from paimon.domain.manifest.file_texts import TEXTS
+from paimon.domain.manifest.file_texts_columnar import format_file_columns
 from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
-from paimon.domain.row.values import to_array, to_values
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.stats.stats_codec import from_simple_stats
-from paimon.domain.types.data_types import DataField, VariantType
-from paimon.domain.types.system_columns import SYSTEM_FIELDS
+from paimon.domain.types.arrow_arrays import from_numpy, make_array
 from paimon.operations.data_files.file_indexes import read_container
 from paimon.operations.data_files.read_data_file import file_format
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, to_entries
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.time_travel import pin_snapshot
@@ -64,8 +60,24 @@ _FILES = pa.schema(
     ]
 )
 
+_STORED = {
+    "schema_id": "_SCHEMA_ID",
+    "level": "_LEVEL",
+    "record_count": "_ROW_COUNT",
+    "file_size_in_bytes": "_FILE_SIZE",
+    "min_sequence_number": "_MIN_SEQUENCE_NUMBER",
+    "max_sequence_number": "_MAX_SEQUENCE_NUMBER",
+    "creation_time": "_CREATION_TIME",
+    "deleteRowCount": "_DELETE_ROW_COUNT",
+    "first_row_id": "_FIRST_ROW_ID",
+    "write_cols": "_WRITE_COLS",
+}
+"""The columns that show a field of the file records unchanged."""
+_SOURCES = make_array([source.name for source in FileSource], pa.string())
 _FILES_AT_ONCE = 1 << 16
-"""The number of files whose rows are objects at the same time."""
+"""The number of files that are converted together, if the table has few columns."""
+_CELLS_AT_ONCE = 1 << 22
+"""The number of files times columns that are converted together."""
 _INDEXES = pa.schema(
     [
         ("partition", pa.string()),
@@ -87,162 +99,115 @@ _INDEXES = pa.schema(
 
 def files_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its statistics."""
-    now, parts, schemas = _read_entries(context)
-    places = _Places(now, BucketPaths.of(now), texts)
-    tables = [_FILES.empty_table()]
-    for entries in parts:
-        rows = [
-            {
-                **_to_location(places, e, schemas[e.file.schema_id]),
-                **_to_content(e.file),
-                **_to_stats(e.file, now.schema, schemas[e.file.schema_id], texts),
-            }
-            for e in entries
-        ]
-        tables.append(pa.Table.from_pylist(rows, schema=_FILES))
-    return pa.concat_tables(tables)
+    return _build_table(context, texts, _FILES)
 
 
 def file_key_ranges_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per live data file, with its smallest and largest key."""
-    now, parts, schemas = _read_entries(context)
-    places = _Places(now, BucketPaths.of(now), texts)
-    tables = [_KEY_RANGES.empty_table()]
-    for entries in parts:
-        rows = [
-            {**_to_location(places, e, schemas[e.file.schema_id]), "first_row_id": e.file.first_row_id} for e in entries
-        ]
-        tables.append(pa.Table.from_pylist(rows, schema=_KEY_RANGES))
-    return pa.concat_tables(tables)
+    return _build_table(context, texts, _KEY_RANGES)
+
+
+def _build_table(context: TableContext, texts: RowTexts, columns: pa.Schema) -> pa.Table:
+    source = _open_source(context, texts)
+    return pa.concat_tables([columns.empty_table(), *(_to_rows(source, part, columns) for part in source.parts)])
 
 
 def file_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
     """Return one row per file index of a live data file; `.index` files are read up to the end of their heads."""
-    now, parts, schemas = _read_entries(context)
-    places = _Places(now, BucketPaths.of(now), texts)
+    source = _open_source(context, texts)
+    shared_columns = pa.schema([f for f in _KEY_RANGES if f.name in _INDEXES.names])
     rows: list[dict[str, object]] = []
-    for entry in chain.from_iterable(parts):
-        location = _to_location(places, entry, schemas[entry.file.schema_id])
-        container = read_container(context.engine, str(location["file_path"]), entry.file)
-        if container is None:
-            continue
-        shared = {name: location[name] for name in _INDEXES.names if name in location} | {
-            "storage_type": "EMBEDDED" if container.path is None else "FILE",
-            "index_file_path": container.path,
-            "index_container_size_in_bytes": container.size_bytes,
-        }
-        rows += [
-            {**shared, "column_name": e.column, "index_type": e.kind, "index_size_in_bytes": e.length,
-             "is_empty": e.is_empty}
-            for e in container.entries
-        ]  # fmt: skip
+    for part in source.parts:
+        locations = _to_rows(source, part, shared_columns).to_pylist()
+        for file, location in zip(files_at(part.files), locations, strict=True):
+            container = read_container(context.engine, str(location["file_path"]), file)
+            if container is None:
+                continue
+            shared = location | {
+                "storage_type": "EMBEDDED" if container.path is None else "FILE",
+                "index_file_path": container.path,
+                "index_container_size_in_bytes": container.size_bytes,
+            }
+            rows += [
+                {**shared, "column_name": e.column, "index_type": e.kind, "index_size_in_bytes": e.length,
+                 "is_empty": e.is_empty}
+                for e in container.entries
+            ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=_INDEXES)
 
 
-def _read_entries(
-    context: TableContext,
-) -> tuple[TableDefinition, Iterator[list[ManifestEntry]], Mapping[int, TableSchema]]:
-    """Return the table, its live files in parts, and the schemas that they were written with, by id."""
-    pinned = pin_snapshot(context)
-    if pinned.snapshot is None:
-        return pinned.table, iter(()), {}
-    with report_expired(context, pinned.snapshot.id):
-        live = read_live_columns(context, read_data_manifests(context, pinned.snapshot))
-    live, own = live.filter(live.buckets >= 0), pinned.table.schema
-    ids = set(np.unique(live.number("_SCHEMA_ID")).tolist())
-    return pinned.table, _iterate_parts(live), {own.id: own, **load_schemas(context, ids - {own.id})}
-
-
-def _iterate_parts(live: EntryColumns) -> Iterator[list[ManifestEntry]]:
-    rows = np.arange(len(live))
-    for start in range(0, len(live), _FILES_AT_ONCE):
-        yield to_entries(live.filter((rows >= start) & (rows < start + _FILES_AT_ONCE)))
-
-
 @frozen(eq=False)
-class _Places:
-    """The texts and directories of buckets, each computed once."""
+class _Source:
+    """The live files of a table, and the texts and directories of their buckets, each computed once."""
 
     table: TableDefinition
+    parts: Iterable[EntryColumns]
+    # those that the files were written with, by id
+    schemas: Mapping[int, TableSchema]
     directories: BucketPaths
     texts: RowTexts
     _known: dict[tuple[bytes, int], tuple[str, str]] = field(factory=dict, init=False)
 
-    def find(self, entry: ManifestEntry) -> tuple[str, str]:
-        """Return the text of the entry's partition, and the directory of its bucket."""
-        key = entry.partition, entry.bucket
+    def find_places(self, part: EntryColumns) -> list[pa.Array]:
+        """Return the text of each entry's partition, and the directory of its bucket."""
+        pairs, places = np.unique((part.partitions << 32) | part.buckets, return_inverse=True)
+        found = [self._find(part.partition_rows[pair >> 32], pair & 0xFFFFFFFF) for pair in pairs.tolist()]
+        return [make_array(texts, pa.string()).take(from_numpy(places)) for texts in zip(*found, strict=True)]
+
+    def _find(self, partition: bytes, bucket: int) -> tuple[str, str]:
+        key = partition, bucket
         if key not in self._known:
-            text = self.texts.format_partition(entry.partition, self.table.schema.partition_fields)
+            text = self.texts.format_partition(partition, self.table.schema.partition_fields)
             self._known[key] = text, self.directories.directory(*key)
         return self._known[key]
 
 
-def _to_location(places: _Places, entry: ManifestEntry, written: TableSchema) -> dict[str, object]:
-    file, texts = entry.file, places.texts
-    bounds = places.table.get_bound_fields(file.level, written)
-    partition, directory = places.find(entry)
-    return {
-        "partition": partition,
-        "bucket": entry.bucket,
-        "file_path": file.path_in(directory),
-        "file_format": file_format(file.file_name),
-        "schema_id": file.schema_id,
-        "level": file.level,
-        "record_count": file.row_count,
-        "file_size_in_bytes": file.file_size,
-        "min_key": texts.format_key(file.min_key, bounds),
-        "max_key": texts.format_key(file.max_key, bounds),
+def _open_source(context: TableContext, texts: RowTexts) -> _Source:
+    pinned = pin_snapshot(context)
+    directories, own = BucketPaths.of(pinned.table), pinned.table.schema
+    if pinned.snapshot is None:
+        return _Source(pinned.table, (), {}, directories, texts)
+    with report_expired(context, pinned.snapshot.id):
+        live = read_live_columns(context, read_data_manifests(context, pinned.snapshot))
+    live = live.filter(live.buckets >= 0)
+    ids = set(np.unique(live.number("_SCHEMA_ID")).tolist())
+    schemas = {own.id: own, **load_schemas(context, ids - {own.id})}
+    return _Source(pinned.table, _iterate_parts(live, len(own.fields)), schemas, directories, texts)
+
+
+def _iterate_parts(live: EntryColumns, columns: int) -> Iterator[EntryColumns]:
+    rows, step = np.arange(len(live)), max(1, min(_FILES_AT_ONCE, _CELLS_AT_ONCE // max(columns, 1)))
+    for start in range(0, len(live), step):
+        yield live.filter((rows >= start) & (rows < start + step))
+
+
+def _to_rows(source: _Source, part: EntryColumns, columns: pa.Schema) -> pa.Table:
+    """Return the rows of entries, with these columns."""
+    records = part.files.records()
+    partitions, directories = source.find_places(part)
+    made = {
+        "partition": partitions,
+        "bucket": from_numpy(part.buckets),
+        "file_path": _join_paths(directories, records),
+        "file_format": _find_formats(records.field("_FILE_NAME")),
+        "file_source": _SOURCES.take(records.field("_FILE_SOURCE")),
     }
+    if any(name in TEXTS.names for name in columns.names):
+        texts = format_file_columns(records, source.table, source.schemas, source.texts)
+        made |= {name: texts[name] for name in TEXTS.names}
+    found = [made[f.name] if f.name in made else records.field(_STORED[f.name]) for f in columns]
+    return pa.table([array.cast(f.type) for array, f in zip(found, columns, strict=True)], schema=columns)
 
 
-def _to_content(file: DataFileMeta) -> dict[str, object]:
-    return {
-        "min_sequence_number": file.min_sequence_number,
-        "max_sequence_number": file.max_sequence_number,
-        "creation_time": file.creation_time_millis,
-        "deleteRowCount": file.delete_row_count,
-        "file_source": None if file.file_source is None else file.file_source.name,
-        "first_row_id": file.first_row_id,
-        "write_cols": None if file.write_cols is None else list(file.write_cols),
-    }
+def _join_paths(directories: pa.Array, records: pa.StructArray) -> pa.Array:
+    """Return the paths of files, as `DataFileMeta.path_in` does."""
+    own = pc.binary_join_element_wise(directories, records.field("_FILE_NAME"), "/")
+    external = records.field("_EXTERNAL_PATH")
+    return pc.if_else(pc.equal(pc.binary_length(external).fill_null(0), 0), own, external)
 
 
-def _to_stats(file: DataFileMeta, today: TableSchema, written: TableSchema, texts: RowTexts) -> dict[str, object]:
-    fields = {f.name: f for f in today.fields}
-    if file.value_stats_cols is None and file.write_cols is not None:
-        fields = {name: f for name, f in fields.items() if name in file.write_cols}
-    stats = _evolve_stats(file, tuple(fields.values()), written)
-    return {
-        "null_value_counts": texts.format_counts({name: s.null_count for name, s in stats.items()}),
-        "min_value_stats": texts.format_stats({name: (s.minimum, fields[name].type) for name, s in stats.items()}),
-        "max_value_stats": texts.format_stats({name: (s.maximum, fields[name].type) for name, s in stats.items()}),
-    }
-
-
-def _evolve_stats(file: DataFileMeta, fields: tuple[DataField, ...], written: TableSchema) -> Mapping[str, ColumnStats]:
-    """Convert the statistics of a file to the current columns."""
-    by_name = {f.name: f for f in (*written.fields, *SYSTEM_FIELDS)}
-    names = file.value_stats_cols if file.value_stats_cols is not None else file.write_cols
-    held = written.fields if names is None else [by_name.get(n) or DataField(-1, n, VariantType()) for n in names]
-    known = {
-        f.id: (f, s) for f, s in zip(held, from_simple_stats(file.value_stats, [f.type for f in held]), strict=False)
-    }
-    ids = {f.id for f in written.fields}
-    found: dict[str, ColumnStats] = {}
-    for column in fields:
-        if column.id in known:
-            found[column.name] = _cast_stats(*known[column.id], column)
-        else:
-            found[column.name] = ColumnStats(null_count=None if column.id in ids else file.row_count)
-    return found
-
-
-def _cast_stats(held: DataField, stats: ColumnStats, wanted: DataField) -> ColumnStats:
-    if held.type.with_nullable(True) == wanted.type.with_nullable(True):
-        return stats
-    try:
-        bounds = cast_column(to_array([stats.minimum, stats.maximum], held.type), held.type, wanted.type)
-    except (InvalidRequest, Unsupported):  # a read of the file fails there, too
-        return ColumnStats(null_count=stats.null_count)
-    low, high = to_values(bounds, wanted.type)
-    return ColumnStats(low, high, stats.null_count)
+def _find_formats(names: pa.Array) -> pa.Array:
+    """Return the formats in file names, of which only the parts after the first dot differ by format."""
+    endings = pc.replace_substring_regex(names, r"^[^.]*\.", "x.").dictionary_encode()
+    formats = [file_format(name) for name in endings.dictionary.to_pylist()]
+    return make_array(formats, pa.string()).take(endings.indices)
