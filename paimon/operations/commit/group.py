@@ -30,8 +30,11 @@ whose files a snapshot may contain is never told otherwise.
 #
 #     CommitUncertain, or the table is gone and the snapshot stays    each member gets this error: its files must stay
 #     others were first too often (CommitConflict)                    the same, because each waited as long
+#     StorageError, which a flush may have raised                     members whose files it flushed get it, too
 #     an interrupt, or an unexpected error, after the put began       each member gets CommitUncertain
 #     any other failure                                               nothing is published: members commit alone
+#
+# A second flush of a file cannot replace one that failed: Linux marks the pages as written, and then it succeeds.
 
 from __future__ import annotations
 
@@ -44,7 +47,14 @@ from paimon.domain.commit.entries import Change
 from paimon.domain.commit.plan_change import Intent, plan_change
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.commit.sharing import can_share_snapshot, check_order, join_changes, join_requests
-from paimon.domain.errors import CommitConflict, CommitUncertain, PaimonError, TableDropped, TableReplaced
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitUncertain,
+    PaimonError,
+    StorageError,
+    TableDropped,
+    TableReplaced,
+)
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.attempts import Published, publish_change, publish_source
@@ -125,6 +135,8 @@ class _Group:
                 member.error = type(error)(error.name, error.snapshot_id)
             elif type(error) is CommitConflict:
                 member.error = CommitConflict(error.message, hint=error.hint)
+            elif isinstance(error, StorageError) and self._has_flushed(member):
+                member.error = StorageError(error.path, error.reason, hint=error.hint)
         if isinstance(error, TableDropped | TableReplaced):
             self.in_doubt = None  # it was taken back, or does not exist
         self.settle_doubt()
@@ -137,6 +149,10 @@ class _Group:
             user, identifier, uuid = put.commit_user, put.commit_identifier, put.identity
             reason = f"the thread that published snapshot {put.id} failed"
             member.error = CommitUncertain(user, identifier, reason, snapshot_id=put.id, identity=uuid)
+
+    def _has_flushed(self, member: Member) -> bool:
+        """Whether a failed flush may have been that of a file of this member; its snapshot is certainly not there."""
+        return self.in_doubt is None and bool(self.planned) and member.intent.request.flushes_files
 
     def _list_open_members(self) -> list[Member]:
         return [m for m in self.members if m is not self.leader and m.published is None and m.error is None]

@@ -60,7 +60,7 @@ from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import Stopped
 from paimon.ports.engine import Engine
-from paimon.ports.files import DeferredFlush, FileIO, OutputFile
+from paimon.ports.files import DeferredFlush, FileIO, ManyFiles, OutputFile
 
 _MOST_DEFERRED = 32
 """How many files one writer leaves to its commit, which flushes them while it has the commit lock."""
@@ -70,7 +70,7 @@ _FRESH_MILLIS = 3_600_000
 
 def defer_flushes(context: TableContext) -> TableContext:
     """Return the context for a writer whose commit has `flushes_files`; the same one if the storage does not wait."""
-    if not isinstance(context.files, DeferredFlush):
+    if not (isinstance(context.files, DeferredFlush) and isinstance(context.files, ManyFiles)):
         return context
     files = cast(FileIO, _DeferringFiles(context.files))
     return context.with_engine(evolve(context.engine, files=files))

@@ -6,19 +6,23 @@ import errno
 import os
 import stat
 import threading
+import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 
 import paimon
 from paimon.adapters.files import local
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.errors import StorageError
 from paimon.operations.commit.base import CommitBase
+from paimon.operations.commit.prepared_files import defer_flushes
 from paimon.operations.metadata.snapshots import load_snapshot
+from paimon.ports.files import DeferredFlush
 
 _create_all = LocalFiles.flush_and_create
 
@@ -169,6 +173,42 @@ def test_a_flush_that_fails_refuses_the_commit(tmp_path, monkeypatch) -> None:
     assert [p for p in sorted(tmp_path.rglob("*")) if p not in before] == []
     table.write(make_rows(0))
     assert table.scan().to_arrow().num_rows == 20
+
+
+def test_no_file_is_flushed_again_after_its_flush_failed(tmp_path, monkeypatch) -> None:
+    """The second flush would succeed on Linux, and lose the bytes; also where another thread made the first one."""
+    table, flush, failed = create_table(tmp_path, [], [], {}), os.fsync, set[str]()
+
+    def fail_once(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if "/data-" in path and path not in failed:
+            failed.add(path)
+            time.sleep(0.03)  # the other threads form a group
+            raise OSError(errno.EIO, "Input/output error")
+        flush(descriptor)
+
+    def write(first: int) -> bool:
+        try:
+            table.write(make_rows(first))
+        except StorageError:
+            return False
+        return True
+
+    monkeypatch.setattr(os, "fsync", fail_once)
+    with ThreadPoolExecutor(4) as threads:
+        assert not any(threads.map(write, range(12)))
+    assert len(failed) == 12
+    assert table.scan().to_arrow().num_rows == 0
+
+
+def test_a_storage_that_creates_files_singly_flushes_each(tmp_path) -> None:
+    """Its commit has no common flush, so its writers leave none to it."""
+    local_files, names = LocalFiles(), [n for n in dir(LocalFiles) if n[0] != "_" and n != "create_all"]
+    single = type("Single", (), {n: staticmethod(getattr(local_files, n)) for n in names})()
+    context = create_table(tmp_path, [], [], {}).context
+    context = context.with_engine(evolve(context.engine, files=single))
+    assert isinstance(single, DeferredFlush)
+    assert defer_flushes(context) is context
 
 
 def test_files_that_are_not_flushed_are_found(tmp_path, monkeypatch) -> None:
