@@ -234,7 +234,7 @@ class KnownBuckets:
                 _apply_entry(changed.setdefault(address, dict(files[address])), entry)
         files |= changed
         # A partition without files may get another number of buckets, so empty buckets are read again.
-        return KnownBuckets(newest, {a: f for a, f in files.items() if f or a not in changed}, totals)
+        return KnownBuckets(newest, {a: f for a, f in files.items() if f}, totals)
 
 
 def _apply_entry(files: dict[str, DataFileMeta], entry: ManifestEntry) -> None:

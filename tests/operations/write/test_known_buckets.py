@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from support.case_lists import mark_nightly, mark_products
 from support.commit_tables import as_another_process
 
 import paimon
+from paimon.domain.manifest.entries import FileKind
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.metadata import manifests
 from paimon.operations.metadata.manifests import read_manifest
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.write import restore
-from paimon.operations.write.restore import BucketStates, CommittedFiles
+from paimon.operations.write.restore import BucketStates, CommittedFiles, KnownBuckets
 from paimon.operations.write.route import Address
 
 Step = Callable[[paimon.Table, "Writer"], object]
@@ -141,3 +143,19 @@ def test_a_writer_of_a_dropped_table_does_not_know_its_files(tmp_path) -> None:
     for first in range(3):
         Writer(tmp_path).table.write(make_rows(first))
     check_states(again)
+
+
+def test_an_empty_bucket_is_read_again_after_other_commits(tmp_path) -> None:
+    """Its partition may have lost its last file since, and then takes any number of buckets."""
+    table = create_table(tmp_path, {})
+    table.write(make_rows(0, "a").slice(0, 1))
+    snapshot = latest_snapshot(table.context)
+    assert snapshot is not None
+    (entry,) = CommitBase(table.context, snapshot).read_live_files(lambda _: True)
+    full, empty = Address(entry.partition, entry.bucket), Address(entry.partition, 1 - entry.bucket)
+    states = BucketStates({full: 1, empty: 0}, {entry.partition: 2}, {full: (entry.file,)})
+    known = KnownBuckets(snapshot, {}, {}).with_states(states)
+    assert known.select_states([full, empty]) is not None
+    after = known.apply(snapshot, [evolve(entry, kind=FileKind.DELETE)])
+    assert after.select_states([full]) is None
+    assert after.select_states([empty]) is None
