@@ -1,7 +1,8 @@
 """Bounds of the rows that the source of a MERGE INTO can match: their partitions, and the ranges of their keys.
 
 Invariant: the bounds hold for each row of the table that a row of the source matches. Spark keeps the rows of the
-source while the statement runs, so the bounds are those of the rows that it joins.
+source while the statement runs, so the bounds are those of the rows that it joins. Rows of a lost executor are computed
+again, so a source with random values has no bounds.
 """
 
 # One job reads the source, and the scan of the table gets what it finds as a predicate, which leaves out partitions,
@@ -57,7 +58,8 @@ def open_source(frame: DataFrame, mark: str, pairs: Mapping[str, Column], state:
     `pairs` has the values that must be equal to columns of the table, and `state` is the scan of the table.
     """
     marked = frame.withColumn(mark, F.lit(next(_NUMBERS)))  # the number of this statement: no other frame is equal
-    if not pairs or not isinstance(state, Scan) or not _is_divided(state, pairs):
+    is_random = not marked._jdf.queryExecution().analyzed().deterministic()
+    if is_random or not pairs or not isinstance(state, Scan) or not _is_divided(state, pairs):
         yield JoinedSource(marked)
         return
     marked.persist()
