@@ -94,6 +94,16 @@ class DataFileMeta:
         return [path, *(f"{path.rpartition('/')[0]}/{name}" for name in self.extra_files)]
 
 
+def count_statistics_bytes(files: Iterable[DataFileMeta]) -> int:
+    """Return about how many bytes the keys, statistics and indexes of files have in memory."""
+    total = 0
+    for file in files:
+        total += len(file.min_key) + len(file.max_key) + len(file.embedded_index or b"")
+        for stats in (file.key_stats, file.value_stats):
+            total += len(stats.min_values) + len(stats.max_values) + 8 * len(stats.null_counts)
+    return total
+
+
 def to_files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
     """Convert files to the tuple that a value keeps."""
     return tuple(values)

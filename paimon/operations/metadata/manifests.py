@@ -21,6 +21,7 @@ from paimon.domain.manifest.entries import (
     IndexManifestEntry,
     ManifestEntry,
     ManifestFileMeta,
+    count_statistics_bytes,
 )
 from paimon.domain.manifest.entry_codec import entry_from_record, manifest_from_record
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
@@ -70,8 +71,13 @@ def cache_manifest_list(context: TableContext, name: str, manifests: Sequence[Ma
 def cache_manifest(context: TableContext, name: str, entries: Sequence[ManifestEntry]) -> None:
     """Cache a small manifest that was just written: the next writer of this process reads it."""
     if len(entries) <= _MAX_CACHED_ENTRIES:
-        size = _CACHE_ENTRY_BYTES + _ENTRY_BYTES * len(entries)
-        context.engine.cache.put(context.paths.manifest(name), tuple(entries), size)
+        context.engine.cache.put(context.paths.manifest(name), tuple(entries), _weigh(entries, _ENTRY_BYTES))
+
+
+def _weigh(found: Sequence[object], object_bytes: int) -> int:
+    """Return about how many bytes decoded objects have in the cache."""
+    files = (entry.file for entry in found if isinstance(entry, ManifestEntry))
+    return _CACHE_ENTRY_BYTES + object_bytes * len(found) + count_statistics_bytes(files)
 
 
 def read_manifest(context: TableContext, name: str) -> tuple[ManifestEntry, ...]:
@@ -199,7 +205,7 @@ def _read_decoded(
         decode(record, path)
         for record in context.engine.records.read_records(_read_bytes(context.engine, path, size), path)
     )
-    context.engine.cache.put(path, found, _CACHE_ENTRY_BYTES + object_bytes * len(found))
+    context.engine.cache.put(path, found, _weigh(found, object_bytes))
     return found
 
 

@@ -32,7 +32,13 @@ from attrs import field, frozen
 from paimon.domain.commit.increments import files_after
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CorruptTable
-from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entries import (
+    DataFileMeta,
+    FileKind,
+    ManifestEntry,
+    ManifestFileMeta,
+    count_statistics_bytes,
+)
 from paimon.domain.manifest.entry_columns import EntryColumns
 from paimon.domain.manifest.manifest_stats import may_hold_partition
 from paimon.domain.row.binary_row import deserialize
@@ -222,6 +228,12 @@ class KnownBuckets:
         """The number of buckets and files."""
         return len(self.files) + sum(map(len, self.files.values()))
 
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the values have in memory."""
+        files = (file for named in self.files.values() for file in named.values())
+        return _FILE_BYTES * (1 + self.count) + count_statistics_bytes(files)
+
     def apply(self, newest: Snapshot, entries: Iterable[ManifestEntry]) -> KnownBuckets:
         """Return the same buckets in a later snapshot, by the entries that were added since."""
         files, totals = dict(self.files), dict(self.total_buckets)
@@ -369,9 +381,7 @@ class CommittedFiles:
 
     def _put_known(self, known: KnownBuckets) -> None:
         if known.count <= _MAX_KNOWN:
-            self._context.engine.cache.put(
-                self._context.paths.snapshots, known, _FILE_BYTES * (1 + known.count), _KNOWN
-            )
+            self._context.engine.cache.put(self._context.paths.snapshots, known, known.bytes, _KNOWN)
 
     def _exists(self, snapshot: Snapshot) -> bool:
         return find_snapshot(self._context, snapshot.id) == snapshot

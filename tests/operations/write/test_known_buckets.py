@@ -159,3 +159,18 @@ def test_an_empty_bucket_is_read_again_after_other_commits(tmp_path) -> None:
     after = known.apply(snapshot, [evolve(entry, kind=FileKind.DELETE)])
     assert after.select_states([full]) is None
     assert after.select_states([empty]) is None
+
+
+def test_statistics_count_as_memory(tmp_path) -> None:
+    wide = ", ".join(f"c{n} STRING" for n in range(100))
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    options = {"metadata.stats-mode": "full", "bucket": 1}
+    table = catalog.create_table("d.t", f"id INT NOT NULL, {wide}", primary_keys=["id"], options=options)
+    table.write([{"id": 1} | {f"c{n}": "x" * 50 for n in range(100)}])
+    snapshot = latest_snapshot(table.context)
+    assert snapshot is not None
+    (entry,) = CommitBase(table.context, snapshot).read_live_files(lambda _: True)
+    address = Address(entry.partition, entry.bucket)
+    states = BucketStates({address: 1}, {entry.partition: 1}, {address: (entry.file,)})
+    assert KnownBuckets(snapshot, {}, {}).with_states(states).bytes > 2 * 100 * 50
