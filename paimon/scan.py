@@ -41,7 +41,7 @@ from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKI
 from paimon.operations.lookup_rows import lookup_rows
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.metadata.snapshots import find_snapshot, read_statistics, report_expired
-from paimon.operations.read.changes.incremental import plan_incremental_read
+from paimon.operations.read.changes.followed import plan_incremental_read
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.plan import plan_with_fallback
 from paimon.operations.read.projection import (

@@ -40,9 +40,8 @@ from paimon.capture.json_index import ARRAY, NULL, OBJECT, STRING, JsonIndex, Me
 from paimon.capture.row_changes import Changes, Flags, Integers, Operation, Rejections
 from paimon.capture.source_types import SourceType, SourceTypes
 from paimon.capture.values_columnar import convert_values
-from paimon.domain.columns.conform import conform_to_fields
+from paimon.domain.columns.conform import conform_to_fields, fill_nulls
 from paimon.domain.columns.convert import convert_array
-from paimon.domain.columns.fill import fill_nulls
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.row.kinds import KIND_TEXTS, RowKind
 from paimon.domain.row.literals import parse_literal

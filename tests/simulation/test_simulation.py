@@ -21,10 +21,9 @@ from support.simulated_engines import MISTAKES, assemble, plant_mistake
 
 from paimon.adapters.process_effects import SystemProcessEffects
 from paimon.testing.faulty_files import Fault
-from paimon.testing.simulation.campaign import draw_plans, run_campaign
+from paimon.testing.simulation.campaign import WORKLOADS, draw_plans, enumerate_fault_points, run_campaign
 from paimon.testing.simulation.simulation import Simulation, SimulationResult, describe_result, shrink
 from paimon.testing.simulation.simulation_plan import LOCAL_FAULTS, STORE_FAULTS, Plan, draw_plan
-from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
 pytestmark = pytest.mark.filterwarnings("ignore:Table .* the clock of this machine:paimon.PaimonWarning")
 

@@ -13,8 +13,8 @@ Invariant: pairs, clauses and refusals equal those of `merge_reference`.
 #
 # After each column the combined codes are made dense again, so that their product never overflows 64 bits. A row of the
 # target is looked up in the same way, column by column; where a value or a combination does not occur, its code is -1.
-# Integers and dates find their values in a table of slots (`integer_slots`), others by Arrow's hash table, floats as
-# ordinals. A null equals nothing.
+# Integers and dates find their values in `IntegerSlots`, others by Arrow's hash table, floats as ordinals. A null
+# equals nothing. Arrow's `index_in` builds its table for each call, which takes longer than the lookup of one batch.
 
 from __future__ import annotations
 
@@ -27,12 +27,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.domain.assignment.integer_slots import IntegerSlots, build_slots, find_integers
 from paimon.domain.columns.java_float_order import to_ordinal_array
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 NO_CLAUSE = -1
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MOST_PROBES = 64
+"""Values that need more probes collide too often, by accident or on purpose; they are searched in another way."""
+
+_FILTER_SHARE = 8
+"""Places in the filter for each slot, so that few unknown integers pass it."""
+_MOST_FILTER_PLACES = 1 << 24
 
 
 @frozen(eq=False)
@@ -154,3 +160,64 @@ def choose_clauses(truths: Sequence[Mask | None], row_count: int) -> Integers:
         truth = truths[number]
         chosen[slice(None) if truth is None else truth] = number
     return chosen
+
+
+@frozen(eq=False)
+class IntegerSlots:
+    """A hash table of integers, built once; the sizes of both arrays are powers of two.
+
+    Most integers are usually unknown: a small filter finds them before the table is read.
+    """
+
+    # the position of an integer in each used slot, -1 in free slots
+    positions: npt.NDArray[np.int32]
+    # a filter by hash; False means that the integer is certainly unknown
+    is_possible: npt.NDArray[np.bool_]
+
+
+def build_slots(known: Integers) -> IntegerSlots | None:
+    """Build the hash table of distinct integers; None if too many of them collide."""
+    slots = np.full(1 << max(4, (2 * len(known)).bit_length()), -1, np.int32)
+    waiting = np.arange(len(known), dtype=np.int32)
+    places = _hash(known, len(slots))
+    # Steps become longer, because neighbors of full slots are often full. All slots are visited.
+    for step in range(1, _MOST_PROBES + 1):
+        if not len(waiting):
+            break
+        free = slots[places] < 0
+        slots[places[free]] = waiting[free]
+        lost = slots[places] != waiting
+        waiting, places = waiting[lost], (places[lost] + step) & (len(slots) - 1)
+    return None if len(waiting) else IntegerSlots(slots, _build_filter(known, len(slots)))
+
+
+def _build_filter(known: Integers, slot_count: int) -> npt.NDArray[np.bool_]:
+    is_possible = np.zeros(max(slot_count, min(slot_count * _FILTER_SHARE, _MOST_FILTER_PLACES)), np.bool_)
+    is_possible[_hash(known, len(is_possible))] = True
+    return is_possible
+
+
+def find_integers(slots: IntegerSlots, known: Integers, wanted: Integers) -> Integers:
+    """Return the position in `known` of each wanted integer, or -1; `slots` is the result of `build_slots(known)`."""
+    found = np.full(len(wanted), -1, np.int64)
+    if not len(known):
+        return found
+    rows: Integers = np.flatnonzero(slots.is_possible[_hash(wanted, len(slots.is_possible))])
+    size = len(slots.positions)
+    places = _hash(wanted[rows], size)
+    step = 0
+    while len(rows):
+        step += 1
+        candidates = slots.positions[places]
+        used = candidates >= 0
+        rows, places, candidates = rows[used], places[used], candidates[used]
+        equal = known[candidates] == wanted[rows]
+        found[rows[equal]] = candidates[equal]
+        rows, places = rows[~equal], (places[~equal] + step) & (size - 1)
+    return found
+
+
+def _hash(values: Integers, size: int) -> Integers:
+    bits = np.uint64(64 - (size.bit_length() - 1))
+    places: Integers = ((values.view(np.uint64) * _MULTIPLIER) >> bits).view(np.int64)
+    return places

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.columns.convert import convert_array
-from paimon.domain.columns.fill import fill_nulls
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.row.literals import parse_literal
+from paimon.domain.row.values import to_array
 from paimon.domain.types.arrow import arrow_schema, arrow_type
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.type_text import format_type
 
 
@@ -112,3 +114,10 @@ def _align_lines(lines: Iterable[tuple[str, str, str]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     texts = (f"  {a:<{widths[0]}} | {b:<{widths[1]}} | {c}".rstrip(" |") for a, b, c in rows)
     return "\n".join(texts)
+
+
+def fill_nulls(array: pa.Array, default: Any, data_type: DataType) -> pa.Array:
+    """Replace the nulls of a canonical array by a default; an array without nulls is returned itself."""
+    if array.null_count == 0:
+        return array
+    return pc.if_else(array.is_null(), to_array([default], data_type)[0], array)

@@ -19,7 +19,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.schema.read_mapping import map_fields
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import from_simple_stats
 from paimon.domain.types.data_types import TIMESTAMP_TYPES, BigIntType, DataField, DataType
 
 FIRST_MILLIS = 1_000_000_000_000

@@ -1,9 +1,10 @@
 """Files with their key ranges, sorted runs, and the sections of a bucket that are merged independently.
 
 Invariant: the key ranges of the files of a run are disjoint and ascending. Each key lies in one section only. The
-bounds of files are bounds; a file need not store them as keys.
+bounds of files are bounds; a file need not store them as keys. Where `sort_oldest_first` returns an order, of two
+records with the same key the one in the later file has the larger sequence number.
 
-Source: `SortedRun`, `IntervalPartition`.
+Source: `SortedRun`, `IntervalPartition`, `MergeTreeWriter` (sequence numbers ascend within a bucket).
 """
 
 # A sorted run is a sequence of files with ascending, disjoint keys, so it is read one file at a time. Files of a bucket
@@ -23,7 +24,9 @@ Source: `SortedRun`, `IntervalPartition`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from attrs import frozen
 
@@ -151,3 +154,18 @@ def _pop_run(heap: list[_OpenRun]) -> _OpenRun:
     if heap:
         heap[position] = last
     return first
+
+
+def sort_oldest_first(files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...] | None:
+    """Return the files from oldest to newest; None if numbers overlap in a way that levels do not explain."""
+    groups: dict[tuple[int, int], list[DataFileMeta]] = defaultdict(list)
+    for position, file in enumerate(files):
+        groups[(file.level, 0) if file.level > 0 else (0, position)].append(file)
+    spans = sorted(
+        (min(f.min_sequence_number for f in group), max(f.max_sequence_number for f in group), number)
+        for number, group in enumerate(groups.values())
+    )
+    if any(later[0] <= earlier[1] for earlier, later in pairwise(spans)):
+        return None
+    ordered = list(groups.values())
+    return tuple(file for _, _, number in spans for file in ordered[number])

@@ -2,7 +2,7 @@
 
 Fixed-width parts of BinaryRows (`paimon.domain.row.binary_layout`) are gathered as numpy words, text by its offsets.
 
-Invariant: The result equals `stats_codec.from_simple_stats` for each file. A missing value is unknown. An offset
+Invariant: The result equals `simple_stats.from_simple_stats` for each file. A missing value is unknown. An offset
 outside its row makes the bound unknown, and the adjacent row is never read.
 Source: `SimpleStats`, `BinaryRow`.
 """

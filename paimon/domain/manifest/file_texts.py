@@ -17,8 +17,7 @@ from paimon.domain.partition.row_texts import RowTexts
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import ColumnStats, from_simple_stats
 from paimon.domain.types.data_types import DataField, VariantType
 from paimon.domain.types.system_columns import SYSTEM_FIELDS
 

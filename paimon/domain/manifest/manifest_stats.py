@@ -19,8 +19,7 @@ from paimon.domain.manifest.checked_columns import to_integers, to_mask
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats
-from paimon.domain.stats.stats_codec import from_simple_stats, to_simple_stats
+from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats, from_simple_stats, to_simple_stats
 from paimon.domain.types.data_types import DataType
 
 

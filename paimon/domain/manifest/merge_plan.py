@@ -43,7 +43,7 @@ from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.manifest.manifest_stats import may_hold_partition, to_java_sort_key
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import from_simple_stats
 from paimon.domain.types.data_types import DataType
 
 SortKey = tuple[tuple[bool, Any], ...]

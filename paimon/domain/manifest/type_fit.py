@@ -31,8 +31,7 @@ from paimon.domain.columns.cast import cast_column
 from paimon.domain.errors import PaimonError
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.row.values import to_array, to_values
-from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import ColumnStats, from_simple_stats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.casting import can_cast, has_same_text
 from paimon.domain.types.data_types import MAX_LENGTH, DataField, DataType

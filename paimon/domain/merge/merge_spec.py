@@ -2,9 +2,10 @@
 
 A table to merge has its columns by their names, `_SEQUENCE_NUMBER` and `_VALUE_KIND`, and `_LEVEL` where `lookup`.
 
-Invariant: two merges with equal specs of equal rows in the same order return equal rows.
+Invariant: two merges with equal specs of equal rows in the same order return equal rows. A column is in at most one
+sequence group. A group is ordered by all its sequence fields together, nulls first.
 
-Source: `CoreOptions`, `MergeFunctionFactory`.
+Source: `CoreOptions`, `MergeFunctionFactory`, `PartialUpdateMergeFunction.Factory`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from attrs import evolve, field, frozen
 
 from paimon.domain.columns.java_float_order import FLOAT_TYPES, SequenceOrder, find_totally_ordered_floats
 from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, Aggregate, function_of
-from paimon.domain.merge.sequence_groups import SequenceGroup, parse_sequence_groups
+from paimon.domain.options.parse import parse_list
 from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
+from paimon.domain.schema.rules.merge import field_options
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField, DataType, DecimalType
 
@@ -148,3 +150,23 @@ def find_summed_decimals(schema: TableSchema, options: TableOptions) -> frozense
         return frozenset()
     decimals = (a.column for a in MergeSpec.of(schema, options).aggregates if a.function == "sum")
     return frozenset(f.name for f in decimals if isinstance(f.type, DecimalType) and f.type.precision <= _INT_DIGITS)
+
+
+@frozen
+class SequenceGroup:
+    """A sequence group: columns of a partial-update table that have a sequence of their own."""
+
+    sequence: tuple[str, ...]
+    # the columns of the group that are not sequence fields
+    members: tuple[str, ...]
+    # whether a -D in order removes the complete row
+    removes: bool = False
+
+
+def parse_sequence_groups(options: TableOptions) -> tuple[SequenceGroup, ...]:
+    """Return the groups that the options define."""
+    removing = {*options.partial_update_remove_record_on_sequence_group}
+    return tuple(
+        SequenceGroup(sequence, parse_list(value), bool(removing & {*sequence}))
+        for _, sequence, value in field_options(options, "sequence-group")
+    )

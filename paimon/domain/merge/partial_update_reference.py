@@ -17,9 +17,8 @@ from paimon.domain.columns.java_float_order import compare_by_operators
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.aggregate_functions import get_function
 from paimon.domain.merge.aggregate.rule import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
-from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.merge_spec import MergeSpec, SequenceGroup
 from paimon.domain.merge.record import DELETE, Record
-from paimon.domain.merge.sequence_groups import SequenceGroup
 
 States = dict[str, Any]
 """The state of the function of each column; the state of a sequence field is its value."""

@@ -19,8 +19,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.aggregate_functions import can_refuse_values
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_engines import MERGE_ENGINES
-from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.sequence_groups import SequenceGroup, parse_sequence_groups
+from paimon.domain.merge.merge_spec import MergeSpec, SequenceGroup, parse_sequence_groups
 from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy

@@ -41,7 +41,7 @@ import pyarrow as pa
 
 from paimon.domain.columns.buffers import read_validity
 from paimon.domain.columns.java_float_order import NanKey, find_nan_keys, mask_nan_rows, unify_zeros
-from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.merge_spec import MergeSpec, SequenceGroup
 from paimon.domain.merge.ordering.group_positions import find_largest_positions
 from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import (
@@ -53,7 +53,6 @@ from paimon.domain.merge.ordering.merge_order import (
     number_keys_in_order,
 )
 from paimon.domain.merge.ordering.normalized_keys import KeyWord, combine_chunks, pack_keys, to_key_parts
-from paimon.domain.merge.sequence_groups import SequenceGroup
 
 _NUMBER_BITS = 61
 """Bits for a rank and a segment number together."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from paimon.domain.errors import Unsupported
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
-from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.domain.schema.rules.sort_columns import UNSORTED_TYPES
+from paimon.domain.schema.rules.layout import POSTPONED, UNSORTED_TYPES
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import BlobType, DataField, VectorType

@@ -13,8 +13,7 @@ from attrs import field, frozen
 
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.stats.modes import KEY_MODE, Keep, StatsMode, apply_stats_mode, parse_mode
-from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats
-from paimon.domain.stats.stats_codec import to_simple_stats
+from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats, to_simple_stats
 from paimon.domain.types.data_types import NESTED_TYPES, DataField, VariantType
 from paimon.domain.types.system_columns import is_system_name
 

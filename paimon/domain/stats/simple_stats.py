@@ -1,15 +1,19 @@
 """Statistics as stored (`SimpleStats`, binary rows), and of one column (`ColumnStats`, internal values).
 
-Invariant: None means unknown, never empty. Bounds need not be values that occur.
-Source: `SimpleStats`, `SimpleColStats`.
+Invariant: None means unknown, never empty. Bounds need not be values that occur. A row is decoded by its own number of
+fields, so statistics of fewer columns, or of none, are read as what they are.
+Source: `SimpleStats`, `SimpleColStats`, `SimpleStatsConverter`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from attrs import field, frozen
+
+from paimon.domain.row.binary_row import deserialize, serialize
+from paimon.domain.types.data_types import DataType
 
 EMPTY_ROW = bytes(12)
 """A serialized BinaryRow of no fields: arity 0 and eight zero bytes."""
@@ -43,3 +47,24 @@ class SimpleStats:
 
 
 EMPTY_STATS = SimpleStats()
+
+
+def to_simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:
+    """Encode the statistics of columns of these types."""
+    if not columns:
+        return EMPTY_STATS
+    return SimpleStats(
+        serialize([c.minimum for c in columns], types),
+        serialize([c.maximum for c in columns], types),
+        tuple(c.null_count for c in columns),
+    )
+
+
+def from_simple_stats(stats: SimpleStats, types: Sequence[DataType]) -> tuple[ColumnStats, ...]:
+    """Decode the statistics of the leading columns: as many as were stored."""
+    minima, maxima = deserialize(stats.min_values, types), deserialize(stats.max_values, types)
+    known = len(stats.null_counts)
+    return tuple(
+        ColumnStats(low, high, stats.null_counts[i] if i < known else None)
+        for i, (low, high) in enumerate(zip(minima, maxima, strict=False))
+    )

@@ -31,8 +31,7 @@ from attrs import frozen
 
 from paimon.domain.lsm.record_expiry import RecordExpiry
 from paimon.domain.lsm.record_expiry_columnar import mask_unexpired
-from paimon.domain.lsm.sorted_run import Section, SortedRun
-from paimon.domain.lsm.write_order import sort_oldest_first
+from paimon.domain.lsm.sorted_run import Section, SortedRun, sort_oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec

@@ -16,8 +16,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
-from paimon.domain.maintenance.sort_order import SortOrder
-from paimon.domain.maintenance.sort_ranges import choose_bounds, find_ranges, sample_keys
+from paimon.domain.maintenance.sort_order import SortOrder, choose_bounds, find_ranges, sample_keys
 from paimon.domain.scan.split_packing import pack
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.undo import undo_on_failure

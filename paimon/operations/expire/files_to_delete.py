@@ -36,7 +36,7 @@ import pyarrow as pa
 from attrs import Factory, frozen
 
 from paimon.domain.errors import CorruptTable, PaimonWarning
-from paimon.domain.maintenance.deleted_files import FileKey, find_removed_files, list_added_files
+from paimon.domain.maintenance.snapshot_expiry import FileKey, find_removed_files, list_added_files
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.manifest.entry_columns import entry_columns
 from paimon.domain.markup import format_count

@@ -29,8 +29,7 @@ from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import UNAWARE
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
-from paimon.domain.stats.simple_stats import ColumnStats, SimpleStats
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import ColumnStats, SimpleStats, from_simple_stats
 from paimon.domain.types.data_types import CharType, DataField, DataType
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.buckets.hash_index_files import read_hashes

@@ -14,8 +14,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.columns.java_float_order import RUN
-from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
-from paimon.domain.lsm.write_order import sort_oldest_first
+from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections, sort_oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_columnar import mask_surviving_rows, merge
 from paimon.domain.merge.merge_engines import get_merge_engine

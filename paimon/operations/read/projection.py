@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, frozen
 
-from paimon.domain.columns.fill import fill_nulls
+from paimon.domain.columns.conform import fill_nulls
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate

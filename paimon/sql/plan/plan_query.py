@@ -34,11 +34,10 @@ from paimon.ports.row_files import FileRows
 from paimon.results import SnapshotRead, find_reads
 from paimon.scan import Scan, estimate_scan
 from paimon.sql.parse.parse_query import FILE_FORMATS
-from paimon.sql.parse.query_tree import QueryTree
+from paimon.sql.parse.query_tree import QueryTree, order_joins
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.count_from_metadata import plan_count
 from paimon.sql.plan.max_partitions import replace_max_partitions
-from paimon.sql.plan.order_joins import order_joins
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
 from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
 from paimon.sql.session import Session, TablePlace

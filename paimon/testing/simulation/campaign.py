@@ -1,5 +1,7 @@
 """Run many histories, with a log of the histories that were checked, so that a stopped run can be continued.
 
+Six fixed workloads are also run with each fault on each storage operation, one fault a history.
+
 Invariant: the log has one line per checked history. The trace of a failed history follows it, indented. To check a
 history again, remove its line.
 """
@@ -8,15 +10,15 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import define
+from attrs import define, evolve
 
 from paimon.adapters.process_effects import SystemProcessEffects
+from paimon.testing.faulty_files import Fault
 from paimon.testing.simulation.simulation import Assemble, Simulation, describe_result, shrink
-from paimon.testing.simulation.simulation_plan import Plan, draw_plan
-from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
+from paimon.testing.simulation.simulation_plan import HIDDEN_LEVEL_0, STORE_FAULTS, Plan, Role, draw_plan
 
 _SHOW_INTERVAL = 100
 """Histories between two lines of progress."""
@@ -24,6 +26,35 @@ _COLLECT_INTERVAL = 20
 """Histories between two garbage collections."""
 _PASSED = "passed"
 _FAILED = "FAILED"
+_COMMON_OPTIONS = {"bucket": "1", "file.format": "avro", "commit.max-retries": "60"}
+_INLINE_COMPACTION = {**_COMMON_OPTIONS, "num-sorted-run.compaction-trigger": "2"}
+_WRITE_ONLY = {**_COMMON_OPTIONS, "write-only": "true"}
+WORKLOADS: Mapping[str, Plan] = {
+    "writers": Plan(seed=1, roles=(Role.WRITER, Role.WRITER), steps_per_actor=2, options=_WRITE_ONLY),
+    "writer and compactor": Plan(seed=2, roles=(Role.WRITER, Role.COMPACTOR), steps_per_actor=2, options=_WRITE_ONLY),
+    "inline compaction": Plan(
+        seed=3, roles=(Role.STREAMER, Role.WRITER), steps_per_actor=2, options=_INLINE_COMPACTION
+    ),
+    "expiry, tags and cleaning": Plan(
+        seed=4,
+        roles=(Role.WRITER, Role.EXPIRER, Role.TAGGER, Role.CLEANER),
+        steps_per_actor=2,
+        time_jumps=(60, 140),
+        options=_WRITE_ONLY,
+    ),
+    "lookup changelog": Plan(
+        seed=5,
+        roles=(Role.WRITER, Role.READER),
+        steps_per_actor=2,
+        options={**_INLINE_COMPACTION, "changelog-producer": "lookup"},
+    ),
+    "hidden level 0": Plan(
+        seed=6,
+        roles=(Role.WRITER, Role.STREAMER, Role.READER),
+        steps_per_actor=2,
+        options={**_COMMON_OPTIONS, **HIDDEN_LEVEL_0},
+    ),
+}
 
 
 @define
@@ -127,3 +158,27 @@ def _check_plan(plan: Plan, assemble: Assemble, max_shrink_runs: int) -> tuple[s
 def _read_log_lines(log: Path) -> list[str]:
     text = log.read_text() if log.exists() else ""
     return [line for line in text.splitlines() if line and not line.startswith("\t")]
+
+
+def enumerate_fault_points(name: str, assemble: Assemble) -> Iterator[tuple[int, Fault, Plan]]:
+    """Run a workload without faults and return one plan for each of its operations and each fault.
+
+    Faults that an object store can have run on an object store, the others on a local disk.
+
+    Parameters
+    ----------
+    name : str
+        A key of `WORKLOADS`.
+    assemble : callable
+        Returns the engine of one process.
+
+    Yields
+    ------
+    tuple
+        The operation number, the fault, and the plan with this fault.
+    """
+    workload = WORKLOADS[name]
+    for fault in Fault:
+        plan = evolve(workload, is_store=fault in STORE_FAULTS)
+        for number in range(1, Simulation(plan, assemble).run().operations + 1):
+            yield number, fault, evolve(plan, faults={number: fault})

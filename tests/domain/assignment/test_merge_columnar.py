@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.assignment.expression import Assignment, ColumnValue, Constant
-from paimon.domain.assignment.integer_slots import build_slots, find_integers
 from paimon.domain.assignment.merge_clauses import BoundMerge, MergeAction, MergeClause, MergeOn
-from paimon.domain.assignment.merge_columnar import NO_CLAUSE, SourceIndex, choose_clauses, find_repeated
+from paimon.domain.assignment.merge_columnar import (
+    NO_CLAUSE,
+    SourceIndex,
+    build_slots,
+    choose_clauses,
+    find_integers,
+    find_repeated,
+)
 from paimon.domain.assignment.merge_reference import merge_rows
 from paimon.domain.assignment.merge_sql import MergeNames, parse_on
 from paimon.domain.errors import InvalidRequest

@@ -18,7 +18,7 @@ from paimon.domain.row.values import to_array
 from paimon.domain.schema.declare import declare_schema
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.collect import collect_column_stats
-from paimon.domain.stats.stats_codec import to_simple_stats
+from paimon.domain.stats.simple_stats import to_simple_stats
 from paimon.domain.types.data_types import BigIntType, DataType, IntType, LocalZonedTimestampType, TimestampType
 from paimon.domain.types.ddl import parse_columns
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.lsm.keys import to_comparable_key, to_comparable_values
-from paimon.domain.lsm.sorted_run import KeyedFile, cut_into_sections
-from paimon.domain.lsm.write_order import sort_oldest_first
+from paimon.domain.lsm.sorted_run import KeyedFile, cut_into_sections, sort_oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.row import binary_row
 from paimon.domain.types.data_types import DoubleType, IntType, VarCharType

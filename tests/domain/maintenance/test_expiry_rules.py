@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.maintenance.deleted_files import find_removed_files
 from paimon.domain.maintenance.partition_expiry import (
     UPDATES,
     PartitionAge,
@@ -28,6 +27,7 @@ from paimon.domain.maintenance.snapshot_expiry import (
     RetentionReason,
     find_expirable,
     find_first_retained,
+    find_removed_files,
     find_retention_reasons,
     has_decoupled_changelogs,
 )

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.maintenance.sort_order import SortOrder
-from paimon.domain.maintenance.sort_ranges import choose_bounds, find_ranges, sample_keys
+from paimon.domain.maintenance.sort_order import SortOrder, choose_bounds, find_ranges, sample_keys
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 

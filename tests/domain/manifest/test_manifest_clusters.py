@@ -21,7 +21,7 @@ from paimon.domain.manifest.merge_plan import (
 )
 from paimon.domain.manifest.record_columns import ArrayColumns, SlicedColumns, join_records
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import from_simple_stats
 from paimon.domain.types.data_types import DataType, DoubleType, IntType, VarCharType
 
 TYPES: list[DataType] = [IntType(), VarCharType(9), DoubleType()]

@@ -20,8 +20,7 @@ from paimon.domain.manifest.type_fit import (
     holds_between,
 )
 from paimon.domain.row.values import to_array, to_values
-from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.stats.stats_codec import to_simple_stats
+from paimon.domain.stats.simple_stats import ColumnStats, to_simple_stats
 from paimon.domain.types.casting import can_cast
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.ddl import parse_columns

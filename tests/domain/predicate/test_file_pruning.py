@@ -24,8 +24,7 @@ from paimon.domain.row.values import to_array
 from paimon.domain.scan.prune_by_stats import value_mask
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.collect import collect_column_stats
-from paimon.domain.stats.simple_stats import EMPTY_ROW, ColumnStats
-from paimon.domain.stats.stats_codec import to_simple_stats
+from paimon.domain.stats.simple_stats import EMPTY_ROW, ColumnStats, to_simple_stats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.testing.strategies.values import values_of

@@ -20,8 +20,7 @@ from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange, Ma
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
-from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.stats.stats_codec import to_simple_stats
+from paimon.domain.stats.simple_stats import ColumnStats, to_simple_stats
 from paimon.domain.types.data_types import IntType, VarCharType
 from paimon.operations.commit.manifest_writer import ManifestWriter
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_live_entries

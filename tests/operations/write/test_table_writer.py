@@ -24,7 +24,7 @@ from paimon.domain.row.binary_row import deserialize, serialize
 from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.stats_codec import from_simple_stats
+from paimon.domain.stats.simple_stats import from_simple_stats
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit.commit import commit
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles

@@ -1,22 +1,26 @@
-"""Checks that buckets, row tracking, blobs, clustering and retention fit the table.
+"""Checks that buckets, row tracking, blobs, clustering, sort columns and retention fit the table.
 
 Source: `SchemaValidation`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_bool
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.external_paths import read_external_paths
-from paimon.domain.schema.rules.sort_columns import check_sort_columns
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
+from paimon.domain.types.type_text import format_type
 
 POSTPONED = -2
 UNAWARE = -1
 NO_KEY_TYPES = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
 """Types that are allowed neither in keys nor in bucket keys."""
+UNSORTED_TYPES = (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)
+"""Types without an order."""
 
 
 def check_layout(schema: TableSchema, options: TableOptions) -> None:
@@ -199,3 +203,32 @@ def _check_retention(schema: TableSchema, options: TableOptions) -> None:
             raise option_error(f"{key}.min", f"is {low}, more than '{key}.max' ({high})", "set both options")
     if options.partition_expiration_millis is not None and not schema.partition_keys:
         raise option_error("partition.expiration-time", "needs a partitioned table")
+
+
+def check_sort_columns(schema: TableSchema, strategy: str, names: Sequence[str], given_in: str) -> None:
+    """Refuse columns without an order, or too few for the strategy; `given_in` is the parameter or option of both."""
+    if strategy == "hilbert" and len(names) < 2:
+        hint = "name more, or use 'order'"
+        raise InvalidRequest(f"A Hilbert curve needs two columns in {given_in}.", subject=given_in, hint=hint)
+    for name in names:
+        _check_column(schema, name, given_in)
+
+
+def _check_column(schema: TableSchema, name: str, given_in: str) -> None:
+    field = schema.fields_by_name.get(name)
+    if field is None:
+        raise InvalidRequest(
+            f"Column {name!r} of {given_in} does not exist.", subject=name, hint=did_you_mean(name, schema.names)
+        )
+    if name in schema.partition_keys:
+        raise InvalidRequest(
+            f"Column {name!r} of {given_in} is a partition column, and all rows of a partition have the same value.",
+            subject=name,
+            hint="leave it out",
+        )
+    if isinstance(field.type, UNSORTED_TYPES):
+        raise InvalidRequest(
+            f"Column {name!r} of {given_in} has type {format_type(field.type)}, which has no order.",
+            subject=name,
+            hint="name a column of numbers, text, bytes, dates or times",
+        )

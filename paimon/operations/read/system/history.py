@@ -1,7 +1,8 @@
-"""Build the system tables about a table's history: `snapshots`, `schemas`, `options`, `tags`.
+"""Build the system tables about a table's history: `snapshots`, `schemas`, `options`, `tags`, `branches`, `consumers`.
 
-Invariant: columns and their order are those of Java. Times are local times without a zone. Source: `SnapshotsTable`,
-`SchemasTable`, `OptionsTable`, `TagsTable`.
+Invariant: columns and their order are those of Java. Times are local times without a zone. A damaged consumer file
+raises an error with its path. Source: `SnapshotsTable`, `SchemasTable`, `OptionsTable`, `TagsTable`, `BranchesTable`,
+`ConsumersTable`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from paimon.domain.json_text import DETAIL_FILE, load_object
+from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot, Tag
 from paimon.domain.types.type_json import field_to_json
@@ -63,6 +66,9 @@ _TAGS = pa.schema(
         ("time_retained", pa.string()),
     ]
 )
+_BRANCH, _CONSUMER = "branch-", "consumer-"
+_BRANCHES = pa.schema([("branch_name", pa.string()), ("create_time", pa.timestamp("ms"))])
+_CONSUMERS = pa.schema([("consumer_id", pa.string()), ("next_snapshot_id", pa.int64())])
 
 
 def snapshots_table(context: TableContext) -> pa.Table:
@@ -147,3 +153,30 @@ def to_local_millis(engine: Engine, millis: int) -> int:
 
 def _dump_compact_json(value: Sequence[object] | dict[str, str]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def branches_table(context: TableContext) -> pa.Table:
+    """Return one row per branch other than main."""
+    listed = [s for s in context.files.list(context.paths.branches) if s.is_directory and s.name.startswith(_BRANCH)]
+    rows = []
+    for status in listed:
+        name, modified = status.name.removeprefix(_BRANCH), status.modified_millis
+        # A branch without a schema is incomplete and cannot be opened.
+        if schema_ids(context.engine, TablePaths(context.table.location, name)):
+            created = None if modified is None else to_local_millis(context.engine, modified)
+            rows.append({"branch_name": name, "create_time": created})
+    return pa.Table.from_pylist(rows, schema=_BRANCHES)
+
+
+def consumers_table(context: TableContext) -> pa.Table:
+    """Return one row per consumer, with the next snapshot that it reads."""
+    found = [s for s in context.files.list(context.paths.consumers) if s.name.startswith(_CONSUMER)]
+    rows = [
+        {"consumer_id": s.name.removeprefix(_CONSUMER), "next_snapshot_id": _read_next_snapshot(context.engine, s.path)}
+        for s in found
+    ]
+    return pa.Table.from_pylist(rows, schema=_CONSUMERS)
+
+
+def _read_next_snapshot(engine: Engine, path: str) -> int:
+    return load_object(engine.files.read(path, DETAIL_FILE.max_bytes), path).integer("nextSnapshot")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.maintenance.vector_files import plan_rewrites, vector_entries
+from paimon.domain.commit.index_entries import plan_rewrites, vector_entries
 from paimon.domain.manifest.entries import DELETION_VECTORS, DeletionVectorRange, FileKind, IndexManifestEntry
 
 FILES = "abcdefgh"
