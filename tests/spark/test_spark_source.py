@@ -404,10 +404,14 @@ try:
     paimon.spark.register(spark.newSession())
 except paimon.InvalidRequest as error:
     print("refused", error)
+paimon.spark.attach(spark, catalog)
+assert spark.table("lake.db.t").columns == ["id"]
 spark.stop()
 del os.environ["PYSPARK_PYTHON"]
 fresh = paimon.spark.session()
 print("master", fresh.sparkContext.master)
+paimon.spark.attach(fresh, catalog)  # Py4J remembers methods of the classes of the first session
+assert fresh.table("lake.db.t").columns == ["id"]
 fresh.stop()
 """
 

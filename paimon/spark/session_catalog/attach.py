@@ -14,8 +14,8 @@
 #       |  ExperimentalMethods.extraStrategies    CommandStrategy.java  commands that have no such interface
 #       |  SparkSessionExtensions                 SessionRule.java      attaches the catalogs to each later session
 #
-# A class that Spark does not know as an interface must be Java: four small ones, which the compiler in Spark's own
-# libraries (Janino, which compiles its queries) compiles when the first catalog is attached.
+# A class that Spark does not know as an interface must be Java: small ones, which the compiler in Spark's own
+# libraries (Janino, which compiles its queries) compiles at their first use.
 #
 # A later session has a CatalogManager without the catalog. `newSession()` gets the catalogs of the application, and a
 # clone, as each stream has, those of the session from which it has its copy of the strategy.

@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from attrs import field, frozen
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import AnalysisException, CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
@@ -28,8 +27,6 @@ from paimon.engines import translate_spark_error
 
 _PACKAGE = "org.apache.spark.sql"
 CONNECTOR, INTERNAL = f"{_PACKAGE}.connector", f"{_PACKAGE}.internal"
-_SOURCES = ("FrameRelation", "CommandStrategy", "RefusedStatement", "JsonText", "SessionRule")
-"""Classes of this package in Java; the compiler that Spark contains compiles them at the first use."""
 _MOST_KEPT = 500
 """Objects of `Jvm.remember`."""
 
@@ -135,18 +132,18 @@ class Jvm:
         return found
 
     def compile_class(self, name: str) -> Any:
-        """Return the constructor of a class that must be Java."""
-        context = self.spark.sparkContext
-        if context not in _CLASSES:
-            loader = self.gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            made = {}
-            for source in _SOURCES:
-                compiler = self.find_class("org.codehaus.janino.SimpleCompiler")()
-                compiler.setParentClassLoader(loader)
-                compiler.cook(files(__package__).joinpath(f"{source}.java").read_text("utf-8"))
-                made[source] = compiler.getClassLoader().loadClass(f"paimon.spark.{source}").getConstructors()[0]
-            _CLASSES[context] = made
-        return _CLASSES[context][name]
+        """Return the constructor of a class that must be Java; the compiler that Spark contains compiles it once.
+
+        Py4J remembers the methods of a class by its name, also for later sessions of the process.
+        """
+        made = _CLASSES.setdefault(self.gateway, {})
+        if name not in made:
+            compiler = self.find_class("org.codehaus.janino.SimpleCompiler")()
+            thread = self.gateway.jvm.java.lang.Thread.currentThread()
+            compiler.setParentClassLoader(thread.getContextClassLoader())
+            compiler.cook(files(__package__).joinpath(f"{name}.java").read_text("utf-8"))
+            made[name] = compiler.getClassLoader().loadClass(f"paimon.spark.{name}").getConstructors()[0]
+        return made[name]
 
     def create(self, name: str, *arguments: Any) -> Any:
         """Create an object of a class that must be Java."""
@@ -164,7 +161,8 @@ class Jvm:
                 parameters.propagate_java_exceptions = True
 
 
-_CLASSES: WeakKeyDictionary[SparkContext, dict[str, Any]] = WeakKeyDictionary()
+_CLASSES: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+"""The constructors of classes of this package in Java, by the connection to the Java process."""
 
 
 def to_python_type(kind: Any) -> Any:
