@@ -139,6 +139,7 @@ def test_a_peer_that_refuses_a_bucket_mode_is_named(
     assert capsys.readouterr().out.split()[2:] == ["–", "failed", "refused", "–"]
 
 
+@pytest.mark.nightly
 def test_the_queries_of_tpch_are_measured() -> None:
     command = [sys.executable, str(BENCHMARKS / "tpch.py"), "--scale=0.001", "--repeat=1", "--layouts", "compacted"]
     _, _, line, *_ = subprocess.check_output(command, text=True).splitlines()
@@ -164,6 +165,7 @@ def test_point_lookups_are_measured() -> None:
     assert all(float(line.partition(": ")[2]) > 0 for line in lines[4:7])
 
 
+@pytest.mark.nightly
 def test_filters_of_query_engines_are_measured() -> None:
     command = [sys.executable, str(BENCHMARKS / "engines.py"), "--rows=400", "--repeat=1"]
     _, *lines = subprocess.check_output(command, text=True).splitlines()

@@ -39,29 +39,32 @@ def test_the_site_builds_without_warnings_and_has_every_page(tmp_path: Path) -> 
     assert not list(tmp_path.rglob("*.py"))
 
 
-def build_with_page(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """Build a copy of the documents with one more page."""
-    shutil.copytree(DOCS, folder / "docs")
-    for name in ("mkdocs.yml", "pyproject.toml", "ARCHITECTURE.md", "CONTRIBUTING.md"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("benchmarks", "examples", "paimon/ports"):  # documents link to files in them
-        shutil.copytree(ROOT / name, folder / name)
-    page = folder / "docs" / "section-of-a-test" / "page.md"
-    page.parent.mkdir()
-    page.write_text(f"# A page\n\n{text}\n")
-    return build(folder, folder / "site")
+def build_small_site(root: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """Build a site of three pages with the settings and hooks of the documents; one page has the text."""
+    pages = {
+        "index.md": "# Home",
+        "reference/options.md": "# Options",
+        "section-of-a-test/page.md": f"# A page\n\n{text}",
+    }
+    for name, content in pages.items():
+        page = root / "docs" / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"{content}\n")
+    for name in ("mkdocs.yml", "pyproject.toml", "docs/site_hooks.py"):
+        shutil.copy(ROOT / name, root / name)
+    return build(root, root / "site")
 
 
 @pytest.mark.nightly
 def test_a_new_page_needs_no_entry(tmp_path: Path) -> None:
-    text = "[a file of the repository](../../pyproject.toml) [an option](../reference/options.md#types-of-values)"
-    built = build_with_page(tmp_path, text)
+    text = "[a file of the repository](../../pyproject.toml) [an option](../reference/options.md#options)"
+    built = build_small_site(tmp_path, text)
     assert built.returncode == 0, built.stderr
     assert re.search(r'href="section-of-a-test/page/"', (tmp_path / "site" / "index.html").read_text("utf8"))
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     targets = ("../reference/missing.md", "../../missing.toml", "../reference/options.md#missing")
-    built = build_with_page(tmp_path, " ".join(f"[link]({target})" for target in targets))
+    built = build_small_site(tmp_path, " ".join(f"[link]({target})" for target in targets))
     assert built.returncode != 0
     assert [target for target in targets if target not in built.stderr] == []

@@ -1,7 +1,7 @@
 """The simulation: drawn histories, every fault point of fixed workloads, and planted mistakes that it must detect.
 
-Always: 25 histories of tables with fixed buckets, some of each other kind, sampled fault points, and one pinned seed a
-mistake. By --nightly: 275 more, more of each kind, and histories of new seeds. By --long: 20,000 histories, 5,000 of
+Always: 15 histories of tables with fixed buckets, some of each other kind, sampled fault points, and one pinned seed a
+mistake. By --nightly: 285 more, more of each kind, and histories of new seeds. By --long: 20,000 histories, 5,000 of
 each other kind, all fault points, and the search for each mistake. Or, with a log and in pieces:
 ``python -m paimon.testing.simulation support.simulated_engines:assemble``.
 """
@@ -27,7 +27,7 @@ from paimon.testing.simulation.simulation_plan import LOCAL_FAULTS, STORE_FAULTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Table .* the clock of this machine:paimon.PaimonWarning")
 
-PARTS, SEEDS_OF_A_PART = 12, 25
+PARTS, SEEDS_OF_A_PART = 20, 15
 SEEDS = {
     "lasting_faults": 10,
     "hidden_level_0": 60,
@@ -39,6 +39,7 @@ SEEDS = {
 }
 """How many histories of each kind run; `--long` runs 5,000."""
 PINNED = read_pinned_seeds()
+MOST_FAULT_POINTS = 16
 KINDS = {mistake: kind for kind, seeds in PINNED.items() for mistake in seeds}
 """The kind of histories that can show each mistake."""
 OTHER_KINDS = [kind for kind in DRAWS if kind != "fixed_buckets"]
@@ -78,9 +79,9 @@ def test_drawn_histories(part: int) -> None:
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
-@pytest.mark.parametrize("part", mark_nightly(range(6), always=[0]))
+@pytest.mark.parametrize("part", mark_nightly(range(10), always=[0]))
 def test_drawn_histories_of_each_kind(kind: str, part: int) -> None:
-    for seed in range(SEEDS[kind])[part::6]:
+    for seed in range(SEEDS[kind])[part::10]:
         check(DRAWS[kind](seed))
 
 
@@ -115,10 +116,10 @@ def test_many_drawn_histories(part: int) -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_sampled_fault_points(name: str) -> None:
-    plan = WORKLOADS[name]
-    kinds = [*Fault]
-    for place in range(1, check(plan).operations + 1, 13):
-        fault = kinds[place // 13 % len(kinds)]
+    plan, kinds = WORKLOADS[name], [*Fault]
+    operations = check(plan).operations
+    for number, place in enumerate(range(1, operations + 1, max(13, operations // MOST_FAULT_POINTS))):
+        fault = kinds[number % len(kinds)]
         check(evolve(plan, faults={place: fault}, is_store=fault in STORE_FAULTS))
 
 
@@ -164,7 +165,7 @@ def test_one_seed_is_one_history() -> None:
 def test_a_failing_history_is_shrunk_and_described() -> None:
     with plant_mistake("a snapshot is overwritten"):
         result = Simulation(draw_plan(PINNED["fixed_buckets"]["a snapshot is overwritten"]), assemble).run()
-        small = shrink(result, assemble, max_runs=60)
+        small = shrink(result, assemble, max_runs=15)
     assert not small.is_correct
     assert len(small.trace) < len(result.trace)
     description = describe_result(small)

@@ -92,11 +92,6 @@ class DeclaredIndex:
         return f"{PREFIX}{self.kind}.{self.column}.{setting}"
 
 
-def has_declared_indexes(options: Mapping[str, str]) -> bool:
-    """Return whether the options of a table declare a file index."""
-    return any(key.startswith(PREFIX) and key.endswith(_COLUMNS) for key in options)
-
-
 def split_index_column(name: str) -> tuple[str, str | None]:
     """Return the column of a declared name, and the key of the MAP in `column[key]`.
 

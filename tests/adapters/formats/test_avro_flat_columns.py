@@ -279,12 +279,12 @@ VECTOR = {"type": "array", "items": "float"}
     ("nodes", "data"),
     [
         (["boolean", "double"], bytes(9) + encode_zigzag(2**24)),
-        ([VECTOR], encode_zigzag(2**27)),
-        (["long", ["null", VECTOR]], b"\2\2" + encode_zigzag(2**27)),
-        ([{"type": "array", "items": {"type": "array", "items": "boolean"}}, "string"], b"\2" + encode_zigzag(2**27)),
-        ([{"type": "record", "name": "q", "fields": [{"name": "v", "type": VECTOR}]}], encode_zigzag(2**27)),
-        ([{"type": "map", "values": VECTOR}], b"\2\2k" + encode_zigzag(2**27)),
-        ([{"type": "array", "items": {"type": "fixed", "name": "x", "size": 3}}], encode_zigzag(2**27)),
+        ([VECTOR], encode_zigzag(2**34)),
+        (["long", ["null", VECTOR]], b"\2\2" + encode_zigzag(2**34)),
+        ([{"type": "array", "items": {"type": "array", "items": "boolean"}}, "string"], b"\2" + encode_zigzag(2**34)),
+        ([{"type": "record", "name": "q", "fields": [{"name": "v", "type": VECTOR}]}], encode_zigzag(2**34)),
+        ([{"type": "map", "values": VECTOR}], b"\2\2k" + encode_zigzag(2**34)),
+        ([{"type": "array", "items": {"type": "fixed", "name": "x", "size": 3}}], encode_zigzag(2**34)),
     ],
 )
 def test_a_damaged_count_in_a_column_that_is_not_read_ends_with_the_data(nodes: list[Any], data: bytes) -> None:
@@ -295,7 +295,7 @@ def test_a_damaged_count_in_a_column_that_is_not_read_ends_with_the_data(nodes: 
     began = time.process_time()
     with pytest.raises(CorruptTable):
         decode_one(plan, Block(1, data), "f")
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 10  # with a loop over the count it takes minutes
 
 
 @pytest.mark.parametrize("rows", [1, 500])

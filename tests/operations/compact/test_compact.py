@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import tempfile
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -142,7 +142,7 @@ def test_deletes_are_kept_above_older_rows_and_dropped_on_the_top_level(tmp_path
     table = create_keyed_table(
         tmp_path, **{"num-sorted-run.compaction-trigger": "2", "compaction.max-size-amplification-percent": "99999"}
     )
-    table.write([{"k": k, "p": "a", "s": 0, "v": os.urandom(200).hex()} for k in range(100)])
+    table.write([{"k": k, "p": "a", "s": 0, "v": Random(k).randbytes(200).hex()} for k in range(100)])
     table.compact(full=True)
     write_rows(table, [{"k": 1, "p": "a", "op": "-D"}])
     write_rows(table, [{"k": 2, "p": "a", "op": "-D"}, {"k": 3, "p": "a", "v": "new"}])
@@ -250,7 +250,7 @@ def test_files_of_older_schemas_become_files_of_the_newest(tmp_path: Path) -> No
 def test_files_are_rolled_at_the_target_size(tmp_path: Path) -> None:
     table = create_keyed_table(tmp_path, **{"target-file-size": "64 kb", "file.compression": "none"})
     for part in range(3):
-        write_rows(table, [{"k": k, "p": "a", "v": os.urandom(20).hex()} for k in range(part, 9_000, 2)])
+        write_rows(table, [{"k": k, "p": "a", "v": Random(k).randbytes(20).hex()} for k in range(part, 9_000, 2)])
     before = rows_of(table)
     table.compact(full=True)
     sizes = [e.file.file_size for e in live(table)]

@@ -96,7 +96,7 @@ def test_options_that_only_batches_read_are_refused(orders: paimon.Table) -> Non
 
 def test_a_scan_of_an_empty_table_waits(tmp_path: Path) -> None:
     table = new_table(tmp_path)
-    follow = table.follow(idle_timeout="20 s")
+    follow = table.follow(idle_timeout="10 min")
     writer = threading.Timer(0.3, write_keys, (table, 1, 2))
     writer.start()
     assert to_tuples([next(follow)]) == [(1, "+I", 1, 10), (1, "+I", 2, 20)]
@@ -110,7 +110,7 @@ def test_close_ends_a_waiting_scan(orders: paimon.Table) -> None:
         threading.Timer(0.2, follow.close).start()
         start = time.monotonic()
         assert list(follow) == []
-        assert time.monotonic() - start < 10
+        assert time.monotonic() - start < 600
 
 
 def test_progress_is_recorded_by_the_next_read(orders: paimon.Table) -> None:
@@ -203,7 +203,7 @@ def test_long_lived_changelogs_are_followed(tmp_path: Path) -> None:
 
 
 def test_a_rollback_ends_it(orders: paimon.Table) -> None:
-    follow, other = orders.follow(1), orders.follow("latest", idle_timeout="10 s")
+    follow, other = orders.follow(1), orders.follow("latest", idle_timeout="10 min")
     to_tuples([next(follow) for _ in range(3)])
     orders.maintain.rollback_to(2)
     with pytest.raises(NotFound, match="rolled back"):
