@@ -21,11 +21,13 @@ from paimon.domain.paths import MAIN_BRANCH
 from paimon.engines import translate_spark_error
 from paimon.operations.metadata.snapshots import find_expiry
 from paimon.results import SnapshotRead, SourceReads, find_reads
-from paimon.scan import Scan
+from paimon.scan import Scan, estimate_scan
 from paimon.spark.options import FILES_MARK, PINNED, READ_MARK, TABLE_OPTIONS, TIME_TRAVEL_OPTIONS
-from paimon.spark.session_catalog.jvm import find_proxy
+from paimon.spark.session_catalog.jvm import Jvm, find_proxy
 from paimon.spark.warehouse import open_in_session
 
+MARKED_ROWS = "FrameRelation"
+"""The class in Java of the relations of `mark_rows`."""
 _VIEWS: dict[str, list[Any]] = {}
 """By view of `remember_view`: the data sources that it reads."""
 _MISSING_FILE = re.compile(r"FILE_NOT_EXIST\].* file (?:file:)?/*(/\S+)")
@@ -42,13 +44,23 @@ def to_read_mark(scan: Scan) -> dict[str, str]:
     return {READ_MARK: json.dumps(marks[0])} if marks else {}
 
 
+def mark_rows(frame: DataFrame, scan: Scan) -> DataFrame:
+    """Return a frame whose plan has the read mark and the size of a scan, in a classic session."""
+    spark, snapshot, table = frame.sparkSession, scan.pinned.snapshot, scan.context.table
+    title = f"paimon {table.table_name} ({'no snapshot' if snapshot is None else f'snapshot {snapshot.id}'})"
+    bytes_read = max(1, int(estimate_scan(scan).bytes))
+    mark = to_read_mark(scan).get(READ_MARK)
+    relation = Jvm(spark).create(MARKED_ROWS, frame._jdf, frame._jdf.schema(), title, bytes_read, mark)
+    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+
 def to_files_mark(scan: Scan) -> dict[str, str]:
     """Return the option that marks the files of a scan with their snapshot."""
     table, snapshot = scan.context.table, scan.pinned.snapshot
     if snapshot is None:
         return {}
     path = table.location if table.branch == MAIN_BRANCH else f"{table.location}$branch_{table.branch}"
-    return {FILES_MARK: json.dumps([path, snapshot.id])}
+    return {FILES_MARK: json.dumps([path, snapshot.id, snapshot.delta_manifest_list])}
 
 
 def to_frame_error(frame: Any, error: Exception) -> PaimonError:
@@ -64,10 +76,10 @@ def find_frame_expiry(frame: Any, error: Exception) -> PaimonError | None:
     path = missing[1].rstrip(".")
     for leaf in _list_leaves(frame):
         mark = _get_relation_option(leaf, FILES_MARK)
-        location, snapshot_id = ("", 0) if mark is None else json.loads(mark)
+        location, snapshot_id, delta = ("", 0, None) if mark is None else json.loads(mark)
         if location and path.startswith(f"{location.partition('$')[0]}/"):
             table = open_in_session(frame.sparkSession, location, None)
-            return find_expiry(table.context, snapshot_id, path)
+            return find_expiry(table.context, snapshot_id, path, delta)
     return None
 
 
@@ -161,10 +173,13 @@ def _find_scan_read(scan: Any) -> SnapshotRead | None:
 
 
 def _get_relation_option(leaf: Any, name: str) -> str | None:
-    """Return an option of files that Spark itself reads; None for other leaves of a plan."""
+    """Return an option of files that Spark itself reads, or the mark of `mark_rows`; None for other leaves."""
     if leaf.getClass().getSimpleName() != "LogicalRelation":
         return None
-    found = leaf.relation().options().get(name)
+    relation = leaf.relation()
+    if relation.getClass().getSimpleName() == MARKED_ROWS:
+        return relation.readMark() if name == READ_MARK else None
+    found = relation.options().get(name)
     return str(found.get()) if found.isDefined() else None
 
 

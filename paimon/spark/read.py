@@ -3,18 +3,16 @@
 Invariant: the snapshot and the schema are pinned when the data frame is created, so all its uses read one state.
 """
 
-# The rows of a frame are loaded in three ways:
+# The rows of a frame are loaded in four ways:
 #
 #     few primary keys     `look_up_keys` reads them in this process; no task starts
 #     files without merge  `load_parquet_part`: Spark's own Parquet reader
-#     other files          the data source `paimon`, whose tasks run `read_split`; a union joins both
-#
-# A scan of an attached catalog needs no options that define it, because the plan has its table. So `load_splits` takes
-# the place of the data source, for which Spark starts two more Python processes.
+#     other files          `load_splits`: tasks of this library, planned here; a union joins both
+#     what is not pinned   the data source `paimon`, which plans in a process of its own; so does Spark Connect
 #
 # The data source opens the table again in other processes, so options (`state`) define what it reads. They pin the
 # snapshot and the schema as JSON (PINNED), to which `_add_selection` adds the condition, the limit, and the files that
-# Spark reads (`without`). Only a scan that can be pinned uses the first two ways. It cannot be pinned if table options
+# Spark reads (`without`). Only a pinned scan uses the first three ways. It cannot be pinned if table options
 # select a range of changes, or if its snapshot expired and exists only through a tag. Then the options name what the
 # caller named.
 
@@ -32,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
-from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.adapters.executors.spark import distribute_tasks, is_remote, read_tasks
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
@@ -47,7 +45,7 @@ from paimon.operations.read.projection import ReadPlan
 from paimon.operations.read.split import read_split
 from paimon.operations.table_context import TableContext
 from paimon.scan import Scan
-from paimon.spark.frame_reads import to_read_mark
+from paimon.spark.frame_reads import mark_rows, to_read_mark
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.parquet_files import load_parquet_part
 from paimon.spark.selection import encode_predicate
@@ -130,13 +128,13 @@ def _load_rows(
 ) -> DataFrame:
     """Return the rows of a scan, or those of them that a condition of Spark selects, with the needed columns."""
     if where is None:
-        frame = _load(spark, table, scan, state)
+        frame = _load(spark, table, scan, state, scan)
         return count_by_plan(frame, scan) if PINNED in state and isinstance(scan, Scan) else frame
     found = None
     if PINNED in state and isinstance(scan, Scan):
         scan, state = _restrict(scan, state, where, needed)
         found = look_up_keys(spark, table, scan)
-    selected = (_load(spark, table, scan, state) if found is None else found).where(where)
+    selected = (_load(spark, table, scan, state, scan) if found is None else found).where(where)
     return selected if needed is None else selected.select(*needed)
 
 
@@ -195,16 +193,18 @@ def read_scan(
     `table` has its dynamic options. `where` and `limit` are hints that may leave out rows; the caller applies both
     again.
     """
-    state = _to_state_options(table, scan, {})
-    if PINNED in state:
+    state, limited = _to_state_options(table, scan, {}), scan
+    if PINNED in state and isinstance(scan, Scan):
         state = _add_selection(state, where=None if where is None else encode_predicate(where), limit=limit)
-    return _load(spark, table, scan, state)
+        limited = Scan(scan.context, columns=scan.arrow_schema.names, where=where, limit=limit, pinned=scan.pinned)
+    return _load(spark, table, scan, state, limited)
 
 
-def load_splits(spark: SparkSession, table: Table, scan: Scan, limited: Scan) -> DataFrame:
-    """Create a frame of a pinned scan without the data source, in a classic session; its plan has no read mark.
+def load_splits(spark: SparkSession, table: Table, scan: Scan, limited: Scan, is_marked: bool = False) -> DataFrame:
+    """Create a frame of a pinned scan without the data source, in a classic session.
 
-    `limited` is the scan with a limit, if there is one. It is a hint: the caller applies the limit, too.
+    `limited` is the scan with hints that may leave out rows, such as a limit; the caller applies them, too. The plan
+    has a read mark if `is_marked`.
     """
     check_shared_storage(table)
     schema = to_spark_schema(scan.arrow_schema)
@@ -214,6 +214,7 @@ def load_splits(spark: SparkSession, table: Table, scan: Scan, limited: Scan) ->
     splits = leave_out_files(limited.plan().splits, () if part is None else part.names)
     context = table.context.with_table(scan.pinned.table)
     loaded = read_splits(spark, splits, ReadSplits(context, limited.read_plan, to_batch_schema(schema)), schema)
+    loaded = mark_rows(loaded, limited) if is_marked else loaded
     return loaded if part is None else part.frame.union(loaded)
 
 
@@ -250,10 +251,20 @@ def is_pinned(table: Table | SystemTable, scan: Scan | SystemScan) -> bool:
 
 
 def _load(
-    spark: SparkSession, table: Table | SystemTable, scan: Scan | SystemScan, state: Mapping[str, str]
+    spark: SparkSession,
+    table: Table | SystemTable,
+    scan: Scan | SystemScan,
+    state: Mapping[str, str],
+    limited: Scan | SystemScan,
 ) -> DataFrame:
+    """Load a scan; `limited` has the hints that `state` has for the data source."""
     check_shared_storage(table)
     options = to_source_options(table)
+    if PINNED in state and not is_remote(spark):
+        assert isinstance(table, Table)
+        assert isinstance(scan, Scan)
+        assert isinstance(limited, Scan)
+        return load_splits(spark, table, scan, limited, is_marked=True)
     schema = to_spark_schema(scan.arrow_schema)
     part = load_parquet_part(spark, scan, schema) if isinstance(scan, Scan) and PINNED in state else None
     if part is not None and part.is_whole:

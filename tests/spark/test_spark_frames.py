@@ -95,7 +95,7 @@ def test_a_condition_selects_the_files_of_the_plan(spark: SparkSession, catalog:
 
 
 def runs_tasks_of_python(frame: DataFrame) -> bool:
-    return "BatchScan paimon" in frame._jdf.queryExecution().executedPlan().toString()
+    return "Scan paimon" in frame._jdf.queryExecution().executedPlan().toString()
 
 
 def test_rows_of_whole_keys_are_read_without_tasks(spark: SparkSession, catalog: paimon.Catalog) -> None:

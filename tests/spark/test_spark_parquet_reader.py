@@ -28,7 +28,7 @@ from paimon.spark.types import to_batch_schema, to_spark_batch
 
 pytestmark = pytest.mark.spark
 
-PYTHON, PARQUET = "BatchScan paimon", "FileScan parquet"
+PYTHON, PARQUET = "Scan paimon", "FileScan parquet"
 CONDITIONS = [
     "size > 1", "size = 0", "size <> 1.5", "size >= double('NaN')", "ratio > 1e30", "ratio = float('NaN')",
     "ratio BETWEEN -1 AND 1", "NOT size > 1", "isnan(size)", "size IS NULL", "word > 'B'", "word LIKE 'a%'",

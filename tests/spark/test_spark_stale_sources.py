@@ -12,6 +12,7 @@ from support.case_lists import mark_products
 
 import paimon
 import paimon.spark
+from paimon.domain.errors import SnapshotExpired
 from paimon.operations.commit import commit as commit_module
 
 pytestmark = pytest.mark.spark
@@ -94,6 +95,18 @@ def test_a_frame_of_an_unknown_snapshot_is_refused(spark: SparkSession, catalog:
     add_one(old, table)
     add_one(paimon.spark.read(spark, table, snapshot=1), table)
     assert read(table) == [(1, 11), (2, 21)]
+
+
+def test_files_of_a_table_that_was_created_again_are_missed_by_name(
+    spark: SparkSession, catalog: paimon.Catalog
+) -> None:
+    frame = paimon.spark.read(spark, make_table(catalog))
+    catalog.drop_table("db.t")
+    make_table(catalog)  # has a snapshot of the same id
+    target = catalog.create_table("db.copy", "id BIGINT NOT NULL, v BIGINT")
+    with pytest.raises(SnapshotExpired, match=r"Snapshot 2 of table 'db\.t' expired"):
+        paimon.spark.write(frame, target)
+    assert not target.snapshots()
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

@@ -296,12 +296,19 @@ def read_statistics(context: TableContext, snapshot: Snapshot | None) -> TableSt
     return TableStatistics.of(load_object(data, path, STATISTICS_FILE))
 
 
-def find_expiry(context: TableContext, snapshot_id: int, path: str) -> PaimonError | None:
-    """Return the error of a read that misses a file of a snapshot; None if neither an expiry nor a drop deleted it."""
+def find_expiry(
+    context: TableContext, snapshot_id: int, path: str, delta_manifest_list: str | None = None
+) -> PaimonError | None:
+    """Return the error of a read that misses a file of a snapshot; None if neither an expiry nor a drop deleted it.
+
+    `delta_manifest_list` tells the snapshot from one that has its id by now: of a new table, or after a rollback.
+    """
     gone = find_missing_table(context)
     if gone is not None:
         return gone
-    if _is_state_kept(context, snapshot_id):
+    current = None if delta_manifest_list is None else find_snapshot(context, snapshot_id)
+    is_other = current is not None and current.delta_manifest_list != delta_manifest_list
+    if not is_other and _is_state_kept(context, snapshot_id):
         return None
     return SnapshotExpired(
         f"Snapshot {snapshot_id} of table {context.table.table_name!r} expired while it was read: file {path} is "

@@ -12,11 +12,15 @@ public final class FrameRelation extends BaseRelation implements TableScan {
   private final Dataset frame;
   private final StructType schema;
   private final String description;
+  private final Number bytes;
+  private final String readMark;
 
-  public FrameRelation(Object frame, StructType schema, String description) {
+  public FrameRelation(Object frame, StructType schema, String description, Number bytes, String readMark) {
     this.frame = (Dataset) frame;
     this.schema = schema;
     this.description = description;
+    this.bytes = bytes;
+    this.readMark = readMark;
   }
 
   public SQLContext sqlContext() {
@@ -33,6 +37,16 @@ public final class FrameRelation extends BaseRelation implements TableScan {
 
   public RDD buildScan() {
     return (RDD) (Object) frame.queryExecution().toRdd();
+  }
+
+  /** Returns the estimated size, by which Spark decides which side of a join is sent to all tasks. */
+  public long sizeInBytes() {
+    return bytes == null ? super.sizeInBytes() : bytes.longValue();
+  }
+
+  /** Returns what is read of the newest snapshot of a table; null if that is not known or was chosen. */
+  public String readMark() {
+    return readMark;
   }
 
   public String toString() {

@@ -219,7 +219,8 @@ class ScanProxy(UnmeasuredProxy):
 
     def toV1TableScan(self, context: Any) -> Any:
         """Return the rows as a relation, which Spark reads without knowing more."""
-        return self.jvm.create("FrameRelation", self._rows.frame._jdf, self.readSchema(), self._rows.description)
+        rows = self._rows
+        return self.jvm.create("FrameRelation", rows.frame._jdf, self.readSchema(), rows.description, None, None)
 
     def toMicroBatchStream(self, checkpoint: str) -> Any:
         """Return a stream of the changes of the table, which is one of Spark's own."""
