@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -47,6 +47,10 @@ class Results:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
 
+    def _limit_to(self, rows: int) -> Self:
+        """Return a result that reads no more than these rows, where that saves something."""
+        return self
+
     def to_batches(self) -> pa.RecordBatchReader:
         """Return a reader that reads the batches while it is consumed."""
         reader = pa.RecordBatchReader.from_batches(self.arrow_schema, self._batches())
@@ -82,7 +86,7 @@ class Results:
                 subject="rows",
                 hint="give 0 or more",
             )
-        return pa.Table.from_batches(first_rows(self._batches(), rows), schema=self.arrow_schema)
+        return pa.Table.from_batches(first_rows(self._limit_to(rows)._batches(), rows), schema=self.arrow_schema)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one Arrow table."""

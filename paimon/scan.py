@@ -11,7 +11,7 @@ from copy import copy
 from datetime import datetime
 from functools import partial
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 from attrs import evolve, frozen
@@ -173,6 +173,13 @@ class Scan(NotebookDisplay, Results):
         """
         found = copy(self)
         found._leaves_out_retracts, found._read_plan = True, None
+        return found
+
+    def _limit_to(self, rows: int) -> Self:
+        self.plan()  # which also pins the snapshot for later results
+        found = copy(self)
+        found._limit = min(rows, LARGEST_LONG if self._limit is None else self._limit)
+        found._read_plan = None
         return found
 
     def _list_reads(self) -> SourceReads:

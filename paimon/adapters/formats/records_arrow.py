@@ -16,7 +16,7 @@ from pyarrow import orc
 
 from paimon.adapters.formats.guards.orc_stripes import check_stripe, check_types
 from paimon.adapters.formats.guards.orc_tail import read_tail
-from paimon.adapters.formats.guards.parquet_batches import GroupRange, Leaf, count_fitting_rows
+from paimon.adapters.formats.guards.parquet_batches import GroupRange, Leaf, plan_batches
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.domain.errors import CorruptTable, Unsupported
@@ -64,7 +64,7 @@ def write_arrow_records(
 
 
 def _read_parquet(data: bytes, limit: int) -> pa.Table:
-    """Read a Parquet file of at most `limit` decoded bytes, with pages limited as in `count_fitting_rows`."""
+    """Read a Parquet file of at most `limit` decoded bytes, with pages limited as in `plan_batches`."""
     stored = Stored(pa.BufferReader(data))
     file = open_parquet_file(stored)
     footer = file.metadata
@@ -73,7 +73,7 @@ def _read_parquet(data: bytes, limit: int) -> pa.Table:
         raise ValueError(f"the file decodes to more than {limit} bytes")
     leaves = [Leaf.of(file.schema, index) for index in range(len(file.schema))]
     piece = GroupRange(tuple(range(footer.num_row_groups)), 0, footer.num_rows)
-    rows = count_fitting_rows(footer, stored, piece, leaves, _BATCH_ROWS, limit)
+    rows = plan_batches(footer, stored, piece, leaves, _BATCH_ROWS, limit).rows
     batches, decoded = [], 0
     for batch in file.iter_batches(rows):
         decoded += batch.nbytes

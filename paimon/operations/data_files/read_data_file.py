@@ -44,7 +44,8 @@ from paimon.ports.cancellation import check_stop
 from paimon.ports.engine import Engine
 from paimon.ports.formats import ReadRequest
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 122_880
+"""The rows of a row group as we write it: each batch has fixed costs, and none has rows of two dictionaries."""
 _LEAST_ROWS = 256
 _TEXT_EXPANSION = 4
 """Text takes about this many times as many bytes in memory as in files."""
@@ -79,6 +80,7 @@ class BatchLimit:
         columns: Sequence[DataField],
         stored: Sequence[DataField],
         files: Sequence[DataFileMeta | SortedRun],
+        batch_rows: int = BATCH_ROWS,
     ) -> BatchLimit:
         """Return the limit for batches of about `limit_bytes` of these columns; the files have the columns `stored`."""
         types = {f.name: arrow_type(f.type) for f in (*stored, *columns)}
@@ -87,7 +89,7 @@ class BatchLimit:
         for kind in (types[f.name] for f in columns):
             is_fixed = pa.types.is_primitive(kind)
             row_bytes += kind.bit_width // 8 + 1 if is_fixed else _TEXT_EXPANSION * measure_rows(files) // texts
-        rows = max(_LEAST_ROWS, min(BATCH_ROWS, limit_bytes // max(1, row_bytes)))
+        rows = max(_LEAST_ROWS, min(batch_rows, limit_bytes // max(1, row_bytes)))
         return cls(rows, max(1, _TOLERANCE * limit_bytes))
 
 
@@ -111,6 +113,8 @@ class Bucket:
     ignores_lost: bool = False
     # leave out files that cannot be decoded, with a warning; only for reads, too
     ignores_corrupt: bool = False
+    # the most rows of a batch
+    batch_rows: int = BATCH_ROWS
 
     @classmethod
     def of(cls, context: TableContext, split: DataSplit) -> Bucket:
@@ -172,7 +176,7 @@ def read_data_file(
     position = 0
     if limit is None:
         limit_bytes = bucket.context.engine.memory.bytes // _BATCH_SHARE
-        limit = BatchLimit.of(limit_bytes, wanted, _file_fields(bucket, file), [file])
+        limit = BatchLimit.of(limit_bytes, wanted, _file_fields(bucket, file), [file], bucket.batch_rows)
     for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, limit, ascending, part):
         try:
             assembled = _assemble_batch(mappings, constants, batch, rows, file.schema_id > bucket.context.schema.id)

@@ -50,6 +50,7 @@ from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.external_sort import read_clustered_file
 from paimon.operations.data_files.file_indexes import has_indexes
 from paimon.operations.data_files.read_data_file import (
+    BATCH_ROWS,
     BatchLimit,
     Bucket,
     narrow_by_indexes,
@@ -77,6 +78,7 @@ __all__ = ["ReadPlan", "read_split"]
 _SYSTEM_NAMES = frozenset({ROW_ID.name, ROW_KIND.name, SEQUENCE_NUMBER.name})
 _MOST_INDEXED_FILES = 1_000
 """Of more files, the indexes are only read by the tasks that read the files."""
+_LEAST_BATCH_ROWS = 4_096
 WINDOW_BYTES = 64 * 1024 * 1024
 """Size limit of a merge window. Larger windows were slower (new memory), and much smaller ones too (fixed costs)."""
 
@@ -101,6 +103,7 @@ def _read_split(
         Bucket.of(owner, split),
         ignores_lost=context.options.scan_ignore_lost_files,
         ignores_corrupt=context.options.scan_ignore_corrupt_files,
+        batch_rows=_limit_batch_rows(read),
     )
     rows = _read_rows(bucket, split, read)
     for batch in _to_binlog(context.table, read, rows) if read.binlog else rows:
@@ -115,6 +118,12 @@ def _read_split(
             yield projection.apply(batch)
         if remaining_rows == 0:
             return
+
+
+def _limit_batch_rows(read: ReadPlan) -> int:
+    """Return the most rows of a batch: few if the read ends after few rows."""
+    is_short = read.limit is not None and read.predicate is None
+    return min(BATCH_ROWS, max(_LEAST_BATCH_ROWS, read.limit or 0)) if is_short else BATCH_ROWS
 
 
 def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:

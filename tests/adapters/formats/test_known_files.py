@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paimon.adapters.cache import LruCache
+from paimon.adapters.formats.guards.parquet_batches import BatchPlan
 from paimon.adapters.formats.parquet import ParquetFormat, reader
 from paimon.adapters.formats.parquet.known_files import KnownFile
 from paimon.domain.errors import CorruptTable
@@ -26,13 +27,13 @@ class Reader:
         self.file, self.checks = file, 0
         self.cache = LruCache(cache_bytes)
         self._format = ParquetFormat(cache=self.cache)
-        original = reader.count_fitting_rows
+        original = reader.plan_batches
 
-        def count(*arguments: object) -> int:
+        def count(*arguments: object) -> BatchPlan:
             self.checks += 1
             return original(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(reader, "count_fitting_rows", count)
+        monkeypatch.setattr(reader, "plan_batches", count)
 
     def read(self, columns: int = 2, source: pa.NativeFile | None = None) -> list[dict[str, object]]:
         request = ReadRequest(str(self.file), tuple(FIELDS[:columns]))
@@ -87,6 +88,27 @@ def test_a_file_that_was_damaged_after_a_read_is_refused(tmp_path: Path, monkeyp
     assert found.checks == 2
 
 
+def test_checksums_are_compared_until_each_page_was_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[bool] = []
+    original = pq.ParquetFile
+
+    def open_file(*arguments: object, **options: object) -> pq.ParquetFile:
+        if "page_checksum_verification" in options:
+            opened.append(bool(options["page_checksum_verification"]))
+        return original(*arguments, **options)
+
+    found = Reader(tmp_path / "f.parquet", monkeypatch)
+    rows = write(found.file, 1, 20_000)
+    monkeypatch.setattr(pq, "ParquetFile", open_file)
+    with pa.OSFile(str(found.file)) as source:
+        request = ReadRequest(str(found.file), tuple(FIELDS), batch_rows=100)
+        assert next(iter(ParquetFormat(cache=found.cache).read(source, request))).to_pylist() == rows[:100]
+    assert [found.read(1), found.read(), found.read()] == [[{"a": row["a"]} for row in rows], rows, rows]
+    write(found.file, 2)
+    found.read()
+    assert opened == [True, True, True, False, True]
+
+
 def test_files_in_memory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Reader(tmp_path / "f.parquet", monkeypatch)
     rows = write(found.file, 1)
@@ -105,5 +127,6 @@ def test_the_memory_of_known_files_is_bounded(tmp_path: Path, monkeypatch: pytes
     kept = found.known()
     assert kept is not None
     for number in range(100):
-        assert kept.find_fitting_rows(number, lambda number=number: number + 1) == number + 1  # type: ignore[misc]
-    assert len(kept._fitting) <= 16
+        plan = BatchPlan(number, frozenset())
+        assert kept.plan_batches(number, lambda plan=plan: plan) == plan  # type: ignore[misc]
+    assert len(kept._plans) <= 48

@@ -16,9 +16,9 @@ from paimon.adapters.formats.guards.parquet_batches import (
     MOST_BYTES,
     GroupRange,
     Leaf,
-    count_fitting_rows,
     count_longest_row_values,
     measure_longest_values,
+    plan_batches,
     read_codec,
 )
 from paimon.adapters.formats.guards.parquet_pages import PrefetchedFile, Stored, read_chunk_pages
@@ -179,7 +179,7 @@ def rows_that_fit(table: pa.Table, most_bytes: int, **how: object) -> int:
     file = pq.ParquetFile(pa.BufferReader(data))
     leaves = [Leaf.of(file.schema, i) for i in range(len(file.schema))]
     piece = GroupRange(tuple(range(file.num_row_groups)), 0, file.metadata.num_rows)
-    return count_fitting_rows(file.metadata, Stored(pa.BufferReader(data)), piece, leaves, 65_536, most_bytes)
+    return plan_batches(file.metadata, Stored(pa.BufferReader(data)), piece, leaves, 65_536, most_bytes).rows
 
 
 def make_repeated_text(value: str, rows: int) -> pa.Table:
@@ -193,6 +193,34 @@ def test_valid_rows_are_returned_in_full_batches(value: str) -> None:
     table = make_repeated_text(value, rows).append_column("n", pa.array(np.arange(rows)))
     assert rows_that_fit(table, MOST_BYTES, compression="zstd") == 65_536
     assert rows_that_fit(some_rows(), MOST_BYTES) == 65_536
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [({}, [["t", "b"]]), ({"use_dictionary": False}, []), ({"dictionary_pagesize_limit": 50}, [])],
+    ids=["short", "plain", "with plain pages"],
+)
+def test_texts_with_short_dictionaries_are_decoded_as_codes(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, object], expected: list[list[str]]
+) -> None:
+    codes: list[list[str]] = []
+    original = pq.ParquetFile
+
+    def open_file(*arguments: object, **options: object) -> pq.ParquetFile:
+        if "read_dictionary" in options:
+            codes.append(options["read_dictionary"])  # type: ignore[arg-type]
+        return original(*arguments, **options)
+
+    rows = 40_000
+    texts = pa.array([None if i % 7 == 0 else "t" * (i % 40) for i in range(rows)])
+    many = pa.array([str(i) for i in range(rows)])
+    columns = [texts, texts.cast(pa.binary()), many, pa.StructArray.from_arrays([texts], ["t"])]
+    fields = parse_columns("t STRING, b BYTES, m STRING, r ROW<t STRING>")
+    data = write_buffer(pa.table(columns, names=[f.name for f in fields]), row_group_size=rows // 2, **how)
+    monkeypatch.setattr(pq, "ParquetFile", open_file)
+    found = ParquetFormat().read(pa.BufferReader(data), ReadRequest("f", fields, batch_rows=10_000))
+    assert pa.Table.from_batches(found).columns == [pa.chunked_array([column]) for column in columns]
+    assert codes == expected
 
 
 def test_batches_shrink_as_values_grow() -> None:
@@ -218,7 +246,7 @@ def test_the_footer_is_decoded_once_for_all_row_groups() -> None:
     file = pq.ParquetFile(pa.BufferReader(data))
     stored, leaves = Stored(Counted(data)), [Leaf.of(file.schema, 0)]
     for group in range(file.num_row_groups):
-        count_fitting_rows(file.metadata, stored, GroupRange((group,), 0, 5_000), leaves, 65_536, 1 << 20)
+        plan_batches(file.metadata, stored, GroupRange((group,), 0, 5_000), leaves, 65_536, 1 << 20)
     dictionaries = sum(file.metadata.row_group(g).column(0).has_dictionary_page for g in range(file.num_row_groups))
     assert dictionaries == file.num_row_groups == 12
     assert len([at for at in asked if at == data.size - 8]) == 1

@@ -82,6 +82,23 @@ def test_narrow_rows_are_read_in_full_batches(tmp_path: Path) -> None:
     assert {request.batch_rows for request in recorder.requests} == {BATCH_ROWS}
 
 
+def test_a_read_of_few_rows_decodes_few(tmp_path: Path) -> None:
+    table = create_table(tmp_path, "k BIGINT NOT NULL", primary_keys=["k"], options={"bucket": "1"})
+    table.write(pa.table({"k": range(9_000)}))
+    recorder, recorded = record_reads(table, "parquet")
+    scan = recorded.scan()
+    assert (scan.head(5).num_rows, recorded.scan(limit=5_000).count(), len(recorded.scan(limit=9).to_arrow())) == (
+        5,
+        5_000,
+        9,
+    )
+    assert [request.batch_rows for request in recorder.requests] == [4_096, 5_000, 4_096]
+    recorded.scan(where="k > 4", limit=9).to_arrow()
+    assert recorder.requests[-1].batch_rows == BATCH_ROWS
+    table.write(pa.table({"k": [9_000]}))
+    assert scan.count() == 9_000, "the first rows pinned the snapshot"
+
+
 def test_tasks_that_use_all_threads_decode_in_their_own(tmp_path: Path) -> None:
     options = {"bucket": "4", "num-sorted-run.compaction-trigger": "9"}
     table = create_table(tmp_path, "k BIGINT NOT NULL, v STRING", primary_keys=["k"], options=options)

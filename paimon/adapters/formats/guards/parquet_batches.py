@@ -27,6 +27,9 @@ BATCH_SHARE = 4
 _RATIO = 100
 _FREE_BYTES = 4 * 1024 * 1024
 """What the pages of each column may take in addition."""
+_ROWS_PER_CODE = 8
+"""Each batch gets a copy of the dictionary, and has so many rows for each entry at least."""
+_MOST_ROWS = 2**31
 _TEXT = "BYTE_ARRAY"
 _OFFSET_BYTES = 4
 """The offset of each string."""
@@ -93,7 +96,17 @@ class _Chunk:
         return self.repeat * max(self.pages.densest, self.pages.repeating, repeated)
 
 
-def count_fitting_rows(
+@frozen
+class BatchPlan:
+    """How the batches of a piece are decoded."""
+
+    # the most rows of a batch
+    rows: int
+    # the leaf columns of texts of which each page has codes of a dictionary, which is short compared with a batch
+    coded: frozenset[int]
+
+
+def plan_batches(
     footer: pq.FileMetaData,
     stored: Stored,
     piece: GroupRange,
@@ -101,7 +114,7 @@ def count_fitting_rows(
     batch_rows: int,
     most_bytes: int,
     batch_bytes: int | None = None,
-) -> int:
+) -> BatchPlan:
     """Return how many rows a batch of a piece may have: `batch_rows`, or fewer if they might not fit, at least one.
 
     Pages may take `most_bytes` plus 100 times the stored bytes, a batch `batch_bytes`, by default a quarter of
@@ -113,6 +126,7 @@ def count_fitting_rows(
         stored.ahead.load(_byte_range(group.column(leaf.index)) for group in groups for leaf in leaves)
     fitting, batch_bytes = batch_rows, batch_bytes or most_bytes // BATCH_SHARE
     left = piece.skip + piece.count
+    longest = {leaf.index: 0 for leaf in leaves if leaf.flat and leaf.width is None}
     for number in piece.groups:
         group = footer.row_group(number)
         rows = min(left, group.num_rows)
@@ -124,7 +138,11 @@ def count_fitting_rows(
         if row_bytes * min(fitting, rows) > batch_bytes:
             row_bytes = _row_bytes_by_dictionaries(chunks, stored)
             fitting = max(1, min(fitting, int(batch_bytes / max(row_bytes, 1))))
-    return fitting
+        for chunk in chunks:
+            if chunk.leaf.index in longest:
+                longest[chunk.leaf.index] = max(longest[chunk.leaf.index], chunk.pages.code_count or _MOST_ROWS)
+    most_codes = min(fitting, piece.skip + piece.count) // _ROWS_PER_CODE
+    return BatchPlan(fitting, frozenset(leaf for leaf, codes in longest.items() if codes <= most_codes))
 
 
 @define

@@ -137,16 +137,18 @@ class Stored:
     """The bytes of a file for the guards: `whole` in memory or mapped, or ranges that `ahead` fetches."""
 
     def __init__(self, source: pa.NativeFile) -> None:
-        self.ahead: PrefetchedFile | None = None
-        self.whole: memoryview | None = None
-        if isinstance(source, pa.MemoryMappedFile | pa.BufferReader):
-            source.seek(0)
-            self.whole = memoryview(source.read_buffer())
-            source.seek(0)
-        elif not isinstance(source, pa.OSFile):
-            self.ahead = PrefetchedFile(source)
+        is_local = isinstance(source, pa.MemoryMappedFile | pa.BufferReader | pa.OSFile)
+        self.ahead = None if is_local else PrefetchedFile(source)
         self.source: pa.NativeFile = source if self.ahead is None else pa.PythonFile(self.ahead, mode="r")
         self.read_at = source.read_at if self.ahead is None else self.ahead.read_at
+
+    @cached_property
+    def whole(self) -> memoryview | None:
+        """The bytes of a file that is in memory or mapped. The first use moves its position, so one thread makes it."""
+        if not isinstance(self.source, pa.MemoryMappedFile | pa.BufferReader):
+            return None
+        self.source.seek(0)
+        return memoryview(self.source.read_buffer())
 
     def fetch_footer(self) -> None:
         """Fetch the footer of a remote file, with no more requests than Arrow needs to open the file."""
@@ -232,6 +234,11 @@ class ChunkPages:
     def held(self) -> int:
         """Bytes of the decompressed pages that are in memory at the same time."""
         return self.largest + (0 if self.dictionary is None else self.dictionary.size)
+
+    @property
+    def code_count(self) -> int | None:
+        """The number of values of the dictionary if each page has codes of it, otherwise None."""
+        return None if self.densest or self.repeating or self.dictionary is None else self.dictionary.values
 
 
 def read_chunk_pages(stored: Stored, start: int, end: int, values: int, checksums: bool = False) -> ChunkPages:

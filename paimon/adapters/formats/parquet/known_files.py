@@ -1,4 +1,4 @@
-"""What is known of Parquet files that were read before: their footers, and how many rows fit into a batch.
+"""What is known of Parquet files that were read before: footers, batches that fit, and which checksums agree.
 
 Invariant: knowledge of a file is used only while the file keeps its inode, size and times. Nothing is known of files
 that have none: those in memory and on object stores.
@@ -7,16 +7,18 @@ that have none: those in memory and on object stores.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from itertools import product
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, field, frozen
 
+from paimon.adapters.formats.guards.parquet_batches import BatchPlan
 from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.adapters.formats.parquet.cut_pages import PageIndex
-from paimon.adapters.formats.parquet.leaf_columns import find_wanted_leaves
+from paimon.adapters.formats.parquet.leaf_columns import find_first_leaves, find_wanted_leaves
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.ports.cache import ObjectCache
@@ -39,6 +41,8 @@ class SelectedColumns:
     leaves: tuple[int, ...]
     # paths of these leaf columns
     paths: tuple[str, ...]
+    # positions of leaf columns that are not inside of others
+    outer: frozenset[int]
     # the columns in their canonical types
     schema: pa.Schema
 
@@ -53,9 +57,11 @@ class KnownFile:
     # the footer with which Arrow decodes: INT96 is twelve bytes there
     decoding_footer: pq.FileMetaData
     schema: pa.Schema
+    # the column chunks whose checksums were compared, by row group and leaf column
+    _compared: set[tuple[int, int]] = field(factory=set, init=False)
     # None: not read yet
     _page_index: PageIndex | Literal[False] | None = field(default=None, init=False)
-    _fitting: dict[Hashable, int] = field(factory=dict, init=False)
+    _plans: dict[Hashable, BatchPlan] = field(factory=dict, init=False)
     _selected: dict[tuple[DataField, ...], SelectedColumns] = field(factory=dict, init=False)
 
     @property
@@ -77,23 +83,33 @@ class KnownFile:
         if found is None:
             leaves = tuple(find_wanted_leaves(self.schema, fields))
             paths = tuple(self.footer.schema.column(leaf).path for leaf in leaves)
-            found = SelectedColumns(leaves, paths, arrow_schema(fields))
+            first = find_first_leaves(self.schema)
+            outer = frozenset(first[f.name] for f in self.schema if not pa.types.is_nested(f.type))
+            found = SelectedColumns(leaves, paths, outer, arrow_schema(fields))
             if len(self._selected) >= _MOST_BATCHES:
                 self._selected.clear()
             self._selected[fields] = found
         return found
 
-    def find_fitting_rows(self, read: Hashable, count: Callable[[], int]) -> int:
-        """Return how many rows of a batch fit into memory; `count` finds it once for all that `read` names."""
+    def plan_batches(self, read: Hashable, plan: Callable[[], BatchPlan]) -> BatchPlan:
+        """Return how batches are decoded; `plan` is called once for all that `read` names."""
         if self.identity is None:
-            return count()
-        found = self._fitting.get(read)
+            return plan()
+        found = self._plans.get(read)
         if found is None:
-            found = count()
-            if len(self._fitting) >= _MOST_BATCHES:
-                self._fitting.clear()
-            self._fitting[read] = found
+            found = plan()
+            if len(self._plans) >= _MOST_BATCHES:
+                self._plans.clear()
+            self._plans[read] = found
         return found
+
+    def needs_checksums(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
+        """Return whether checksums of these columns were not compared since the file was written."""
+        return not self._compared.issuperset(product(groups, leaves))
+
+    def note_checksums(self, groups: Sequence[int], leaves: Sequence[int]) -> None:
+        """Remember that all pages of these columns agree with their checksums."""
+        self._compared.update(product(groups, leaves))
 
 
 def identify_file(source: pa.NativeFile) -> Identity | None:

@@ -24,13 +24,21 @@ import inspect
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
-from paimon.adapters.formats.guards.parquet_batches import BATCH_SHARE, MOST_BYTES, GroupRange, Leaf, count_fitting_rows
+from paimon.adapters.formats.guards.parquet_batches import (
+    BATCH_SHARE,
+    MOST_BYTES,
+    BatchPlan,
+    GroupRange,
+    Leaf,
+    plan_batches,
+)
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.adapters.formats.nested import rebuild_leaves
@@ -72,16 +80,25 @@ _MOST_CUT_ROWS = 4_096
 _EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _ARROW_OPTIONS else {}
 
 
-@frozen
+@frozen(eq=False)
 class _File:
-    """An open file."""
+    """An open file. Arrow opens it again for other options, with the same footer."""
 
-    parquet: pq.ParquetFile
     known: KnownFile
     stored: Stored
     most_bytes: int
     batch_bytes: int
     is_concurrent: bool
+    opened: dict[tuple[bool, tuple[str, ...]], pq.ParquetFile]
+
+    def open(self, checksums: bool, coded: tuple[str, ...]) -> pq.ParquetFile:
+        """Open the file to compare checksums or not, and to decode some columns as codes of a dictionary."""
+        key = checksums, coded
+        if key not in self.opened:
+            footer, options = self.known.decoding_footer, _list_options(self.stored.source)
+            options |= {"page_checksum_verification": checksums, "read_dictionary": list(coded)}
+            self.opened[key] = pq.ParquetFile(self.stored.source, metadata=footer, **options)
+        return self.opened[key]
 
 
 def read_batches(
@@ -130,23 +147,23 @@ def _open_file(source: pa.NativeFile, request: ReadRequest, most_bytes: int, cac
     batch_bytes = min(most_bytes // BATCH_SHARE, request.batch_bytes or most_bytes)
     identity = identify_file(source)
     known = find_known_file(cache, request.path, identity)
-    options = {
-        "pre_buffer": False,
-        "buffer_size": _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0,
-        "page_checksum_verification": True,
-        **_EXTENSIONS,
-    }
+    opened: dict[tuple[bool, tuple[str, ...]], pq.ParquetFile] = {}
     if known is None:
-        file = open_parquet_file(stored, **options)
+        file = open_parquet_file(stored, **_list_options(source))
         footer = file.metadata
         has_int96 = any(file.schema.column(leaf).physical_type == "INT96" for leaf in range(footer.num_columns))
         decoding_footer = read_int96_as_bytes(stored.footer_bytes) if has_int96 else footer
         known = KnownFile(identity, footer, decoding_footer, file.schema_arrow)
         remember_file(cache, request.path, known)
         if not has_int96:
-            return _File(file, known, stored, most_bytes, batch_bytes, request.is_concurrent)
-    file = pq.ParquetFile(stored.source, metadata=known.decoding_footer, **options)
-    return _File(file, known, stored, most_bytes, batch_bytes, request.is_concurrent)
+            opened[True, ()] = file
+    return _File(known, stored, most_bytes, batch_bytes, request.is_concurrent, opened)
+
+
+def _list_options(source: pa.NativeFile) -> dict[str, Any]:
+    """Return the options with which Arrow opens a file."""
+    buffer_size = _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0
+    return {"pre_buffer": False, "buffer_size": buffer_size, "page_checksum_verification": True, **_EXTENSIONS}
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
@@ -208,7 +225,7 @@ def _read_cut(file: _File, cut: CutFile, wanted: RowRanges, columns: SelectedCol
     source = pa.BufferReader(cut.data)
     parquet = pq.ParquetFile(source, page_checksum_verification=True, **_EXTENSIONS)
     known = KnownFile(None, parquet.metadata, parquet.metadata, file.known.schema)
-    small = evolve(file, parquet=parquet, known=known, stored=Stored(source))
+    small = evolve(file, known=known, stored=Stored(source), opened={(True, ()): parquet})
     found: dict[str, pa.Array] = {}
     size = 0
     for number, (leaves, rows) in enumerate(cut.groups):
@@ -255,27 +272,40 @@ def _read_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_
 def _decode_piece(
     file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    footer, paths = file.known.footer, columns.paths
+    known, leaves, paths = file.known, columns.leaves, columns.paths
     if paths:
         threads = file.is_concurrent and len(paths) > 1 and piece.count > _MIN_ROWS_OF_THREADS
-        for step in split_into_steps(piece, footer):
-            fitting = _count_fitting_rows(file, step, columns.leaves, batch_rows)
-            yield from file.parquet.iter_batches(fitting, row_groups=step.groups, columns=paths, use_threads=threads)
+        for step in split_into_steps(piece, known.footer):
+            plan = _plan_batches(file, step, leaves, batch_rows)
+            codes = plan.coded & columns.outer
+            coded = tuple(path for leaf, path in zip(leaves, paths, strict=True) if leaf in codes)
+            opened = file.open(known.needs_checksums(step.groups, leaves), coded)
+            left = _count_rows(file, step)
+            for batch in opened.iter_batches(plan.rows, row_groups=step.groups, columns=paths, use_threads=threads):
+                left -= batch.num_rows
+                if not left:
+                    known.note_checksums(step.groups, leaves)
+                yield batch
         return
-    rows = sum(footer.row_group(g).num_rows for g in piece.groups)
+    rows = _count_rows(file, piece)
     for start in range(0, rows, batch_rows):  # no column of the file is wanted: rows are only counted
         yield _empty_columns(min(batch_rows, rows - start))
 
 
-def _count_fitting_rows(file: _File, step: GroupRange, leaves: tuple[int, ...], batch_rows: int) -> int:
-    """Return how many rows a batch may have, and check the pages of the step if that was not done before."""
+def _count_rows(file: _File, piece: GroupRange) -> int:
+    return sum(file.known.footer.row_group(group).num_rows for group in piece.groups)
 
-    def count() -> int:
-        checked = [Leaf.of(file.parquet.schema, leaf) for leaf in leaves]
+
+def _plan_batches(file: _File, step: GroupRange, leaves: tuple[int, ...], batch_rows: int) -> BatchPlan:
+    """Return how batches are decoded, and check the pages of the step if that was not done before."""
+
+    def plan() -> BatchPlan:
+        schema = file.known.decoding_footer.schema
+        checked = [Leaf.of(schema, leaf) for leaf in leaves]
         footer, limits = file.known.footer, (file.most_bytes, file.batch_bytes)
-        return count_fitting_rows(footer, file.stored, step, checked, batch_rows, *limits)
+        return plan_batches(footer, file.stored, step, checked, batch_rows, *limits)
 
-    return file.known.find_fitting_rows((step, leaves, batch_rows, file.most_bytes, file.batch_bytes), count)
+    return file.known.plan_batches((step, leaves, batch_rows, file.most_bytes, file.batch_bytes), plan)
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:

@@ -95,11 +95,13 @@ class SharedParquetFile:
     _chunks: tuple[_Chunk, ...]
     _budgets: Mapping[int, PageBudget]
     _starts: list[int] = field(init=False)
+    _whole: memoryview | None = field(init=False)
     _checked: set[int] = field(factory=set, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._starts = [chunk.start for chunk in self._chunks]
+        self._whole = self._stored.whole
 
     @property
     def checks_bytes(self) -> int:
@@ -108,7 +110,7 @@ class SharedParquetFile:
 
     def read_at(self, size: int, start: int) -> bytes:
         """Return bytes of the file; see `paimon.ports.queries.SharedFile`."""
-        whole = self._stored.whole
+        whole = self._whole
         data = bytes(self._stored.read_at(size, start)) if whole is None else bytes(whole[start : start + size])
         first = max(0, bisect_right(self._starts, start) - 1)
         numbers = range(first, bisect_left(self._starts, start + size))
@@ -134,7 +136,7 @@ class SharedParquetFile:
 
     def _read_pages(self, chunk: _Chunk, start: int, data: bytes) -> ChunkPages:
         """Check the pages of a chunk."""
-        if self._stored.whole is not None:
+        if self._whole is not None:
             return check_flat_chunk(self._stored, chunk.start, chunk.end, chunk.rows)
         if not start <= chunk.start <= chunk.end <= start + len(data):
             start, data = chunk.start, bytes(self._stored.read_at(chunk.end - chunk.start, chunk.start))
