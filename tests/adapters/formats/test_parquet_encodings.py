@@ -55,6 +55,14 @@ def test_an_option_decides_for_all_columns(asked, found):
     assert with_dictionary(write_table(table, **{"parquet.enable.dictionary": asked})) == found
 
 
+@pytest.mark.parametrize("options", [{}, {"parquet.enable.dictionary": "true"}])
+def test_long_decimals_have_no_dictionary_because_java_skips_row_groups_by_it(options):
+    kinds = {"long": pa.decimal128(19, 2), "short": pa.decimal128(18, 2)}
+    table = pa.table({name: pa.array([Decimal("1.50")] * ROWS, kind) for name, kind in kinds.items()})
+    table = table.append_column("nested", pa.array([[Decimal("1.50")]] * ROWS, pa.list_(kinds["long"])))
+    assert with_dictionary(write_table(table, **options)) == {"short"}
+
+
 def test_a_column_of_nulls_and_an_empty_file():
     nulls = pa.table({"a": pa.nulls(ROWS, pa.string())})
     assert choose_dictionary_leaves(nulls) == ["a"]

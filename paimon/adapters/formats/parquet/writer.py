@@ -38,6 +38,8 @@ from paimon.ports.formats import WriteRequest, WrittenFile
 #
 # Dictionary: if the first rows show that a dictionary and its codes take fewer bytes than the values. To build a
 # dictionary of values that never repeat is the most expensive part of writing a file. Nested columns always get one.
+# DECIMAL of more than 18 digits never does: Java compares the bytes of a literal, as few as it needs, with the entries,
+# and skips row groups that have the value. Its own files have no dictionary of FIXED_LEN_BYTE_ARRAY.
 #
 # Differences (DELTA_BINARY_PACKED): for stored types INT32 and INT64 without a dictionary. Blocks of 128 values store
 # the differences to their neighbours with as few bits as the largest needs. Sorted keys, sequence numbers, dates and
@@ -71,7 +73,8 @@ _NO_CODEC = "none"
 def choose_column_options(first: pa.Table, request: WriteRequest) -> dict[str, Any]:
     """Return the options of `pyarrow.parquet.ParquetWriter` for a file that begins with these stored rows."""
     options = _writer_options(request)
-    options.setdefault("use_dictionary", choose_dictionary_leaves(first))
+    if options.get("use_dictionary", True):
+        options["use_dictionary"] = choose_dictionary_leaves(first, is_required="use_dictionary" in options)
     if first.num_rows >= _LEAST_ROWS * _SHARE:
         sample = first.slice(0, _sample_rows(first))
         if parse_bool(request.options.get(_DELTA_OPTION, "true")):
@@ -133,15 +136,15 @@ def _sample_rows(first: pa.Table) -> int:
     return int(min(_MOST_ROWS, max(_LEAST_ROWS, first.num_rows // _SHARE)))
 
 
-def choose_dictionary_leaves(table: pa.Table) -> list[str]:
-    """Return the paths of the leaf columns that get a dictionary, from the first stored rows of a file."""
+def choose_dictionary_leaves(table: pa.Table, is_required: bool = False) -> list[str]:
+    """Return the paths of the leaf columns that get a dictionary, from the first stored rows; if required, of all."""
     rows = _sample_rows(table)
     leaves: list[str] = []
     for field in table.schema:
-        if pa.types.is_nested(field.type):
-            leaves += _leaf_paths(field.name, field.type)
-        elif _is_smaller_with_dictionary(table.column(field.name).slice(0, rows)):
-            leaves.append(field.name)
+        paths = _leaf_paths(field.name, field.type)
+        is_chosen = is_required or pa.types.is_nested(field.type)
+        if is_chosen or (paths and _is_smaller_with_dictionary(table.column(field.name).slice(0, rows))):
+            leaves += paths
     return leaves
 
 
@@ -160,12 +163,15 @@ def _is_smaller_with_dictionary(values: pa.ChunkedArray) -> bool:
 
 
 def _leaf_paths(path: str, kind: pa.DataType) -> list[str]:
+    """Return the paths of the leaf columns that may get a dictionary."""
     if pa.types.is_struct(kind):
         return [leaf for part in kind for leaf in _leaf_paths(f"{path}.{part.name}", part.type)]
     if pa.types.is_map(kind):
         parts = (("key", kind.key_type), ("value", kind.item_type))
         return [leaf for name, part in parts for leaf in _leaf_paths(f"{path}.key_value.{name}", part)]
-    return _leaf_paths(f"{path}.list.element", kind.value_type) if pa.types.is_nested(kind) else [path]
+    if pa.types.is_nested(kind):
+        return _leaf_paths(f"{path}.list.element", kind.value_type)
+    return [] if pa.types.is_decimal(kind) and kind.precision > _INT64_DIGITS else [path]
 
 
 _INT64_DIGITS = 18
