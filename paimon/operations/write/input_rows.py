@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,16 @@ from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     TIMESTAMP_TYPES,
+    ArrayType,
     DataField,
     DataType,
     DateType,
+    MapType,
+    MultisetType,
+    RowType,
     TimeType,
     VarCharType,
+    VectorType,
 )
 from paimon.domain.types.system_columns import VALUE_KIND
 from paimon.ports.engine import Engine
@@ -41,6 +47,8 @@ from paimon.ports.row_files import FileRows
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError)
 """ValueError is Python's for the digits of a large integer."""
+_CONTAINERS = {list, tuple, dict}
+_NESTED_TYPES = (ArrayType, MapType, MultisetType, RowType, VectorType)
 _FILE = b"paimon.file"
 _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 """Types for which Arrow truncates values that do not fit, such as 1.5 or a date with a time of day."""
@@ -69,7 +77,7 @@ def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ..
     elif isinstance(data, Mapping):
         yield _convert_columns(data, fields, extra)
     elif _is_pandas(data):
-        yield _convert_source(data, lambda frame: pa.Table.from_pandas(frame, preserve_index=False))
+        yield _convert_source(data, _convert_frame)
     elif (stream := _open_stream(data)) is not None:
         yield from stream
     elif hasattr(data, "__arrow_c_array__"):
@@ -231,6 +239,8 @@ def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Ar
     if _is_pandas(values) and str(getattr(values, "dtype", "")) == "category":
         return pa.array(values)
     values = values if isinstance(values, Sized) else list(values)
+    if data_type is None or isinstance(data_type, _NESTED_TYPES):
+        values = _fill_masks(values)
     if data_type is None:
         return _infer_array(name, values)
     try:
@@ -238,9 +248,40 @@ def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Ar
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
     except _ARROW_ERRORS:
-        # a list has None for what a mask hides
-        values = values.tolist() if isinstance(values, np.ma.MaskedArray) else values
-        return _convert_literals(name, values, data_type)
+        plain = values.tolist() if isinstance(values, np.ma.MaskedArray) else _fill_masks(values)
+        if plain is values:
+            return _convert_literals(name, values, data_type)
+        return _convert_column(name, plain, data_type)
+
+
+def _convert_frame(frame: Any) -> pa.Table:
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for index, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type) and frame.dtypes.iloc[index].kind == "O":
+            values = frame.iloc[:, index].tolist()
+            if (filled := _fill_masks(values)) is not values:
+                table = table.set_column(index, field.name, pa.array(filled))
+    return table
+
+
+def _fill_masks(values: Any) -> Any:
+    """Return values with None for what masks of numpy hide at any depth, which Arrow would store."""
+    level: Any = values
+    while True:
+        kinds = set(map(type, level))
+        if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+            return [_fill_mask(value) for value in values]
+        if kinds.isdisjoint(_CONTAINERS):
+            return values
+        found = [value for value in level if type(value) in _CONTAINERS]
+        level = list(chain.from_iterable(value.values() if isinstance(value, dict) else value for value in found))
+
+
+def _fill_mask(value: Any) -> Any:
+    value = value.tolist() if isinstance(value, np.ma.MaskedArray) else value
+    if isinstance(value, dict):
+        return {key: _fill_mask(part) for key, part in value.items()}
+    return [_fill_mask(part) for part in value] if type(value) in _CONTAINERS else value
 
 
 def _unicode_error(name: str) -> InvalidRequest:

@@ -155,3 +155,23 @@ def test_masked_values_of_numpy_are_null_and_a_scalar_is_no_column(catalog: paim
     assert priced.to_arrow().to_pylist() == [first, {"price": None, "day": None, "parts": [3, 4]}]
     with pytest.raises(paimon.InvalidRequest, match="single ndarray"):
         table.write({"i": np.array(1)})
+
+
+def test_masks_of_numpy_inside_lists_and_rows_hide_values(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.nested", "a ARRAY<INT>, r ROW<x ARRAY<DOUBLE>>, v DOUBLE, b BOOLEAN")
+    numbers = np.ma.masked_array(np.array([1, 2], np.int32), [0, 1])
+    fractions = np.ma.masked_array([0.5, 1.5], [0, 1])
+    flags = list(np.ma.masked_array([True, True], [0, 1]))
+    columns = {"a": [numbers, None], "r": [None, {"x": fractions}], "v": list(fractions), "b": flags}
+    expected = [
+        {"a": [1, None], "r": None, "v": 0.5, "b": True},
+        {"a": None, "r": {"x": [0.5, None]}, "v": None, "b": None},
+    ]
+    table.write(columns)
+    assert table.to_arrow().to_pylist() == expected
+    frame = pd.DataFrame({"a": columns["a"], "r": columns["r"], "v": fractions, "b": [True, None]})
+    table.overwrite(frame)
+    assert table.to_arrow().to_pylist() == expected
+    inferred = catalog.create_table("d.inferred", "i INT")
+    inferred.write({"i": [1, 2], "a": columns["a"]}, merge_schema=True)
+    assert catalog.table("d.inferred").to_arrow()["a"].to_pylist() == [[1, None], None]
