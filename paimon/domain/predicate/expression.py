@@ -44,22 +44,27 @@ class Predicate:
     """
 
     def __and__(self, other: Predicate) -> Predicate:
-        return And((self, _operand(other)))
+        return And((*_list_parts(self, And), *_list_parts(_operand(other), And)))
 
     def __rand__(self, other: Predicate) -> Predicate:
-        return And((_operand(other), self))
+        return _operand(other) & self
 
     def __or__(self, other: Predicate) -> Predicate:
-        return Or((self, _operand(other)))
+        return Or((*_list_parts(self, Or), *_list_parts(_operand(other), Or)))
 
     def __ror__(self, other: Predicate) -> Predicate:
-        return Or((_operand(other), self))
+        return _operand(other) | self
 
     def __invert__(self) -> Predicate:
         return Not(self)
 
     def __bool__(self) -> NoReturn:
         raise InvalidRequest(f"Predicate {self!r} has no truth value", subject="predicate", hint=HOW_TO_COMBINE)
+
+
+def _list_parts(predicate: Predicate, kind: type[And | Or]) -> tuple[Predicate, ...]:
+    """Return the children of a chain, so that a chain of any length is one level deep."""
+    return predicate.children if isinstance(predicate, kind) else (predicate,)
 
 
 def _operand(other: object) -> Predicate:
@@ -138,6 +143,9 @@ class Not(Predicate):
     """The negation of its child; unknown stays unknown."""
 
     child: Predicate
+
+    def __invert__(self) -> Predicate:
+        return self.child
 
 
 @frozen

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import pytest
@@ -75,3 +77,10 @@ def test_documented_operators_preserve_every_condition() -> None:
     assert ~(col("id") == 1) == Not(ID)
     low, high = Compare("id", Operator.GE, 1), Compare("id", Operator.LE, 3)
     assert col("id").between(1, 3) == And((low, high))
+
+
+def test_a_chain_of_any_length_is_one_level_deep() -> None:
+    tests = [col("id") == number for number in range(2000)]
+    assert reduce(or_, tests) == reduce(lambda right, left: left | right, reversed(tests)) == Or(tests)
+    assert reduce(and_, tests) == And(tests)
+    assert ~~tests[0] == tests[0]
