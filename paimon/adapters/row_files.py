@@ -8,20 +8,19 @@ temporary file first. Files outside the roots of a call are refused before one i
 from __future__ import annotations
 
 import fnmatch
-import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import islice
-from json import JSONDecodeError, loads
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.adapters.text_rows import read_csv, read_json_lines
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError
 from paimon.domain.secrets import has_password
 from paimon.domain.types.ddl import to_fields
@@ -44,8 +43,6 @@ _COMPRESSIONS = {
     ".zip": "zip",
 }
 _PATTERN = re.compile(r"[*?\[]")
-_JSON_BYTES = 8 << 20
-_JSON_ROWS = 20_000
 _COPIED_BYTES = 1 << 20
 
 
@@ -340,72 +337,6 @@ def _unpack_seekable(source: _Source) -> Iterator[pa.NativeFile]:
             yield file
 
 
-def _read_csv(stream: Any, schema: pa.Schema | None, _: str) -> Iterator[Piece]:
-    from pyarrow import csv
-
-    types = {} if schema is None else {f.name: f.type for f in schema if not pa.types.is_nested(f.type)}
-    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-    with csv.open_csv(stream, convert_options=convert) as reader:
-        yield reader.schema.empty_table()
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
-
-
-def _read_json(stream: Any, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
-    number = 1
-    for lines in _read_lines(stream):
-        yield from _parse_lines(lines, schema, name, number)
-        number += lines.count(b"\n")
-
-
-def _read_lines(stream: Any) -> Iterator[bytes]:
-    """Yield whole lines of some megabytes; a line break inside a text of JSON is always escaped."""
-    parts: list[bytes] = []
-    while data := stream.read(_JSON_BYTES):
-        end = data.rfind(b"\n") + 1
-        if end:
-            yield b"".join([*parts, data[:end]])
-            parts = []
-        parts.append(data[end:])
-    if rest := b"".join(parts):
-        yield rest
-
-
-def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int) -> Iterator[Piece]:
-    # With a schema, Arrow converts texts to dates and decimals. Other conversions happen when plain rows are written.
-    from pyarrow import json
-
-    def parse(explicit: pa.Schema | None) -> pa.Table:
-        options = json.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="infer")
-        size = json.ReadOptions(block_size=max(len(lines), 1 << 20))
-        return json.read_json(io.BytesIO(lines), read_options=size, parse_options=options)
-
-    if not lines.strip():
-        return
-    try:
-        table = parse(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        rows = (
-            _parse_row(line, number + index, name)
-            for index, line in enumerate(lines.decode("utf-8").split("\n"))
-            if line.strip()
-        )
-        while piece := list(islice(rows, _JSON_ROWS)):
-            yield piece
-        return
-    if schema is not None and any(column.null_count == len(column) for column in table.columns):
-        # The columns of the schema that no row has are null, too.
-        table = table.select([column for column in table.column_names if column in set(parse(None).column_names)])
-    yield table
-
-
-def _parse_row(line: str, number: int, name: str) -> dict[str, Any]:
-    row = loads(line)
-    if not isinstance(row, dict):
-        raise CorruptTable(name, f"line {number} is not a JSON object", hint="write one JSON object per line")
-    return row
-
-
 def _read_parquet(file: pa.NativeFile) -> Iterator[Piece]:
     from pyarrow import parquet
 
@@ -446,8 +377,8 @@ def _read_arrow(file: pa.NativeFile) -> Iterator[Piece]:
 
 
 _STREAM_READERS: Mapping[str, Callable[[Any, pa.Schema | None, str], Iterator[Piece]]] = {
-    "csv": _read_csv,
-    "json": _read_json,
+    "csv": read_csv,
+    "json": read_json_lines,
 }
 _FILE_READERS: Mapping[str, Callable[[pa.NativeFile], Iterator[Piece]]] = {
     "parquet": _read_parquet,

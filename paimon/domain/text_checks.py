@@ -40,6 +40,8 @@ def show_value(value: object) -> str:
         return str(value) if isinstance(value, date | time | Decimal) else repr(value)
     except ValueError:
         return "an integer of more than 4300 digits"
+    except RecursionError:
+        return f"a {type(value).__name__} that nests too deep"
     except OverflowError:  # a scalar of Arrow
         return "a time that Python cannot show"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import fastavro
@@ -15,6 +16,7 @@ from pyarrow import csv, feather, orc
 from pyarrow import parquet as pq
 
 import paimon
+from paimon.domain.types.type_text import format_type
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["one", "two"]})
 
@@ -145,7 +147,7 @@ def test_a_column_that_no_row_of_a_json_file_has_is_missing(catalog: paimon.Cata
 
 
 def test_json_lines_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paimon.adapters.row_files._JSON_BYTES", 20)
+    monkeypatch.setattr("paimon.adapters.text_rows._JSON_BYTES", 20)
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"id": {number}, "text": "line {number}"}}\n' for number in range(50)))
     pieces = list(paimon.read_files(path).read())
@@ -156,7 +158,7 @@ def test_json_lines_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monke
 def test_lines_without_a_column_may_come_before_those_with_it(
     catalog: paimon.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paimon.adapters.row_files._JSON_BYTES", 20)
+    monkeypatch.setattr("paimon.adapters.text_rows._JSON_BYTES", 20)
     path = tmp_path / "rows.jsonl"
     path.write_text('{"id": 1           }\n{"id": 2, "name": "two"}\n')
     table = catalog.create_table("shop.t", "id BIGINT NOT NULL, name STRING", primary_keys=["id"])
@@ -178,3 +180,34 @@ def test_values_without_a_common_type_are_refused(catalog: paimon.Catalog, tmp_p
     query = f"SELECT id FROM read_json('{tmp_path}/mixed.jsonl')"
     with pytest.raises(paimon.CorruptTable, match="do not fit one type"):
         catalog.sql(query, allowed_files=[str(tmp_path)])
+
+
+LONG = 18446744073709551615
+FILES = {
+    "one.csv": (f"v,w\n{LONG},1\n,2\n-7,3\n", "DECIMAL(38, 0)", [Decimal(LONG), None, Decimal(-7)]),
+    "far.csv": (f"v\n{'9' * 50}\n", "STRING", ["9" * 50]),
+    "mixed.csv": (f"v\n{LONG}\n0.5\n", "DOUBLE", [float(LONG), 0.5]),
+    "one.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1}}\n', "DECIMAL(20, 0)", [Decimal(LONG), Decimal(1)]),
+    "nested.jsonl": (f'{{"v": [{LONG}, 1]}}\n', "ARRAY<DECIMAL(20, 0)>", [[Decimal(LONG), Decimal(1)]]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_whole_numbers_beyond_64_bits_keep_their_digits(catalog: paimon.Catalog, tmp_path: Path, name: str) -> None:
+    text, kind, values = FILES[name]
+    (tmp_path / name).write_text(text)
+    table = catalog.create_table("shop.long", tmp_path / name)
+    assert format_type(table.table_schema.fields[0].type) == kind
+    table.write(tmp_path / name)
+    assert table.to_arrow()["v"].to_pylist() == values
+
+
+def test_values_that_nest_too_deep_for_a_type_are_refused(catalog: paimon.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "deep.jsonl").write_text('{"v": ' + "[" * 2000 + "]" * 2000 + "}\n")
+    with pytest.raises(paimon.InvalidRequest, match="Column 'v': types nest deeper than 64 levels"):
+        catalog.create_table("shop.deep", tmp_path / "deep.jsonl")
+    value: object = 1
+    for _ in range(3000):
+        value = [value]
+    with pytest.raises(paimon.InvalidRequest, match="a list that nests too deep is not a valid INT"):
+        catalog.create_table("shop.lists", "v ARRAY<INT>").write([{"v": value}])

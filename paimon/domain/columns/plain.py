@@ -23,6 +23,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.types.arrow import check_nesting
+
 _ROWS_AT_ONCE = 1 << 20
 """Rows of an encoded column that become one chunk, because a chunk of texts has 2 GB at most."""
 
@@ -71,6 +73,7 @@ def _plain_field(field: pa.Field) -> pa.Field:
 def to_plain_table(table: pa.Table) -> pa.Table:
     """Return a table whose columns have plain types."""
     for position, field in enumerate(table.schema):
+        check_nesting(field)
         if plain_type(field.type) != field.type:
             table = table.set_column(position, _plain_field(field), _decode_column(table.column(position)))
     return table

@@ -17,7 +17,7 @@ from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.field_ids import assign_ids
-from paimon.domain.types.type_text import format_type, parse_type
+from paimon.domain.types.type_text import MAX_DEPTH, format_type, parse_type
 
 TYPE_METADATA = b"paimon.type"
 DESCRIPTION_METADATA = b"description"
@@ -144,7 +144,25 @@ def fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
     return assign_ids(_column(field) for field in schema)[0]
 
 
+def check_nesting(field: pa.Field) -> None:
+    """Refuse a column whose type is deeper than a type as text may be; functions on types are recursive."""
+    level = [field.type]
+    for _ in range(MAX_DEPTH):
+        level = [part for kind in level for part in _inner_types(kind)]
+        if not level:
+            return
+    message = f"Column {field.name!r}: types nest deeper than {MAX_DEPTH} levels"
+    raise InvalidRequest(message, subject=field.name, hint="store the values as text")
+
+
+def _inner_types(kind: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.field(index).type for index in range(kind.num_fields)]
+
+
 def _column(field: pa.Field) -> DataField:
+    check_nesting(field)
     metadata = field.metadata or {}
     data_type = _type_from_metadata(field) or _data_type(field.type, field.name)
     description = metadata.get(DESCRIPTION_METADATA)

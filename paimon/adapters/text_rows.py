@@ -1,0 +1,152 @@
+"""The rows of CSV files and JSON lines, for `paimon.adapters.row_files`.
+
+Invariant: types that nobody declares are inferred without loss: whole numbers beyond 64 bits are no DOUBLE.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import islice
+from json import loads
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.errors import CorruptTable
+from paimon.ports.row_files import Piece
+
+_JSON_BYTES = 8 << 20
+_JSON_ROWS = 20_000
+_PEEKED_BYTES = 1 << 20
+_MOST_DIGITS = 38
+_LONG_INTEGER = re.compile(rb"[\s:\[,]-?\d{19,}\s*[,}\]]")
+
+
+def read_csv(stream: Any, schema: pa.Schema | None, _: str) -> Iterator[Piece]:
+    """Read the rows of a CSV file with a header."""
+    from pyarrow import csv
+
+    if schema is None:
+        stream = _Peeked(stream)
+        types = _find_long_integers(stream.head)
+    else:
+        types = {f.name: f.type for f in schema if not pa.types.is_nested(f.type)}
+    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    with csv.open_csv(stream, convert_options=convert) as reader:
+        yield reader.schema.empty_table()
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+class _Peeked:
+    """A stream whose first bytes are known; a file for pyarrow."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        """Read the first lines."""
+        data = b""
+        while len(data) < _PEEKED_BYTES and (part := stream.read(_PEEKED_BYTES)):
+            data += part
+        self.head = data if len(data) < _PEEKED_BYTES else data[: data.rfind(b"\n") + 1]
+        self._known, self._rest = io.BytesIO(data), stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        found = self._known.read(size)
+        return found if found or size == 0 else bytes(self._rest.read(size))
+
+
+def _find_long_integers(head: bytes) -> dict[str, pa.DataType]:
+    """Return lossless types for columns of whole numbers that need more than 64 bits, which Arrow infers as DOUBLE."""
+    from pyarrow import csv
+
+    try:
+        inferred = csv.read_csv(io.BytesIO(head)).schema
+        names = [field.name for field in inferred if pa.types.is_float64(field.type)]
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
+        texts = csv.read_csv(io.BytesIO(head), convert_options=convert) if names else inferred.empty_table()
+    except pa.ArrowInvalid:
+        return {}  # the read of the file reports it
+    types = {}
+    for name in names:
+        digits = pc.utf8_ltrim(texts[name], "+-")
+        if pc.all(pc.utf8_is_digit(digits)).as_py():
+            is_decimal = pc.max(pc.utf8_length(digits)).as_py() <= _MOST_DIGITS
+            types[name] = pa.decimal128(_MOST_DIGITS, 0) if is_decimal else pa.string()
+    return types
+
+
+def read_json_lines(stream: Any, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
+    """Read JSON objects, one a line; lines that Arrow cannot read, or not without loss, become plain rows."""
+    number = 1
+    for lines in _read_lines(stream):
+        yield from _parse_lines(lines, schema, name, number)
+        number += lines.count(b"\n")
+
+
+def _read_lines(stream: Any) -> Iterator[bytes]:
+    """Yield whole lines of some megabytes; a line break inside a text of JSON is always escaped."""
+    parts: list[bytes] = []
+    while data := stream.read(_JSON_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*parts, data[:end]])
+            parts = []
+        parts.append(data[end:])
+    if rest := b"".join(parts):
+        yield rest
+
+
+def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int) -> Iterator[Piece]:
+    # With a schema, Arrow converts texts to dates and decimals. Other conversions happen when plain rows are written.
+    from pyarrow import json
+
+    def parse(explicit: pa.Schema | None) -> pa.Table:
+        options = json.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="infer")
+        size = json.ReadOptions(block_size=max(len(lines), 1 << 20))
+        return json.read_json(io.BytesIO(lines), read_options=size, parse_options=options)
+
+    if not lines.strip():
+        return
+    try:
+        table = parse(schema)
+        if _LONG_INTEGER.search(lines) and _has_inferred_doubles(table.schema, schema):
+            raise pa.ArrowInvalid("a whole number may need more than 64 bits")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        rows = (
+            _parse_row(line, number + index, name)
+            for index, line in enumerate(lines.decode("utf-8").split("\n"))
+            if line.strip()
+        )
+        while piece := list(islice(rows, _JSON_ROWS)):
+            yield piece
+        return
+    if schema is not None and any(column.null_count == len(column) for column in table.columns):
+        # The columns of the schema that no row has are null, too.
+        table = table.select([column for column in table.column_names if column in set(parse(None).column_names)])
+    yield table
+
+
+def _has_inferred_doubles(found: pa.Schema, declared: pa.Schema | None) -> bool:
+    """Return whether a column is DOUBLE at any depth, and was not declared."""
+    names = set() if declared is None else set(declared.names)
+    return any("double" in str(field.type) for field in found if field.name not in names)
+
+
+def _parse_integer(digits: str) -> int | Decimal:
+    """Return a whole number; a Decimal beyond 64 bits, for which Arrow infers a type without loss."""
+    if len(digits) < 19 or -(1 << 63) <= (number := Decimal(digits)) < 1 << 63:
+        return int(digits)
+    return number
+
+
+def _parse_row(line: str, number: int, name: str) -> dict[str, Any]:
+    row = loads(line, parse_int=_parse_integer)
+    if not isinstance(row, dict):
+        raise CorruptTable(name, f"line {number} is not a JSON object", hint="write one JSON object per line")
+    return row
