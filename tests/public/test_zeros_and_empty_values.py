@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import paimon
@@ -133,3 +134,17 @@ def test_empty_arguments_of_commands_are_refused(
     assert main([command, table.location, *files, *options]) == 1
     assert "Branch name ''" in (printed := capsys.readouterr().err) or "takes no row kinds" in printed
     assert table.scan().count() == 4
+
+
+@pytest.mark.parametrize("day", ["DATE '10000-01-01'", "'+10000-01-01'"])
+def test_days_after_the_year_9999_in_conditions_and_assignments(tmp_path: Path, day: str) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "d DATE, t TIMESTAMP(6)")
+    days, times = pa.array([2_932_897, 0], pa.int32()), pa.array([253_402_300_800_000_000, 0])
+    table.write(pa.table({"d": days.cast(pa.date32()), "t": times.cast(pa.timestamp("us"))}))
+    assert table.count(f"d >= {day} AND t = TIMESTAMP '10000-01-01 00:00:00'") == 1
+    catalog.sql(f"UPDATE d.t SET d = {day} WHERE d < {day}")
+    assert table.to_arrow()["d"].cast(pa.int32()).to_pylist() == [2_932_897] * 2
+    catalog.sql(f"DELETE FROM d.t WHERE d = {day}")
+    assert table.count() == 0

@@ -25,6 +25,9 @@ from sqlglot.tokens import Token, TokenType
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 from paimon.domain.predicate.field_paths import name_key
+from paimon.domain.row.literals import parse_literal
+from paimon.domain.text_checks import show_value
+from paimon.domain.types.data_types import DateType
 
 T = TypeVar("T")
 
@@ -88,7 +91,7 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
     the text is empty, too long, nested too deep, not one statement or not valid, and whatever `read` raises.
     """
     if not isinstance(text, str) or not text.strip():
-        raise InvalidRequest(f"{text!r} is not a valid {what}", hint=hint)
+        raise InvalidRequest(f"{show_value(text)} is not a valid {what}", hint=hint)
     if len(text) > LONGEST_TEXT:
         raise InvalidRequest(
             f"{what.capitalize()} text has {len(text)} characters", hint=f"the limit is {LONGEST_TEXT}"
@@ -327,10 +330,16 @@ def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) 
     raise _not_a_predicate_error(node, "write the value as DATE '…', TIME '…', TIMESTAMP '…', or without a type")
 
 
-def _read_date(text: str) -> datetime.date:
+def _read_date(text: str) -> datetime.date | str:
+    """Return a day, or its text if Python's dates end before it."""
     try:
         return datetime.date.fromisoformat(text.strip())
-    except ValueError as error:
+    except ValueError:
+        pass
+    try:
+        parse_literal(text, DateType())
+        return text
+    except InvalidRequest as error:
         hint = "give a day of the calendar, such as DATE '2026-01-31'"
         raise InvalidLiteral(f"{text!r} is not a valid DATE", subject=text, hint=hint) from error
 

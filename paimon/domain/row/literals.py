@@ -40,10 +40,12 @@ from paimon.domain.types.data_types import (
 
 _INFINITY_TEXT = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+"""The calendar repeats after these; Python's dates end at the year 9999."""
 _MILLIS_PER_DAY = 86_400_000
 _NANOS_PER_DAY = _MILLIS_PER_DAY * 1_000_000
 INTEGER_BITS = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
-_DATE_TEXT = re.compile(r"(\d{4,9})-(\d{1,2})-(\d{1,2})")
+_DATE_TEXT = re.compile(r"([+-]?\d{4,9})-(\d{1,2})-(\d{1,2})")
 _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2})(?::?(\d{2}))?)$")
 
@@ -202,10 +204,12 @@ def _date(value: Any) -> int:
 
 
 def _calendar_day(year: int, month: int, day: int) -> int:
+    cycles, year_of_cycle = divmod(year - _CYCLE_YEARS, _CYCLE_YEARS)
     try:
-        return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
+        near = datetime.date(year_of_cycle + _CYCLE_YEARS, month, day)
     except ValueError as error:
         raise _Misfit(f"the calendar has no such day; give one such as {_DATE_SHAPE}") from error
+    return _integer(near.toordinal() + cycles * _CYCLE_DAYS - _EPOCH_DAY, 32)
 
 
 def _time(value: Any) -> int:

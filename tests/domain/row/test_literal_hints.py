@@ -41,3 +41,13 @@ def test_hints_describe_valid_values() -> None:
         (column,) = parse_columns(f"c {ddl}")
         with pytest.raises(InvalidRequest, match=hint):
             parse_literal(value, column.type)
+
+
+def test_days_beyond_the_calendar_of_python_are_values() -> None:
+    (day, time) = parse_columns("d DATE, t TIMESTAMP(6)")
+    assert parse_literal("10000-01-01", day.type) == parse_literal("+10000-01-01", day.type) == 2_932_897
+    assert parse_literal("-0001-12-31", day.type) == parse_literal("0000-01-01", day.type) - 1 == -719_529
+    assert parse_literal("12000-02-29 00:00:01", time.type) == parse_literal("12000-02-29", time.type) + 10**9
+    for text in ("10001-02-29", "0000-00-01", "99999999-01-01"):
+        with pytest.raises(InvalidRequest, match="is not a valid DATE"):
+            parse_literal(text, day.type)
