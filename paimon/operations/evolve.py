@@ -56,7 +56,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_columns
 from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table, schema_ids
-from paimon.operations.metadata.snapshots import has_snapshots_or_tags, latest_snapshot
+from paimon.operations.metadata.snapshots import find_history, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import finished_once_begun, shielded
@@ -109,7 +109,7 @@ def create_table(
 ) -> TableSchema:
     """Write the first schema of a new table; nothing is written if a column, key or option is not allowed.
 
-    Raises `AlreadyExists` also if there are snapshots or tags without a table. `allow_unknown_options` stores options
+    Raises `AlreadyExists` also if there are files of a history without a table, as a drop leaves of an expiry that runs. `allow_unknown_options` stores options
     that are not in the registry.
     """
     d, now = declaration, engine.clock.now_millis()
@@ -120,9 +120,10 @@ def create_table(
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
     is_there = bool(schema_ids(engine, paths))
-    if not is_there and has_snapshots_or_tags(engine, paths, CREATION_PREFIX):
+    left = None if is_there else find_history(engine, paths, CREATION_PREFIX)
+    if left is not None:
         hint = f"it belongs to no table: repeat an interrupted CREATE TABLE AS, or delete the directory {paths.root!r}"
-        raise AlreadyExists("snapshot directory", paths.snapshots, hint=hint)
+        raise AlreadyExists("file", left, hint=hint)
     if is_there or not _put_schema(engine, paths, schema):
         hint = "if the catalog does not list it, its creation was interrupted: call catalog.repair_table"
         raise AlreadyExists("table", paths.root, hint=hint)

@@ -94,6 +94,22 @@ def test_a_recreated_table_at_a_path_is_detected() -> None:
     assert load_schema(engine, PATHS, 0).names == ("other",)
 
 
+@pytest.mark.parametrize(
+    "name", ["snapshot/snapshot-1", "tag/tag-a", "changelog/changelog-1", "last-commit/commit-0f", "consumer/consumer-a",
+             "branch/branch-b/snapshot/snapshot-1"],
+)  # fmt: skip
+def test_a_new_table_takes_over_no_history(name: str) -> None:
+    """A drop leaves what other processes write meanwhile, and a new table would take it for its own."""
+    memory = MemoryFiles()
+    memory.replace(f"{PATHS.root}/{name}", b"{}")
+    with pytest.raises(AlreadyExists, match=name):
+        _create(engine_on(memory))
+    memory.delete([f"{PATHS.root}/{name}"])
+    for harmless in ("snapshot/LATEST", "bucket-0/data-1-0.parquet", "manifest/manifest-1-0"):
+        memory.replace(f"{PATHS.root}/{harmless}", b"1")
+    _create(engine_on(memory))
+
+
 def test_broken_and_missing_schemas_are_named() -> None:
     memory = MemoryFiles()
     engine = engine_on(memory)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 from paimon.domain.errors import CorruptTable, NotFound, PaimonError, SnapshotExpired, StorageError, did_you_mean
 from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE, STATISTICS_FILE, load_object
-from paimon.domain.paths import MAIN_BRANCH, TablePaths
+from paimon.domain.paths import MAIN_BRANCH, TablePaths, join_path
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
 from paimon.domain.stats.table_statistics import TableStatistics
@@ -29,6 +29,8 @@ _TRIES = 3
 _PREFIX = "snapshot-"
 _TAG_PREFIX = "tag-"
 _BRANCH_PREFIX = "branch-"
+_HISTORY = {"snapshot": _PREFIX, "tag": "", "changelog": "changelog-", "last-commit": "commit-", "consumer": "consumer-"}
+"""The directories of a branch whose files with these prefixes a new table would take for its own."""
 _RECENT = "recent snapshot"
 _RECENT_BYTES = 4_000
 """The memory of a decoded snapshot without its texts."""
@@ -254,12 +256,18 @@ def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
     return [s.name.removeprefix(_BRANCH_PREFIX) for s in found]
 
 
-def has_snapshots_or_tags(engine: Engine, paths: TablePaths, ignored: str) -> bool:
-    """Return whether a branch has a snapshot or tag; for main, also others' that lack the prefix `ignored`."""
-    names = list_branch_directories(engine, paths) if paths.branch == MAIN_BRANCH else []
-    branches = [TablePaths(paths.root, name) for name in names if not name.startswith(ignored)]
-    is_used = any(list_ids(engine, place.snapshots, _PREFIX) for place in (paths, *branches))
-    return is_used or any(not status.is_directory for status in engine.files.list(paths.tags))
+def find_history(engine: Engine, paths: TablePaths, ignored: str) -> str | None:
+    """Return a file that belongs to the history of a branch; for main, also of others that lack the prefix `ignored`.
+
+    None without one. Only directories that exist are listed.
+    """
+    existing = {status.name for status in engine.files.list(paths.metadata_root) if status.is_directory}
+    has_branches = paths.branch == MAIN_BRANCH and "branch" in existing
+    names = list_branch_directories(engine, paths) if has_branches else []
+    places = [(join_path(paths.metadata_root, d), prefix) for d, prefix in _HISTORY.items() if d in existing]
+    places += [(TablePaths(paths.root, name).snapshots, _PREFIX) for name in names if not name.startswith(ignored)]
+    files = (s for place, prefix in places for s in engine.files.list(place) if s.name.startswith(prefix))
+    return next((status.path for status in files if not status.is_directory), None)
 
 
 def read_hint(engine: Engine, path: str) -> int | None:
