@@ -25,6 +25,7 @@ from paimon.domain.row.binary_row import serialize
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
+from paimon.operations.commit.commit import name_request
 from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.prepared_files import abort
 from paimon.operations.maintenance.after_commit import run_after_commit
@@ -336,8 +337,10 @@ class StreamTableCommit(BuilderDisplay):
                 hint=f"give 0 to {BATCH_COMMIT_IDENTIFIER - 1}",
             )
         inner = self.inner
-        if is_committed(inner.context, inner.commit_user, identifier):
-            request = CommitRequest(tuple(messages), inner.commit_user, identifier)
+        request = CommitRequest(tuple(messages), inner.commit_user, identifier)
+        with name_request(request):
+            is_repeated = is_committed(inner.context, inner.commit_user, identifier)
+        if is_repeated:
             failed_callbacks = repeat_commit(inner.context, request)
             return CommitResult(already_committed=True, failed_callbacks=failed_callbacks)
         return inner.commit(messages, identifier=identifier, watermark=watermark)

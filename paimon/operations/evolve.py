@@ -109,8 +109,8 @@ def create_table(
 ) -> TableSchema:
     """Write the first schema of a new table; nothing is written if a column, key or option is not allowed.
 
-    Raises `AlreadyExists` also if there are files of a history without a table, as a drop leaves of an expiry that runs. `allow_unknown_options` stores options
-    that are not in the registry.
+    Raises `AlreadyExists` also if there are files of a history without a table: a drop leaves what an expiry writes
+    meanwhile. `allow_unknown_options` stores options that are not in the registry.
     """
     d, now = declaration, engine.clock.now_millis()
     formats = engine.file_formats
@@ -367,7 +367,11 @@ def _put_next_schema(context: TableContext, schema: TableSchema) -> bool:
 def _put_schema(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
     """Return whether the schema was published; its content decides after "exists" by a retrying client."""
     path, data = paths.schema(schema.id), schema_to_json(schema)
-    if engine.files.put_if_absent(path, data) is PutOutcome.CREATED:
+    outcome = engine.files.put_if_absent(path, data)
+    if outcome is PutOutcome.NOT_DURABLE:
+        reason = "the file is visible, but the storage failed to flush it to disk"
+        raise StorageError(path, reason, hint="look whether the table has the schema, once the storage is repaired")
+    if outcome is PutOutcome.CREATED:
         return True
     try:
         return engine.files.read(path, SCHEMA_FILE.max_bytes) == data

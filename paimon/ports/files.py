@@ -52,6 +52,8 @@ class PutOutcome(Enum):
     """A file of this name exists. It may be this one, if the reply of an earlier request was lost."""
     UNKNOWN = "unknown"
     """The storage did not confirm. The caller reads the path to find out."""
+    NOT_DURABLE = "not durable"
+    """The file is visible and complete, but a flush failed: a power loss may take it."""
 
 
 @frozen

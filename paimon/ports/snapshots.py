@@ -25,6 +25,8 @@ class PublishOutcome(Enum):
     """A snapshot of this id exists. It may be this one, if the reply of an earlier request was lost."""
     UNKNOWN = "unknown"
     """The storage did not confirm. The caller reads the snapshot of this id and compares identities."""
+    NOT_DURABLE = "not durable"
+    """The snapshot is visible, but a flush failed: a power loss may take it. The caller does not acknowledge it."""
 
 
 class SnapshotCommit(Protocol):

@@ -95,8 +95,8 @@ def test_a_recreated_table_at_a_path_is_detected() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["snapshot/snapshot-1", "tag/tag-a", "changelog/changelog-1", "last-commit/commit-0f", "consumer/consumer-a",
-             "branch/branch-b/snapshot/snapshot-1"],
+    "name", ["snapshot/snapshot-1", "tag/tag-a", "changelog/changelog-1", "last-commit/commit-0f",
+             "consumer/consumer-a", "branch/branch-b/snapshot/snapshot-1"],
 )  # fmt: skip
 def test_a_new_table_takes_over_no_history(name: str) -> None:
     """A drop leaves what other processes write meanwhile, and a new table would take it for its own."""

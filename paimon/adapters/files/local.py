@@ -195,17 +195,29 @@ class LocalFiles:
 
 
 def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
-    """Call all functions, the last one in this thread, and raise an error of them after all ended."""
+    """Call all functions, the last one in this thread. After all ended, raise one of their errors with the others.
+
+    A StorageError goes first: a file that is missing is replaced by another commit, which may name files whose flush
+    failed, and a second flush of these would succeed.
+    """
     running: list[Future[None]] = []
+    errors: list[BaseException] = []
     try:
         with contextlib.suppress(RuntimeError):
             running += (_flush_threads(os.getpid()).submit(flush) for flush in flushes[:-1])
         for flush in flushes[len(running) :]:
-            flush()
+            try:
+                flush()
+            except PaimonError as error:
+                errors.append(error)
     finally:
         wait(running)
-    for done in running:
-        done.result()
+    errors += (failure for done in running if (failure := done.exception()) is not None)
+    errors.sort(key=lambda error: not isinstance(error, StorageError))
+    for other in errors[1:]:
+        errors[0].add_note(str(other))
+    if errors:
+        raise errors[0]
 
 
 @cache
@@ -260,8 +272,8 @@ def _link(temporary: str, final: str, path: str) -> PutOutcome:
         raise
     try:
         sync_directory(os.path.dirname(final))
-    except OSError:  # the file is visible, but may not survive a crash
-        return PutOutcome.UNKNOWN
+    except OSError:  # the file is visible
+        return PutOutcome.NOT_DURABLE
     return PutOutcome.CREATED
 
 

@@ -24,6 +24,7 @@ _OUTCOMES = {
     PutOutcome.CREATED: PublishOutcome.PUBLISHED,
     PutOutcome.EXISTS: PublishOutcome.LOST,
     PutOutcome.UNKNOWN: PublishOutcome.UNKNOWN,
+    PutOutcome.NOT_DURABLE: PublishOutcome.NOT_DURABLE,
 }
 
 

@@ -6,7 +6,7 @@ Source: `FileStoreCommitImpl.tryCommit`.
 """
 
 # The only atomic step of a commit is one put of the file snapshot-<n+1>, which fails if it exists. An attempt prepares
-# it: read the base -> plan the change -> write manifests -> put the snapshot. The put has four outcomes, and each
+# it: read the base -> plan the change -> write manifests -> put the snapshot. The put has five outcomes, and each
 # decides which files may be deleted:
 #
 #     published   the files of lost attempts are deleted, those that the snapshot names stay
@@ -15,6 +15,7 @@ Source: `FileStoreCommitImpl.tryCommit`.
 #     refused     the storage says that no file was made (StorageError): all manifests are deleted
 #     unknown     it is unknown whether the file was made, for instance after a broken connection. `publish` looks it
 #                 up first. If that fails, too, CommitUncertain says so, and no file is deleted, now or by the caller
+#     not durable the file is visible, but its directory could not be flushed: the same
 #
 # After CommitUncertain a caller asks `resolve_commit`, which finds the snapshot by user, identifier and uuid. A retry
 # that finds the commit of another process with the same user and identifier, which was taken for dead, takes that
@@ -37,7 +38,6 @@ from paimon.domain.commit.row_ids import assign_row_ids
 from paimon.domain.commit.stream_batches import check_same_plan
 from paimon.domain.errors import (
     CommitConflict,
-    CommitUncertain,
     CorruptTable,
     PaimonError,
     StorageError,
@@ -49,7 +49,14 @@ from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import check_own_commit, find_published_since
 from paimon.operations.commit.manifest_writer import SnapshotFiles
-from paimon.operations.commit.publish import can_have_been_detached, confirm_same_table, explain_failure, publish
+from paimon.operations.commit.publish import (
+    can_have_been_detached,
+    check_certain,
+    check_durable,
+    confirm_same_table,
+    explain_failure,
+    publish,
+)
 from paimon.operations.metadata.schemas import list_schemas_of_table
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
@@ -225,8 +232,7 @@ def _attempt(this: _Attempts, retries: int) -> Published | None:
         this.source.note_put(None)
         files.discard_all()
         raise
-    if outcome is PublishOutcome.UNKNOWN:
-        raise _uncertain_error(snapshot)
+    check_certain(snapshot, outcome)
     if outcome is PublishOutcome.LOST:
         this.source.note_put(None)
         if can_have_been_detached(context, latest):
@@ -251,6 +257,7 @@ def _find_same_commit(this: _Attempts, latest: Snapshot | None, change: Change) 
         this.context, since, latest, request.commit_user, request.commit_identifier, change.kind
     )
     if found is not None:
+        check_durable(this.context, found)
         check_same_plan(this.context.table.table_name, found, request.properties)
     return found
 
@@ -262,16 +269,6 @@ def _assign_row_ids(this: _Attempts, base: CommitBase, change: Change) -> tuple[
         return change, base.next_row_id
     snapshot_id = base.snapshot.id + 1 if base.snapshot else 1
     return assign_row_ids(change, base.next_row_id, snapshot_id, options.row_tracking_partition_group)
-
-
-def _uncertain_error(snapshot: Snapshot) -> CommitUncertain:
-    return CommitUncertain(
-        snapshot.commit_user,
-        snapshot.commit_identifier,
-        f"the storage does not show whether snapshot {snapshot.id} was published",
-        snapshot_id=snapshot.id,
-        identity=snapshot.identity,
-    )
 
 
 def _write_latest_hint(context: TableContext, snapshot_id: int) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from attrs import define, evolve, field
@@ -116,7 +116,11 @@ def commit(
     last_seen_id = None
     if request.commit_identifier != BATCH_COMMIT_IDENTIFIER:
         last_seen_id = read_newest_id(context)
-        if is_already_committed(context, request.commit_user, request.commit_identifier, request.properties):
+        with name_request(request):
+            is_repeated = is_already_committed(
+                context, request.commit_user, request.commit_identifier, request.properties
+            )
+        if is_repeated:
             return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
     # 3. Check that no removal of orphans deleted the prepared files.
     check_prepared_files(context, request.messages)
@@ -184,10 +188,8 @@ def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None, shar
     context, request = this.context, this.request
     try:
         publish = publish_in_group if shares and request.shares_snapshot else publish_change
-        published = publish(context, intent, operation, this.last_seen_id)
-    except CommitUncertain as error:
-        error.request = evolve(request, commit_user=error.commit_user)  # of a group, that of its snapshot
-        raise
+        with name_request(request):
+            published = publish(context, intent, operation, this.last_seen_id)
     except CommitConflict as error:
         report_event(context.engine.observer, "conflict", context.table.location, reason=error.message)
         raise
@@ -199,6 +201,16 @@ def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None, shar
     event = CommitEvent(context.table, *names, published.snapshot, published.change)
     this.failed_callbacks += call_callbacks(context.engine, event)
     return published
+
+
+@contextlib.contextmanager
+def name_request(request: CommitRequest) -> Iterator[None]:
+    """Give the request to an uncertain outcome, under the user of the snapshot, which may be that of a group."""
+    try:
+        yield
+    except CommitUncertain as error:
+        error.request = evolve(request, commit_user=error.commit_user)
+        raise
 
 
 def commit_statistics(context: TableContext, request: CommitRequest, file: StatisticsFile) -> Snapshot:

@@ -46,7 +46,7 @@ from paimon.domain.paths import TablePaths, is_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_from_json, snapshot_to_json
-from paimon.operations.commit.publish import is_descendant, is_detached
+from paimon.operations.commit.publish import check_durable, is_descendant, is_detached
 from paimon.operations.metadata.manifests import read_delta_list, read_manifest
 from paimon.operations.metadata.schemas import check_same_table, load_first_schema
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot
@@ -63,11 +63,14 @@ _DIRECTORY, _PREFIX = "last-commit", "commit-"
 def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
     """Return whether the commit is in the table, as far as its snapshots and the records of expiry reach back.
 
-    It is if the newest identifier of the user is equal or larger; batch commits are ignored.
+    It is if the newest identifier of the user is equal or larger; batch commits are ignored. Raises CommitUncertain if
+    that snapshot is visible, but cannot be flushed.
     """
-    if _find_newest_from(context, commit_user, commit_identifier) is None:
+    newest = _find_newest_from(context, commit_user, commit_identifier)
+    if newest is None:
         return False
     check_same_table(context)
+    check_durable(context, newest)
     return True
 
 
@@ -89,6 +92,7 @@ def is_already_committed(
         check_same_plan(context.table.table_name, committed, properties)
         for snapshot in existing:
             _check_files_of_this_table(context, snapshot)
+        check_durable(context, newest)
         return True
     raise InvalidRequest(
         f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",
@@ -358,7 +362,10 @@ def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBat
     check_same_table(context)
     last = find_last_commit(context, commit_user)
     first = _read_oldest_snapshot(context) if last is None else None
-    return is_batch_committed(context.table.table_name, batch, last, first)
+    found = is_batch_committed(context.table.table_name, batch, last, first)
+    if found and last is not None:
+        check_durable(context, last)
+    return found
 
 
 def check_batch_can_repeat(context: TableContext, commit_user: str, batch: StreamBatch) -> None:

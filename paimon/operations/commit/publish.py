@@ -18,6 +18,10 @@ Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` check
 # are listed, and the next snapshot is asked whether it contains our files (`is_descendant`). Only certain facts count;
 # otherwise the outcome is UNKNOWN, and nothing is deleted.
 #
+# A snapshot is acknowledged only if it is durable. If the flush of its directory failed, it is visible, and later
+# commits are built on it, but a power loss may take it: NOT_DURABLE. What this call finds without an answer to its own
+# put, and what another process published, is flushed before it counts (`is_durable`).
+#
 # A detached snapshot of a writer that died before it looked stays, and readers pass over it: `is_detached`.
 #
 # The table itself may be dropped or replaced during a commit. After the put, the first schema is read. If it is not
@@ -27,6 +31,7 @@ Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` check
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 import pyarrow as pa
@@ -57,6 +62,7 @@ from paimon.operations.metadata.snapshots import (
 )
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import shielded
+from paimon.ports.files import DeferredFlush
 from paimon.ports.snapshots import PublishOutcome
 
 _TRIES = 5
@@ -73,15 +79,21 @@ def publish(context: TableContext, snapshot: Snapshot, base: Snapshot | None) ->
     """Publish a snapshot, whose id is that of the base plus one, and determine the outcome.
 
     LOST: another snapshot has its id, or the history continued without it and it was deleted. UNKNOWN: the storage does
-    not show the outcome. After StorageError the snapshot is not published and never will be.
+    not show the outcome. NOT_DURABLE: it is visible, but a flush failed. After StorageError the snapshot is not
+    published and never will be.
     """
     refusals: list[StorageError] = []
     for attempt in range(_TRIES):
         if attempt:
             context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        match _put_and_decide(context, snapshot, base, refusals):
-            case Step.CONFIRM:
+        put = _try_put(context, snapshot, base)
+        if put is PublishOutcome.NOT_DURABLE:
+            return put
+        match _decide(context, snapshot, base, put, refusals):
+            case Step.CONFIRM if put is PublishOutcome.PUBLISHED or is_durable(context, [snapshot.id]):
                 return _confirm_publication(context, snapshot, base)
+            case Step.CONFIRM:
+                return PublishOutcome.NOT_DURABLE
             case Step.CHECK_AGAIN:
                 return PublishOutcome.LOST
             case Step.GIVE_UP:
@@ -91,11 +103,52 @@ def publish(context: TableContext, snapshot: Snapshot, base: Snapshot | None) ->
     return PublishOutcome.UNKNOWN
 
 
-def _put_and_decide(
-    context: TableContext, snapshot: Snapshot, base: Snapshot | None, refusals: list[StorageError]
+def is_durable(context: TableContext, snapshot_ids: Sequence[int]) -> bool:
+    """Flush visible snapshots whose put was not confirmed here; return False if that fails. Expired ones need none.
+
+    A directory can be flushed again after an error: a file system with a journal fails from then on, or repeats it.
+    """
+    files, paths = context.files, [context.paths.snapshot(i) for i in snapshot_ids]
+    try:
+        if paths and isinstance(files, DeferredFlush):
+            files.flush_and_create(paths, {})
+    except NotFound:
+        return True
+    except StorageError:
+        return False
+    return True
+
+
+def check_durable(context: TableContext, snapshot: Snapshot) -> None:
+    """Raise CommitUncertain if a visible snapshot of another call cannot be flushed; see `is_durable`."""
+    if not is_durable(context, [snapshot.id]):
+        check_certain(snapshot, PublishOutcome.NOT_DURABLE)
+
+
+def check_certain(snapshot: Snapshot, outcome: PublishOutcome) -> None:
+    """Raise CommitUncertain if the outcome is unknown, or the snapshot is not durable."""
+    reasons = {
+        PublishOutcome.UNKNOWN: f"the storage does not show whether snapshot {snapshot.id} was published",
+        PublishOutcome.NOT_DURABLE: f"snapshot {snapshot.id} is visible, but the storage failed to flush it to disk",
+    }
+    if outcome in reasons:
+        raise CommitUncertain(
+            snapshot.commit_user,
+            snapshot.commit_identifier,
+            reasons[outcome],
+            snapshot_id=snapshot.id,
+            identity=snapshot.identity,
+        )
+
+
+def _decide(
+    context: TableContext,
+    snapshot: Snapshot,
+    base: Snapshot | None,
+    put: PublishOutcome | StorageError,
+    refusals: list[StorageError],
 ) -> Step:
-    """Put the snapshot and return the next step; collect refused puts that certainly created no file."""
-    put = _try_put(context, snapshot, base)
+    """Return the step after a put; collect refused puts that certainly created no file."""
     if put is PublishOutcome.PUBLISHED:
         return decide_next_step(True, Seen.MINE, True)
     seen = _look_up_snapshot(context, snapshot)

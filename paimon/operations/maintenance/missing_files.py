@@ -18,7 +18,7 @@ from attrs import frozen
 from paimon.domain.commit.message import CommitMessage, DataIncrement
 from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, next_snapshot
 from paimon.domain.commit.request import CommitRequest
-from paimon.domain.errors import CommitConflict, CommitUncertain, InvalidRequest, PaimonWarning
+from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonWarning
 from paimon.domain.manifest.entries import ManifestEntry, ManifestFileMeta
 from paimon.domain.markup import format_count
 from paimon.domain.partition.row_texts import format_partition_row
@@ -27,7 +27,7 @@ from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.commit import commit
 from paimon.operations.commit.manifest_writer import ManifestWriter
-from paimon.operations.commit.publish import publish
+from paimon.operations.commit.publish import check_certain, publish
 from paimon.operations.data_files.deletion_vectors import get_bucket_vectors, read_bucket_vectors, write_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, read_live_entries
 from paimon.operations.metadata.schemas import on_same_table
@@ -179,9 +179,7 @@ def _publish_manifests(
     if outcome is PublishOutcome.LOST:
         writer.discard()
         raise CommitConflict("Another commit was published during the repair", hint=_AGAIN)
-    if outcome is PublishOutcome.UNKNOWN:
-        text = f"the storage does not show whether snapshot {snapshot.id} was published"
-        raise CommitUncertain(commit_user, BATCH_COMMIT_IDENTIFIER, text, snapshot_id=snapshot.id)
+    check_certain(snapshot, outcome)
     return snapshot
 
 

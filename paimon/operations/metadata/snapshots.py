@@ -29,7 +29,13 @@ _TRIES = 3
 _PREFIX = "snapshot-"
 _TAG_PREFIX = "tag-"
 _BRANCH_PREFIX = "branch-"
-_HISTORY = {"snapshot": _PREFIX, "tag": "", "changelog": "changelog-", "last-commit": "commit-", "consumer": "consumer-"}
+_HISTORY = {
+    "snapshot": _PREFIX,
+    "tag": "",
+    "changelog": "changelog-",
+    "last-commit": "commit-",
+    "consumer": "consumer-",
+}
 """The directories of a branch whose files with these prefixes a new table would take for its own."""
 _RECENT = "recent snapshot"
 _RECENT_BYTES = 4_000

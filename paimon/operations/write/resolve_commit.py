@@ -17,7 +17,7 @@ from paimon.domain.report import CardDisplay
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.history import find_last_commit, iterate_user_snapshots
 from paimon.operations.commit.prepared_files import list_prepared_paths
-from paimon.operations.commit.publish import find_place, is_detached, try_read_snapshot
+from paimon.operations.commit.publish import find_place, is_detached, is_durable, try_read_snapshot
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
@@ -46,7 +46,7 @@ def find_outcome(
     snapshot_id: int | None = None,
     identity: str | None = None,
 ) -> CommitOutcome:
-    """Find the status of a commit by its user and identifier. Nothing is changed.
+    """Find the status of a commit by its user and identifier. Nothing is changed, but its snapshots are made durable.
 
     `snapshot_id` and `identity` (its uuid), from `CommitUncertain`, identify the snapshot that the commit tried to
     publish. Without them, a user with several batch commits is refused, because these share one identifier.
@@ -55,7 +55,7 @@ def find_outcome(
     if snapshot_id is not None and identity is not None:
         status = _find_status_at(context, snapshot_id, identity)
         if status is not CommitStatus.UNKNOWN:
-            return CommitOutcome(status, (snapshot_id,) if status is CommitStatus.COMMITTED else ())
+            return _to_outcome(context, status, (snapshot_id,) if status is CommitStatus.COMMITTED else ())
     batch = identifier == BATCH_COMMIT_IDENTIFIER
     made = list(iterate_user_snapshots(context, commit_user, batch=batch))
     detached = {s.id for s in made if s.commit_identifier >= identifier and is_detached(context, s)}
@@ -68,7 +68,12 @@ def find_outcome(
         raise InvalidRequest(f"Commit user {commit_user!r} made several batch commits", subject="snapshot", hint=hint)
     recorded = None if made or batch else find_last_commit(context, commit_user)
     known = made if recorded is None else [recorded]
-    return CommitOutcome(commit_status_of_identifier(identifier, (s.commit_identifier for s in known)), ids)
+    return _to_outcome(context, commit_status_of_identifier(identifier, (s.commit_identifier for s in known)), ids)
+
+
+def _to_outcome(context: TableContext, status: CommitStatus, snapshot_ids: tuple[int, ...]) -> CommitOutcome:
+    """Return the outcome; unknown if the snapshots are visible, but cannot be made durable."""
+    return CommitOutcome(status if is_durable(context, snapshot_ids) else CommitStatus.UNKNOWN, snapshot_ids)
 
 
 def resolve_commit(context: TableContext, error: CommitUncertain | CommitOverwritten) -> CommitResult:
@@ -98,6 +103,8 @@ def resolve_commit(context: TableContext, error: CommitUncertain | CommitOverwri
         same = _find_same_commit(context, request)
         if same is None:
             raise
+        if not is_durable(context, [same.id]):
+            raise error from None
         show_rows(context, request, collect_written_level_0(request.messages))
         return CommitResult((same.id,), already_committed=True)
 

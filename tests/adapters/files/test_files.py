@@ -9,6 +9,7 @@ import stat
 import tempfile
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -249,7 +250,7 @@ def test_files_are_flushed_when_no_thread_can_start(tmp_path, monkeypatch) -> No
     assert (sorted(os.listdir(tmp_path)), len(flushed)) == (["x", "y", "z"], 4)
 
 
-def test_a_directory_that_cannot_be_flushed_is_an_unknown_outcome(tmp_path, monkeypatch) -> None:
+def test_a_directory_that_cannot_be_flushed_is_an_outcome_of_its_own(tmp_path, monkeypatch) -> None:
     files, plain = LocalFiles(), os.fsync
 
     def no_directories(descriptor: int) -> None:
@@ -258,8 +259,27 @@ def test_a_directory_that_cannot_be_flushed_is_an_unknown_outcome(tmp_path, monk
         plain(descriptor)
 
     monkeypatch.setattr(os, "fsync", no_directories)
-    assert files.put_if_absent(f"{tmp_path}/snapshot-1", b"1") is PutOutcome.UNKNOWN
+    assert files.put_if_absent(f"{tmp_path}/snapshot-1", b"1") is PutOutcome.NOT_DURABLE
     assert files.read(f"{tmp_path}/snapshot-1") == b"1"
+
+
+def test_a_failed_flush_is_raised_before_a_missing_file(tmp_path, monkeypatch) -> None:
+    """A caller that learns of the missing file only would commit the others again, and flush them in vain."""
+    files, plain, names = LocalFiles(), os.fsync, [f"{tmp_path}/{name}" for name in ("gone", "x", "y")]
+    files.create_all(dict.fromkeys(names[1:], b"1"))
+
+    def fail(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}") in names:
+            raise OSError(errno.EIO, "Input/output error")
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    for order in permutations(names):
+        with pytest.raises(StorageError, match="Input/output error") as failed:
+            files.flush_and_create(order, {})
+        notes = failed.value.__notes__
+        assert len(notes) == 2
+        assert any("gone" in note for note in notes)
 
 
 def test_a_disk_without_hard_links_is_refused(tmp_path, monkeypatch) -> None:
@@ -319,7 +339,7 @@ def test_a_store_that_ignores_exclusive_create_fails_the_trial() -> None:
     assert list(files.list(root)) == []
 
 
-CREATED, EXISTS, UNKNOWN = PutOutcome
+CREATED, EXISTS, UNKNOWN, _ = PutOutcome
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from attrs import evolve
 import paimon
 from paimon.adapters.files import local
 from paimon.adapters.files.local import LocalFiles
-from paimon.domain.errors import StorageError
+from paimon.domain.errors import CommitUncertain, StorageError
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.prepared_files import defer_flushes
 from paimon.operations.metadata.snapshots import load_snapshot
@@ -199,6 +199,61 @@ def test_no_file_is_flushed_again_after_its_flush_failed(tmp_path, monkeypatch) 
         assert not any(threads.map(write, range(12)))
     assert len(failed) == 12
     assert table.scan().to_arrow().num_rows == 0
+
+
+def fail_flushes(patch: pytest.MonkeyPatch, of: str) -> None:
+    """Let the flushes fail whose path ends with this text."""
+    flush = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(of):
+            raise OSError(errno.EIO, "Input/output error")
+        flush(descriptor)
+
+    patch.setattr(os, "fsync", fail)
+
+
+@pytest.mark.parametrize("loses_reply", [False, True])
+def test_a_snapshot_that_may_not_survive_a_power_loss_is_not_acknowledged(tmp_path, monkeypatch, loses_reply) -> None:
+    """It is visible, and its commit is in doubt until the directory can be flushed; also if the link seems to fail."""
+    table, link = create_table(tmp_path, [], [], {}), os.link
+    table.write(make_rows(0))
+
+    def link_and_fail(source: str, target: str) -> None:
+        link(source, target)
+        raise OSError(errno.EIO, "Input/output error")
+
+    if loses_reply:
+        monkeypatch.setattr(os, "link", link_and_fail)
+        table.write(make_rows(10))
+    rows = table.scan().count()
+    with monkeypatch.context() as patch:
+        fail_flushes(patch, of="/snapshot")
+        with pytest.raises(CommitUncertain, match="is visible, but the storage failed to flush it") as failed:
+            table.write(make_rows(20))
+        error = failed.value
+        assert table.scan().count() == rows + 10
+        with pytest.raises(CommitUncertain):
+            table.resolve(error)
+        outcome = table.outcome(error.commit_user, snapshot=error.snapshot_id, identity=error.identity)
+        assert outcome.committed is None
+    assert table.resolve(error).already_committed
+    assert table.scan().count() == rows + 10
+
+
+def test_a_repeated_commit_is_durable_before_it_is_acknowledged(tmp_path, monkeypatch) -> None:
+    builder = create_table(tmp_path, [], [], {}).new_stream_write_builder("job")
+    commit = builder.new_commit()
+    with builder.new_write() as writer:
+        writer.write(make_rows(0))
+        messages = writer.prepare_commit(1)
+        with monkeypatch.context() as patch:
+            fail_flushes(patch, of="/snapshot")
+            for _ in range(2):
+                with pytest.raises(CommitUncertain) as failed:
+                    commit.commit(1, messages)
+                assert failed.value.request is not None
+        assert commit.commit(1, messages).already_committed
 
 
 def test_a_storage_that_creates_files_singly_flushes_each(tmp_path) -> None:
