@@ -28,6 +28,7 @@ class Fault(Enum):
     FAIL_AFTER = "takes effect, then fails"
     REPLY_UNKNOWN = "takes effect, and put_if_absent returns UNKNOWN"
     REPLY_EXISTS = "takes effect, and put_if_absent returns EXISTS"
+    REPLY_NOT_DURABLE = "takes effect, and put_if_absent returns NOT_DURABLE"
     DIE_BEFORE = "the process dies before it"
     DIE_AFTER = "the process dies after it"
     TORN_WRITE = "the process dies during it"
@@ -89,7 +90,10 @@ class FaultyFiles:
     def _fault_of(self, operation: str, path: str) -> Fault | None:
         if self._is_dead:
             raise ProcessDied
-        return self._next_fault(operation, path)
+        fault = self._next_fault(operation, path)
+        if self._is_dead:  # of a power loss while it waited
+            raise ProcessDied
+        return fault
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         """Return the bytes of a file."""
@@ -101,7 +105,7 @@ class FaultyFiles:
 
     def create(self, path: str) -> OutputFile:
         """Create a file; its `close` is an operation of its own."""
-        return self._run_operation("create", path, lambda: _FaultyOutput(self, self._inner.create(path), path))
+        return self._begin_file(path, self._inner.create)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create a file unless it exists; a fault may replace the outcome."""
@@ -109,6 +113,8 @@ class FaultyFiles:
         if fault is Fault.TORN_WRITE:
             self._leave_torn_write("put_if_absent", path, data)
         outcome = self._apply_fault(fault, path, lambda: self._inner.put_if_absent(path, data))
+        if fault is Fault.REPLY_NOT_DURABLE and outcome is PutOutcome.CREATED:
+            return PutOutcome.NOT_DURABLE
         if fault is Fault.REPLY_UNKNOWN:
             return PutOutcome.UNKNOWN
         return PutOutcome.EXISTS if fault is Fault.REPLY_EXISTS else outcome
@@ -137,8 +143,15 @@ class FaultyFiles:
         """Whether the simulated process died."""
         return self._is_dead
 
+    def kill(self) -> None:
+        """Let the process die at its next operation."""
+        self._is_dead = True
+
     def _leave_torn_write(self, operation: str, path: str, data: bytes) -> None:
         """Leave what a write leaves if its process dies during it: nothing, unless a subclass overrides this."""
+
+    def _begin_file(self, path: str, create: Callable[[str], OutputFile]) -> OutputFile:
+        return self._run_operation("create", path, lambda: _FaultyOutput(self, create(path), path))
 
     def _run_operation(self, operation: str, path: str, operation_call: Callable[[], T]) -> T:
         return self._apply_fault(self._fault_of(operation, path), path, operation_call)

@@ -36,6 +36,7 @@ SEEDS = {
     "cross_partition": 10,
     "postponed_buckets": 10,
     "replaced_tables": 60,
+    "power_losses": 20,
 }
 """How many histories of each kind run; `--long` runs 5,000."""
 PINNED = read_pinned_seeds()

@@ -24,6 +24,7 @@ from paimon.testing.simulation.simulation_plan import (
     draw_lasting_faults_plan,
     draw_plan,
     draw_postponed_plan,
+    draw_power_loss_plan,
     draw_replaced_plan,
     draw_rescale_plan,
 )
@@ -41,6 +42,7 @@ DRAWS: Mapping[str, Callable[[int], Plan]] = {
     "cross_partition": draw_cross_partition_plan,
     "postponed_buckets": draw_postponed_plan,
     "replaced_tables": draw_replaced_plan,
+    "power_losses": draw_power_loss_plan,
 }
 """What draws the histories of each kind."""
 _PATH = Path(__file__).with_name("planted_seeds.json")

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
+import paimon.adapters.snapshots.commits as snapshot_commits
 import paimon.domain.commit.conflicts.files as conflicting_files
 import paimon.domain.commit.plan_change as planning
 import paimon.maintain
 import paimon.operations.commit.attempts as attempts
 import paimon.operations.commit.commit as commits
+import paimon.operations.commit.manifest_writer as manifest_writer
 import paimon.operations.commit.publish as publishing
 import paimon.operations.commit.publish as withdraw
 import paimon.operations.compact.compact as compacting
@@ -44,7 +46,7 @@ from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.table_context import TableContext
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.engine import Engine
-from paimon.ports.files import FileIO
+from paimon.ports.files import FileIO, PutOutcome
 from paimon.ports.snapshots import PublishOutcome
 from support.bucket_mistakes import CROSS_PARTITION_MISTAKES, DYNAMIC_MISTAKES, POSTPONED_MISTAKES, Patches
 
@@ -316,6 +318,19 @@ def _leave_refused_snapshots() -> Patches:
     return [(withdraw, "_take_back", lambda *_: withdraw._Left.NOTHING)]
 
 
+def _flush_no_prepared_files() -> Patches:
+    return [(manifest_writer, "_list_added_paths", lambda *_: [])]
+
+
+def _acknowledge_unflushed_snapshots() -> Patches:
+    outcomes = {**snapshot_commits._OUTCOMES, PutOutcome.NOT_DURABLE: PublishOutcome.PUBLISHED}
+    return [(snapshot_commits, "_OUTCOMES", outcomes)]
+
+
+def _trust_visible_snapshots() -> Patches:
+    return [(publishing, "is_durable", lambda *_: True)]
+
+
 MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "a snapshot is overwritten": _overwrite_snapshots,
     "an unknown outcome is a lost race": _take_unknown_for_lost,
@@ -342,6 +357,9 @@ MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "a commit does not confirm its table": _skip_table_confirmation,
     "a commit trusts its open table": _trust_open_tables,
     "a refused snapshot is not taken back": _leave_refused_snapshots,
+    "a commit flushes no prepared file": _flush_no_prepared_files,
+    "a snapshot that is not flushed is acknowledged": _acknowledge_unflushed_snapshots,
+    "a repeated commit is not flushed": _trust_visible_snapshots,
     **DYNAMIC_MISTAKES,
     **CROSS_PARTITION_MISTAKES,
     **POSTPONED_MISTAKES,

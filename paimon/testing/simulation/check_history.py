@@ -18,7 +18,8 @@ from itertools import pairwise
 from attrs import frozen
 
 from paimon.domain.errors import CorruptTable, PaimonError
-from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_from_json
 from paimon.operations.metadata.manifests import (
     read_data_manifests,
@@ -35,7 +36,7 @@ from paimon.testing.simulation.actor_steps import observe_state
 from paimon.testing.simulation.invariants import check_outcomes
 from paimon.testing.simulation.shared_keys import SharedHistory
 from paimon.testing.simulation.simulated_rows import find_progress
-from paimon.testing.simulation.simulated_storage import TimedFiles
+from paimon.testing.simulation.simulated_storage import DiskFiles, TimedFiles
 from paimon.testing.simulation.simulation_plan import TIME_JUMP_MILLIS, WRITERS, Plan, TableKind
 
 _METADATA_FILE = re.compile(
@@ -142,6 +143,14 @@ class _HistoryChecker:
         commits = Counter((s.commit_user, s.commit_identifier, s.commit_kind.value) for s in snapshots)
         tags = {name: tag.snapshot.id for name, tag in table.tags.items()}
         yield from check_outcomes(self._plan, self._actions, commits, tags)
+        yield from self._check_durable([s for s in snapshots if s.commit_kind is not CommitKind.COMPACT], paths)
+
+    def _check_durable(self, snapshots: Sequence[Snapshot], paths: TablePaths) -> Iterator[str]:
+        weak = self._storage.weak_paths if isinstance(self._storage, DiskFiles) else ()
+        acknowledged = {(a.actor, a.number) for a in self._actions if a.outcome is Outcome.DONE}
+        for snapshot in (s for s in snapshots if paths.snapshot(s.id) in weak):
+            if (snapshot.commit_user, snapshot.commit_identifier) in acknowledged:
+                yield f"snapshot {snapshot.id} is acknowledged, and a power loss takes it"
 
     def check_order(self) -> Iterator[str]:
         """Check that all states are of one history, and contain what was acknowledged or observed before them."""

@@ -2,20 +2,21 @@
 
 Invariant: each operation is one step of the history. Other processes may run before it, and its fault takes effect
 after it. On a local disk, a file is written under a hidden name and renamed at the end. A process that dies before
-leaves the hidden part. A hint, which is not flushed, may be truncated. On an object store, a put is complete or absent,
-and an upload that is not completed is in no listing. A process that dies there leaves nothing.
+leaves the hidden part. A hint, which is not flushed, may be truncated. A power loss takes the files that were not
+flushed, and those whose flush failed once, whatever later flushes return. On an object store, a put is complete or
+absent, and an upload that is not completed is in no listing. A process that dies there leaves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 
 from attrs import evolve
 
 from paimon.adapters.files.output import BufferedOutput
-from paimon.ports.files import FileStatus, PutOutcome
-from paimon.testing.faulty_files import FaultPlan, FaultyFiles
+from paimon.ports.files import FileStatus, OutputFile, PutOutcome
+from paimon.testing.faulty_files import Fault, FaultPlan, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles
 
 
@@ -88,11 +89,67 @@ class TimedFiles(MemoryFiles):
         return evolve(status, modified_millis=self._modified_millis.get(status.path))
 
 
+class DiskFiles(TimedFiles):
+    """A local disk that flushes files when it is told to; `weak_paths` may be lost although their put succeeded."""
+
+    def __init__(self, now_millis: Callable[[], int], has_part_files: bool, logical_time: Callable[[], int]) -> None:
+        super().__init__(now_millis, has_part_files, logical_time)
+        self._unflushed: set[str] = set()
+        self._spoilt: set[str] = set()
+        self.weak_paths: set[str] = set()
+
+    def create_deferred(self, path: str) -> BufferedOutput:
+        """Create a file that a power loss takes until it is flushed."""
+        return _PartOutput(self, path, self.next_part_path(path), self.replace_unflushed)
+
+    def create_all(self, files: Mapping[str, bytes]) -> None:
+        """Create files, and flush them."""
+        self.flush_and_create((), files)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        """Flush files with their directories, and create others."""
+        for path in deferred:
+            self._content(path)
+        for path, data in files.items():
+            self.replace(path, data)
+        self._unflushed -= {*deferred}
+        self._flush_directories({*deferred, *files})
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create a file unless it exists, and flush its directory."""
+        outcome = super().put_if_absent(path, data)
+        if outcome is PutOutcome.CREATED:
+            self._flush_directories({path})
+        return outcome
+
+    def replace_unflushed(self, path: str, data: bytes) -> None:
+        """Write a file without a flush."""
+        self.replace(path, data)
+        self._unflushed.add(path)
+
+    def spoil_flush(self, path: str) -> None:
+        """Let the flush of a file fail: its bytes are lost, and later flushes do not find that out."""
+        self._spoilt |= {path} & self._unflushed
+
+    def lose_power(self, random: Random) -> None:
+        """Remove or cut off the files that are not on disk."""
+        for path in sorted((self._unflushed | self._spoilt) & self.contents.keys()):
+            data = self.contents.pop(path)
+            if random.random() < 0.5:
+                self.contents[path] = data[: random.randrange(len(data) or 1)]
+
+    def _flush_directories(self, paths: Collection[str]) -> None:
+        directories = {path.rpartition("/")[0] for path in paths}
+        self.weak_paths -= {path for path in self.weak_paths if path.rpartition("/")[0] in directories}
+
+
 class _PartOutput(BufferedOutput):
     """A file that is written under a hidden name; the hidden part contains the first bytes."""
 
-    def __init__(self, files: MemoryFiles, path: str, part: str) -> None:
-        super().__init__(path, files.replace)
+    def __init__(
+        self, files: MemoryFiles, path: str, part: str, publish: Callable[[str, bytes], None] | None = None
+    ) -> None:
+        super().__init__(path, publish or files.replace)
         self._files, self._part = files, part
         files.replace(part, b"")
 
@@ -131,3 +188,37 @@ class ProcessFiles(FaultyFiles):
         self._storage.replace(part, data if is_complete else data[: len(data) // 2])
         if is_complete:  # the file has its final name, and the hidden name was not deleted
             self._storage.put_if_absent(path, data)
+
+
+class DiskProcessFiles(ProcessFiles):
+    """The view of one process of a disk that flushes files when it is told to. A flush that fails is done in part."""
+
+    def __init__(self, inner: DiskFiles, plan: FaultPlan, random: Random) -> None:
+        super().__init__(inner, plan, random)
+        self._disk = inner
+
+    def create_deferred(self, path: str) -> OutputFile:
+        """Create a file; its `close` is an operation of its own."""
+        return self._begin_file(path, self._disk.create_deferred)
+
+    def create_all(self, files: Mapping[str, bytes]) -> None:
+        """Create files, and flush them."""
+        self.flush_and_create((), files)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        """Flush files and create others, as one operation."""
+        path = next(iter((*deferred, *files)), "")
+        fault = self._fault_of("flush_and_create", path)
+        if fault in (Fault.FAIL_BEFORE, Fault.DIE_BEFORE):
+            for name in (name for name in files if self._random.random() < 0.5):
+                self._disk.replace_unflushed(name, files[name])
+            for name in (name for name in deferred if self._random.random() < 0.5):
+                self._disk.spoil_flush(name)
+        self._apply_fault(fault, path, lambda: self._disk.flush_and_create(deferred, files))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create a file unless it exists; if its directory is not flushed, a power loss may take it."""
+        outcome = super().put_if_absent(path, data)
+        if outcome is PutOutcome.NOT_DURABLE:
+            self._disk.weak_paths.add(path)
+        return outcome

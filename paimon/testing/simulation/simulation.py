@@ -46,7 +46,7 @@ from paimon.testing.simulation.replaced_tables import (
 )
 from paimon.testing.simulation.shared_keys import PARTITION_COLUMN
 from paimon.testing.simulation.simulated_rows import COLUMNS, build_initial_rows
-from paimon.testing.simulation.simulated_storage import ProcessFiles, TimedFiles
+from paimon.testing.simulation.simulated_storage import DiskFiles, DiskProcessFiles, ProcessFiles, TimedFiles
 from paimon.testing.simulation.simulation_plan import (
     HOUR_MILLIS,
     READ_FAILURE_RATES,
@@ -70,6 +70,7 @@ _STALL_STEPS = (50, 400)
 _DELAY_MILLIS = 60_000
 _READS = ("read", "open", "status")
 _WRITES = ("put_if_absent", "replace", "close")
+_REPLIES = (Fault.REPLY_UNKNOWN, Fault.REPLY_EXISTS, Fault.REPLY_NOT_DURABLE)
 
 
 @frozen
@@ -118,7 +119,10 @@ class Simulation:
         self._clock_offsets: dict[str, int] = {}
         self._ids = SequentialIds()
         self._order = Random(plan.seed)
-        self._storage = TimedFiles(self._storage_clock().now_millis, not plan.is_store, lambda: self._time)
+        storage = DiskFiles if plan.defers_flushes else TimedFiles
+        self._storage = storage(self._storage_clock().now_millis, not plan.is_store, lambda: self._time)
+        self._processes: list[ProcessFiles] = []
+        self._power_losses = list(plan.power_losses)
         self._operations = self._puts = 0
         self._time = 0
         self._table_times = TableTimes()
@@ -142,6 +146,7 @@ class Simulation:
             table.compact(full=True)
         actors = [self._create_actor(number, role) for number, role in enumerate(plan.roles)]
         outcomes = self._interleaving.run({a.name: a.run for a in actors}, self._choose_actor)
+        self._lose_power()
         found = [f"{name} ended with {o!r}" for name, o in outcomes.items() if o is not None]
         checked = catch_outcome(self._find_violations)  # any error of the check is a violation, too
         found += [f"the check ended with {checked!r}"] if isinstance(checked, BaseException) else checked
@@ -174,7 +179,11 @@ class Simulation:
     def _open_engine(self, actor: str) -> Engine:
         self._open_times[actor] = self.next_time()
         random = Random(f"{self._plan.seed} {actor} {self._open_times[actor]}")
-        files = ProcessFiles(self._storage, self._next_fault, random)
+        if isinstance(self._storage, DiskFiles):
+            files: ProcessFiles = DiskProcessFiles(self._storage, self._next_fault, random)
+        else:
+            files = ProcessFiles(self._storage, self._next_fault, random)
+        self._processes.append(files)
         return self._assemble(files, self._clock_of(actor), self._ids, ConstantRandom())
 
     def begin_step(self, actor: str) -> int:
@@ -228,10 +237,21 @@ class Simulation:
         self._change_clock(number, actor)
         if number in self._plan.delays:
             self._delay_actor(number, actor)
+        if self._power_losses and number >= self._power_losses[0]:
+            del self._power_losses[0]
+            self._lose_power()
         fault = self._select_fault(number, actor, operation, path)
         suffix = f" and {fault.value}" if fault else ""
         self.trace.append(f"{number} {actor}: {operation} {path.removeprefix(ROOT)}{suffix}")
         return fault
+
+    def _lose_power(self) -> None:
+        """Let the disk lose what is not flushed, and all processes die."""
+        if isinstance(self._storage, DiskFiles):
+            self.trace.append("the power is lost")
+            self._storage.lose_power(Random(f"{self._plan.seed} {self._operations}"))
+            for files in self._processes:
+                files.kill()
 
     def _select_fault(self, number: int, actor: str, operation: str, path: str) -> Fault | None:
         """Return the planned fault of an operation, replaced by a similar one if the operation cannot have it."""
@@ -241,7 +261,7 @@ class Simulation:
             fault = self._plan.put_faults.get(self._puts, fault)
         if fault is None and operation in _READS and self._is_unreadable(actor, path):
             fault = Fault.FAIL_BEFORE
-        if fault in (Fault.REPLY_UNKNOWN, Fault.REPLY_EXISTS) and operation != "put_if_absent":
+        if fault in _REPLIES and operation != "put_if_absent":
             fault = None
         if fault is Fault.TORN_WRITE and operation not in _WRITES:
             fault = Fault.DIE_BEFORE

@@ -55,7 +55,7 @@ class TableKind(Enum):
 WRITERS = (Role.WRITER, Role.STREAMER)
 REPLACERS = (Role.DROPPER, Role.RENAMER, Role.CREATOR)
 """They act on the catalog, and so need no table."""
-STORE_FAULTS = tuple(f for f in Fault if f is not Fault.TORN_WRITE)
+STORE_FAULTS = tuple(f for f in Fault if f not in (Fault.TORN_WRITE, Fault.REPLY_NOT_DURABLE))
 """An object store has no torn writes; its client retries by itself, and a reply may be lost."""
 LOCAL_FAULTS = (
     Fault.FAIL_BEFORE,
@@ -65,7 +65,7 @@ LOCAL_FAULTS = (
     Fault.DIE_AFTER,
     Fault.TORN_WRITE,
 )
-"""A local disk never reports that a file exists which the same call created."""
+"""A local disk never reports that a file exists which the same call created. See also `draw_power_loss_plan`."""
 _COMMON_OPTIONS = {"bucket": "1", "file.format": "avro", "commit.max-retries": "60"}
 _SHORT_RETENTION = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
 _TABLE_OPTIONS: tuple[Mapping[str, str], ...] = (
@@ -148,6 +148,10 @@ class Plan:
         `READ_FAILURE_RATES`. The unreadable files change each time the actor opens the table.
     is_store : bool
         Whether the storage is an object store rather than a local disk.
+    defers_flushes : bool
+        Whether the local disk flushes files when it is told to. Then its power is lost at the end, too.
+    power_losses : tuple of int
+        Operation numbers at which all processes die, and the disk loses what was not flushed.
     initial_rows : int
         The number of rows that are written and compacted before the actors start.
     options : mapping
@@ -166,6 +170,8 @@ class Plan:
     time_jumps: tuple[int, ...] = field(converter=_to_numbers, default=())
     flaky_reads: Mapping[int, str] = field(factory=dict)
     is_store: bool = False
+    defers_flushes: bool = False
+    power_losses: tuple[int, ...] = field(converter=_to_numbers, default=())
     initial_rows: int = 0
     options: Mapping[str, str] = field(factory=dict)
     table_kind: TableKind = TableKind.FIXED
@@ -173,7 +179,7 @@ class Plan:
     @property
     def is_faultless(self) -> bool:
         """Whether no operation fails."""
-        return not (self.faults or self.put_faults or self.flaky_reads)
+        return not (self.faults or self.put_faults or self.flaky_reads or self.power_losses)
 
     @property
     def expires_snapshots(self) -> bool:
@@ -195,6 +201,8 @@ class Plan:
                 yield evolve(self, **change)
         for number in self.time_jumps:
             yield evolve(self, time_jumps=[n for n in self.time_jumps if n != number])
+        for number in self.power_losses:
+            yield evolve(self, power_losses=[n for n in self.power_losses if n != number])
 
 
 def _enumerate_smaller_mappings(values: Mapping[int, Any]) -> Iterator[Mapping[int, Any]]:
@@ -280,6 +288,15 @@ def draw_postponed_plan(seed: int) -> Plan:
     plan = _draw_shared_plan(seed, TableKind.POSTPONED, (Role.COMPACTOR, Role.COMPACTOR)[seed % 2 :])
     options = {name: value for name, value in plan.options.items() if "num-retained" not in name}
     return evolve(plan, roles=[r for r in plan.roles if r is not Role.EXPIRER], options=options)
+
+
+def draw_power_loss_plan(seed: int) -> Plan:
+    """Return the plan of a seed, on a local disk that defers flushes, loses its power, and fails to flush snapshots."""
+    plan, chance = draw_plan(seed), random.Random(f"{seed} power")
+    faults = {n: fault for n, fault in plan.faults.items() if fault in LOCAL_FAULTS}
+    put_faults = {n: Fault.REPLY_NOT_DURABLE for n in range(1, 20) if chance.random() < 0.1}
+    losses = sorted(_draw_numbers(chance, 0.7, 3))
+    return evolve(plan, faults=faults, put_faults=put_faults, is_store=False, defers_flushes=True, power_losses=losses)
 
 
 def draw_replaced_plan(seed: int) -> Plan:
