@@ -166,6 +166,11 @@ class TablePaths:
         return join_path(self.metadata_root, "consumer")
 
     @property
+    def last_commits(self) -> str:
+        """The directory of the records that expiry keeps of the last commits of users."""
+        return join_path(self.metadata_root, "last-commit")
+
+    @property
     def changelogs(self) -> str:
         """Directory of decoupled changelogs."""
         return join_path(self.metadata_root, "changelog")

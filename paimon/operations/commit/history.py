@@ -57,7 +57,7 @@ _FILE_BYTES = 2_000
 """Approximate size of the record of one file in the cache."""
 _CLOCK_MARGIN_MILLIS = 3_600_000
 """Clocks differ, and a schema has the time at which its creation began."""
-_DIRECTORY, _PREFIX = "last-commit", "commit-"
+_PREFIX = "commit-"
 
 
 def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
@@ -246,7 +246,7 @@ def replace_records(source: TableContext, target: TableContext, first: int) -> N
 
 
 def _read_records(context: TableContext) -> list[Snapshot]:
-    directory = join_path(context.paths.metadata_root, _DIRECTORY)
+    directory = context.paths.last_commits
     names = [status.name for status in context.files.list(directory) if status.name.startswith(_PREFIX)]
     records = [_read_record(context, join_path(directory, name)) for name in names]
     return [recorded for recorded in records if recorded is not None]
@@ -269,7 +269,7 @@ def _read_record(context: TableContext, path: str) -> Snapshot | None:
 
 def _record_path(paths: TablePaths, commit_user: str) -> str:
     digest = hashlib.sha256(commit_user.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return join_path(paths.metadata_root, _DIRECTORY, f"{_PREFIX}{digest}")
+    return join_path(paths.last_commits, f"{_PREFIX}{digest}")
 
 
 @frozen(eq=False)

@@ -234,10 +234,10 @@ def _list_metadata_files(
 
     for name in ("manifest", "index", "statistics"):
         yield list_directory(join_path(context.table.location, name), lambda _: True)
-    for branch in branches:
-        for directory, prefix in ((branch.paths.snapshots, "snapshot-"), (branch.paths.changelogs, "changelog-")):
+    for paths in (branch.paths for branch in branches):
+        for directory, prefix in ((paths.snapshots, "snapshot-"), (paths.changelogs, "changelog-")):
             yield list_directory(directory, partial(_is_unknown_name, prefix))
-        for directory in (branch.paths.schemas, branch.paths.tags, branch.paths.consumers):
+        for directory in (paths.schemas, paths.tags, paths.consumers, paths.last_commits):
             yield list_directory(directory, lambda name: name.startswith("."))  # from crashed writers
     for unfinished in list_unfinished_branches(context):
         yield [(s, True) for s in _list_tree(context.engine, unfinished.path)[0]]
