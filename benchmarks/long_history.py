@@ -87,7 +87,7 @@ def measure_checks(bench: Bench, scale: float) -> None:
 
 
 def measure_manifests(bench: Bench, scale: float) -> None:
-    """Measure plans of a table with a million files in 10,000 partitions, its commits, and its sorted manifests."""
+    """Measure plans and checks of a table with a million files in 10,000 partitions, its commits, and its manifests."""
     commits = max(int(ENTRY_COMMITS * scale), 1)
     table = bench.folder / f"entries-{commits}"
     if not table.exists():
@@ -98,6 +98,10 @@ def measure_manifests(bench: Bench, scale: float) -> None:
     bench.compare(title + "slowest of 80 commits", "slowest-commit", table, ["ours"], copied=True)
     bench.compare(title + "manifests sorted", "sort-manifests", table, ["ours"], copied=True)
     bench.compare(title + "one partition, sorted", "plan-sorted", table, ["ours"], copied=True)
+    bench.compare(title + "all rows of $files", "list-files", table, ["ours"])
+    if not list(table.glob("b.db/t/p=0/bucket-0/*")):
+        make_files.make_empty_files(table)
+    bench.compare(title + "fsck", "check", table, ["ours"])
 
 
 def _make_history(bench: Bench, snapshots: int) -> Path:

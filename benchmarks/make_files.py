@@ -1,6 +1,7 @@
 """Create an append table of one-row files in 100 partitions: `make_files.py FOLDER [COMMITS]`.
 
-By default it has 20,000 files in 200 commits. `make_entries` makes a table whose files exist in the manifests alone.
+By default it has 20,000 files in 200 commits. `make_entries` makes a table whose files exist in the manifests alone, and
+`make_empty_files` makes these files, of the recorded size.
 """
 
 from __future__ import annotations
@@ -51,6 +52,16 @@ def make_entries(folder: Path, commits: int) -> None:
             _make_message(table.context, p, number * ENTRY_PARTITIONS + p) for p in range(ENTRY_PARTITIONS)
         )
         commit_files(context, CommitRequest(tuple(messages), "benchmark"))
+
+
+def make_empty_files(folder: Path) -> None:
+    """Create the files of a table of `make_entries`, without content, for checks that do not read them."""
+    for split in paimon.open_table(folder / "b.db" / "t").scan().plan().splits:
+        directory = Path(split.bucket_path.removeprefix("file:"))
+        directory.mkdir(parents=True, exist_ok=True)
+        for file in split.files:
+            with (directory / file.file_name).open("wb") as target:
+                target.truncate(file.file_size)
 
 
 def _make_message(context: TableContext, partition: int, value: int) -> CommitMessage:

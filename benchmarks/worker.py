@@ -232,6 +232,14 @@ def plan_sorted(library: Any, folder: Path, where: tuple[str, Any]) -> dict[str,
     return plan_scan(library, folder, where)
 
 
+def list_files(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure a scan of the system table of files."""
+    import paimon
+
+    table = paimon.open_table(f"{folder}/b.db/t$files")
+    return measure(lambda: table.scan().to_arrow().num_rows)
+
+
 def find_slowest_commit(library: Any, folder: Path, commits: int) -> dict[str, Any]:
     """Measure commits of one row; the CPU time is that of the slowest."""
     table = library.open_table(folder)
@@ -291,6 +299,7 @@ WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
     "plan-partition": (plan_scan, ("p", 7)),
     "plan-value": (plan_scan, ("v", 12_345)),
     "plan-sorted": (plan_sorted, ("p", 7)),
+    "list-files": (list_files, None),
     "sort-manifests": (sort_manifests, None),
     "slowest-commit": (find_slowest_commit, 80),
     "latency": (measure_latency, 2000),

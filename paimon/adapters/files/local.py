@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
+from operator import attrgetter
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -126,10 +127,10 @@ class LocalFiles:
         with translate_os_errors(path):
             try:
                 with os.scandir(self._check_target(path)) as entries:
-                    found = [s for e in entries if (s := self._entry_status(e, path)) is not None]
+                    ordered = sorted(entries, key=attrgetter("name"))
+                return [s for e in ordered if (s := self._entry_status(e, path)) is not None]
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        return sorted(found, key=lambda s: s.name)
 
     def status(self, path: str) -> FileStatus | None:
         """Return what is at a path, or None."""

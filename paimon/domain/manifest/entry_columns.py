@@ -7,7 +7,7 @@ Source: `ManifestEntrySerializer`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,11 @@ class EntryColumns:
         """Return a numeric column of the file records as int64, with `missing` for null."""
         return to_integers(self.files.field(name), missing)
 
+    @property
+    def addresses(self) -> Integers:
+        """A number for each entry, which entries of the same bucket have in common."""
+        return (self.partitions << 32) + self.buckets
+
     def pick(self, rows: Integers) -> PickedRecords:
         """Return the records of the entries at these positions, in this order; their values are not checked."""
         whole = self.files.rows
@@ -65,9 +70,10 @@ class EntryColumns:
 
     def filter(self, mask: Mask) -> EntryColumns:
         """Return the entries that the mask selects."""
-        if bool(mask.all()):
-            return self
-        rows = np.flatnonzero(mask)
+        return self if bool(mask.all()) else self.take(np.flatnonzero(mask))
+
+    def take(self, rows: Integers) -> EntryColumns:
+        """Return the entries at these positions, which are in ascending order."""
         return EntryColumns(
             self.kinds[rows],
             self.partitions[rows],
@@ -76,6 +82,11 @@ class EntryColumns:
             self.total_buckets[rows],
             self.files.take(rows),
         )
+
+    def split(self, size: int) -> Iterator[EntryColumns]:
+        """Yield the entries in parts of at most this number."""
+        for start in range(0, len(self), size):
+            yield self if len(self) <= size else self.take(np.arange(start, min(start + size, len(self))))
 
 
 def entry_columns(parts: Sequence[ManifestRecords]) -> EntryColumns:

@@ -74,7 +74,7 @@ def group_by_bucket(entries: EntryColumns, matching: Mask | None) -> list[Bucket
     `matching` marks the files that can contain a selected row; None means all files.
     """
     files = files_at(entries.files)
-    keys = entries.partitions * (1 << 32) + entries.buckets
+    keys = entries.addresses
     order = np.argsort(keys, kind="stable")
     edges = np.flatnonzero(np.diff(keys[order], prepend=-(1 << 62), append=-(1 << 62)))
     firsts = order[edges[:-1]]

@@ -34,26 +34,36 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind, HealthReport
-from paimon.domain.maintenance.metadata_checks import bucket_counts, file_faults, find_overlaps, group_by_bucket
+from paimon.domain.maintenance.metadata_checks import (
+    find_bucket_counts,
+    find_file_faults,
+    find_overlaps,
+    mark_buckets_at_fault,
+)
 from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.manifest.entry_columns import EntryColumns
 from paimon.domain.paths import is_within
+from paimon.domain.scan.assemble import group_by_bucket
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.types.type_text import format_type
 from paimon.operations.fsck.file_checks import FileTask, check_file
 from paimon.operations.fsck.index_checks import HashIndexCheck, KeyCheck, check_deletion_vectors, check_global_indexes
 from paimon.operations.fsck.reference_checks import Metadata, MetadataCheck, ReferenceCheck
 from paimon.operations.fsck.states import Findings, State, check_stream_readers, find_states
-from paimon.operations.metadata.manifests import read_live_entries
+from paimon.operations.metadata.manifests import read_live_columns, to_entries
 from paimon.operations.metadata.schemas import latest_schema, load_schema, on_same_table
 from paimon.operations.metadata.type_proof import TypeProof
 from paimon.operations.table_context import TableContext
 
 _ATTEMPTS = 3
+_FILES_AT_ONCE = 1 << 16
+"""The number of files that become objects together."""
 
 
 @on_same_table
@@ -75,7 +85,9 @@ def _check_states(context: TableContext, findings: Findings, deep: bool) -> Heal
     findings.attempt(context.table.location, [], references.run)
     contents = ContentCheck(findings, metadata, deep)
     findings.attempt(context.table.location, [], contents.run)
-    return HealthReport(findings.faults, len(findings.states), len(metadata.manifests), references.files, contents.rows)
+    return HealthReport(
+        findings.faults, len(findings.states), len(metadata.added_rows), references.files, contents.rows
+    )
 
 
 def _has_state_expired(findings: Findings) -> bool:
@@ -106,45 +118,49 @@ class ContentCheck:
             self._findings.attempt(path, [state.name], partial(self._check_state, index, state))
 
     def _check_state(self, index: int, state: State) -> None:
-        entries = read_live_entries(state.context, self._metadata.contents[index])
-        rows, recorded = sum(e.file.row_count for e in entries), state.snapshot.total_record_count
+        live = read_live_columns(state.context, self._metadata.contents[index])
+        rows, recorded = int(live.number("_ROW_COUNT").sum()), state.snapshot.total_record_count
         if recorded is not None and recorded != rows:
             self._add_count_fault(state, f"records {recorded} rows in total; its files have {rows}")
-        types = state.context.table.sorted_key_types
         buckets = BucketPaths.of(state.context.table)
-        for (partition, bucket), files in group_by_bucket(entries).items():
-            directory = buckets.directory(partition, bucket)
-            for file in files:
-                for reason in file_faults(file, types if bucket >= 0 else []):
-                    self._add_layout_fault(state, file.path_in(directory), reason)
-            if types and bucket >= 0:
-                for first, second in find_overlaps(files, types):
-                    reason = f"{first.file_name} and {second.file_name} overlap in level {first.level}"
-                    self._add_layout_fault(state, directory, reason)
+        self._check_layout(state, live, buckets)
         with contextlib.suppress(PaimonError):  # another check reports schemas that cannot be read
-            self._check_types(state, entries, buckets)
-        for partition, counts in bucket_counts(entries).items():
-            numbers = ", ".join(map(str, sorted(counts)))
-            self._add_layout_fault(
-                state,
-                buckets.directory(partition, 0).rpartition("/")[0],
-                f"has files that record different numbers of buckets: {numbers}",
-            )
-        check_deletion_vectors(self._findings, state, entries, self._deep)
+            self._check_types(state, live, buckets)
+        check_deletion_vectors(self._findings, state, live, self._deep)
         hash_index = HashIndexCheck(self._findings, state)
         hash_index.run(self._deep)
         if self._deep:
-            self._check_files(state, entries, buckets, hash_index)
+            self._check_files(state, to_entries(live), buckets, hash_index)
             check_global_indexes(self._findings, state)
             KeyCheck(self._findings, state).run()
 
-    def _check_types(self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths) -> None:
+    def _check_layout(self, state: State, live: EntryColumns, directories: BucketPaths) -> None:
+        key_types = state.context.table.sorted_key_types
+        for found in group_by_bucket(live.filter(mark_buckets_at_fault(live, key_types)), None):
+            directory = directories.directory(found.partition, found.bucket)
+            types = key_types if found.bucket >= 0 else []
+            for file, reason in find_file_faults(found.files, types):
+                self._add_layout_fault(state, file.path_in(directory), reason)
+            for first, second in find_overlaps(found.files, types) if types else ():
+                reason = f"{first.file_name} and {second.file_name} overlap in level {first.level}"
+                self._add_layout_fault(state, directory, reason)
+        for partition, counts in find_bucket_counts(live).items():
+            numbers = ", ".join(map(str, counts))
+            self._add_layout_fault(
+                state,
+                directories.directory(partition, 0).rpartition("/")[0],
+                f"has files that record different numbers of buckets: {numbers}",
+            )
+
+    def _check_types(self, state: State, live: EntryColumns, directories: BucketPaths) -> None:
         """Report files with values that the types of the columns do not hold any more."""
         context, snapshot = state.context, state.snapshot
         is_newest = state.path == context.paths.snapshot(snapshot.id)
         newest = latest_schema(context.engine, context.paths) if is_newest else None
         proof = TypeProof(context, newest or load_schema(context.engine, context.paths, snapshot.schema_id))
-        for entry in entries:
+        ids = live.number("_SCHEMA_ID")
+        changed = live.filter(np.isin(ids, [i for i in np.unique(ids).tolist() if proof.find_changes(i)]))
+        for entry in chain.from_iterable(map(to_entries, changed.split(_FILES_AT_ONCE))):
             for cast in proof.find_unsafe_casts([entry.file]):
                 if cast.bound is not None:
                     path = entry.file.path_in(directories.directory(entry.partition, entry.bucket))
@@ -169,10 +185,10 @@ class ContentCheck:
 
     def _check_delta_count(self, index: int, state: State) -> None:
         recorded = state.snapshot.delta_record_count
-        columns = [self._metadata.manifests.get(m.file_name) for m in self._metadata.deltas.get(index, ())]
-        if recorded is None or any(c is None for c in columns):
+        delta = [m.file_name for m in self._metadata.deltas.get(index, ())]
+        if recorded is None or any(name not in self._metadata.added_rows for name in delta):
             return
-        rows = sum(int(np.where(c.kinds == 0, 1, -1) @ c.number("_ROW_COUNT")) for c in columns if c is not None)
+        rows = sum(self._metadata.added_rows[name] for name in delta)
         if rows != recorded:
             self._add_count_fault(state, f"records {recorded} more rows than before; its delta has {rows}")
 

@@ -14,12 +14,13 @@ from paimon.domain.bucket.key_hashes import Hashes
 from paimon.domain.errors import PaimonError
 from paimon.domain.lsm.sorted_run import SortedRun, cut_into_sections
 from paimon.domain.maintenance.fault import Fault, FaultKind
-from paimon.domain.maintenance.metadata_checks import group_by_bucket
-from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry, ManifestEntry
+from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
+from paimon.domain.manifest.entry_columns import EntryColumns
 from paimon.domain.merge.merge_engines import is_oldest_winning
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key, mask_retracts
 from paimon.domain.merge.windows import Piece, cut_into_windows
+from paimon.domain.scan.assemble import group_by_bucket
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.bucket_mode import BucketMode
@@ -39,31 +40,37 @@ from paimon.ports.key_stores import KeyStore, Places
 _WINDOW_BYTES = 16 * 1024 * 1024
 
 
-def check_deletion_vectors(findings: Findings, state: State, entries: Sequence[ManifestEntry], deep: bool) -> None:
-    """Check the deletion vectors of a state, whose live files are `entries`, and add faults to `findings`.
+def check_deletion_vectors(findings: Findings, state: State, live: EntryColumns, deep: bool) -> None:
+    """Check the deletion vectors of a state with these live files, and add faults to `findings`.
 
     A deep check also reads the vectors, and the keys of unmarked rows.
     """
-    buckets = group_by_bucket(entries)
     try:
         vectors = find_deletion_files(state.context, state.snapshot)
     except PaimonError as error:
         source = state.context.paths.manifest(state.snapshot.index_manifest or "-")
         findings.faults.append(to_fault(error, source, [state.name]))
         return
+    checks_keys = deep and _has_unique_keys(state.context.table)
+    if not vectors and not checks_keys:
+        return
+    if not checks_keys:  # only the buckets with vectors matter
+        named = {partition for partition, _ in vectors}
+        live = live.filter(np.isin(live.partitions, [i for i, row in enumerate(live.partition_rows) if row in named]))
+    buckets = {(b.partition, b.bucket): b.files for b in group_by_bucket(live, None)}
     for address, by_file in vectors.items():
         files = {f.file_name: f for f in buckets.get(address, ())}
         for vector in by_file.values():
             for reason in _find_vector_faults(state.context, vector, files.get(vector.range.data_file), deep):
                 findings.faults.append(Fault(FaultKind.CONTENT, vector.path, reason, [state.name]))
-    if deep and _has_unique_keys(state.context.table):
+    if checks_keys:
         directories = BucketPaths.of(state.context.table)
-        for (partition, bucket), live in buckets.items():
+        for (partition, bucket), found in buckets.items():
             path = directories.directory(partition, bucket)
-            split = DataSplit(state.snapshot.id, partition, bucket, 0, path, tuple(live))
+            split = DataSplit(state.snapshot.id, partition, bucket, 0, path, found)
             vectors_by_file = vectors.get((partition, bucket), {})
             findings.attempt(
-                path, [state.name], partial(_check_unique_keys, findings, state, split, live, vectors_by_file)
+                path, [state.name], partial(_check_unique_keys, findings, state, split, found, vectors_by_file)
             )
 
 

@@ -5,20 +5,29 @@ Invariant: each file exists, has the recorded size, can be decoded, and has the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import field, frozen
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind
 from paimon.domain.maintenance.metadata_checks import find_bounds_faults
-from paimon.domain.maintenance.referenced_files_columnar import ever_live, find_mentions
+from paimon.domain.maintenance.referenced_files_columnar import (
+    BucketFileNames,
+    Mentions,
+    NamedFiles,
+    ever_live,
+    find_places,
+    number_names,
+)
+from paimon.domain.manifest.checked_columns import to_integers
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
-from paimon.domain.manifest.entry_columns import EntryColumns, entry_columns
+from paimon.domain.manifest.entry_columns import entry_columns
 from paimon.domain.paths import check_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.operations.expire.references import ReferencedPart
@@ -32,8 +41,6 @@ from paimon.operations.metadata.manifests import (
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 
-_CHECKED_COLUMNS = ("_FILE_NAME", "_FILE_SIZE", "_EXTERNAL_PATH", "_EXTRA_FILES", "_ROW_COUNT", "_LEVEL", "_SCHEMA_ID")
-_PATH_COLUMNS = ("_FILE_NAME", "_FILE_SIZE", "_EXTERNAL_PATH", "_EXTRA_FILES")
 _ABSENT = "is referenced by the table but does not exist"
 T = TypeVar("T")
 Group = tuple[ManifestFileMeta, ...]
@@ -49,8 +56,10 @@ class Metadata:
     deltas: dict[int, Group] = field(factory=dict)
     # by state, the manifests of its changelog
     changes: dict[int, Group] = field(factory=dict)
-    # by manifest name, its entries
-    manifests: dict[str, EntryColumns] = field(factory=dict)
+    # by manifest name, the files of its entries, until the files are checked
+    manifests: dict[str, NamedFiles] = field(factory=dict)
+    # by manifest name, the rows in its added files minus those in its deleted files
+    added_rows: dict[str, int] = field(factory=dict)
     # by state, the entries of its index manifest
     indexes: dict[int, tuple[IndexManifestEntry, ...]] = field(factory=dict)
 
@@ -138,10 +147,10 @@ class MetadataCheck:
         def check() -> None:
             """Read and check the manifest."""
             columns = entry_columns(read_manifest_columns(context, [meta.file_name]))
-            for name in _CHECKED_COLUMNS:  # columns are decoded on access, and errors appear here
-                columns.files.field(name)
-            self.metadata.manifests[meta.file_name] = columns
-            self._record_schemas(meta.file_name, columns)
+            columns.files.field("_LEVEL")  # columns are decoded on access, and errors appear here
+            self._record_schemas(meta.file_name, np.unique(columns.number("_SCHEMA_ID")).tolist())
+            self.metadata.manifests[meta.file_name] = files = NamedFiles.of(columns)
+            self.metadata.added_rows[meta.file_name] = int(columns.number("_ROW_COUNT") @ files.signs)
             types = [f.type for f in context.schema.partition_fields]
             for reason in find_bounds_faults(meta, columns, types):
                 self._findings.faults.append(Fault(FaultKind.BOUNDS, path, reason, users))
@@ -156,10 +165,10 @@ class MetadataCheck:
         if self._findings.attempt(path, users, check):
             self._check_size(context, path, meta.file_size, users)
 
-    def _record_schemas(self, name: str, columns: EntryColumns) -> None:
+    def _record_schemas(self, name: str, schema_ids: Sequence[int]) -> None:
         """Record which schemas the files of a manifest were written with, on which branches."""
         for state in (self._findings.states[index] for index in self._users[name]):
-            for schema_id in np.unique(columns.number("_SCHEMA_ID")).tolist():
+            for schema_id in schema_ids:
                 key = (state.context.table.branch, schema_id)
                 if schema_id != state.snapshot.schema_id:  # that one is checked with its state
                     self._schemas.setdefault(key, (state.context, {}))[1][state.name] = None
@@ -183,6 +192,7 @@ class ReferenceCheck:
     def run(self) -> None:
         """Check all files."""
         self._check_data_files()
+        self._metadata.manifests.clear()  # the largest part of the metadata is not needed any more
         self._check_index_files()
         for state in self._findings.states:
             name = state.snapshot.statistics
@@ -192,40 +202,55 @@ class ReferenceCheck:
 
     def _check_data_files(self) -> None:
         manifests = self._metadata.manifests
-        names = pa.array(sorted({n for c in manifests.values() for n in _list_names(c)}), pa.string())
-        found_mentions = {name: find_mentions(columns, [len(columns)], names)[0] for name, columns in manifests.items()}
+        names, mentions = number_names(manifests)
         groups: list[Group] = [*self._metadata.contents.values(), *self._metadata.changes.values()]
-        live = ever_live([frozenset(m.file_name for m in group) for group in groups], found_mentions, len(names))
-        needed = names.filter(pa.array(live))
-        places = _find_places(manifests.values(), needed)
-        buckets = BucketPaths.of(self._context.table)
+        live = ever_live([frozenset(m.file_name for m in group) for group in groups], mentions, len(names))
+        buckets, count = BucketPaths.of(self._context.table), int(np.count_nonzero(live))
         absent: list[tuple[str, str, str]] = []
-        for done, (name, (partition, bucket, size, external)) in enumerate(places.items()):
-            self.files += 1
-            try:
-                path = self._to_path(buckets, partition, bucket, name, external)
-            except PaimonError as error:
-                self._findings.faults.append(Fault(FaultKind.OUTSIDE, name, to_fault(error, name, ()).reason))
-                continue
-            actual = self._find_size(path)
-            if actual is None:
-                absent.append((name, path, _ABSENT))
-            elif size is not None and actual != size:
-                absent.append((name, path, _describe_sizes(actual, size)))
-            if done % 1000 == 0:
-                self._context.engine.observer.progress("checking files", done + 1, len(places))
-        self._report(absent)
+        for files in find_places(manifests, mentions, live):
+            self.files += len(files.names)
+            absent += self._find_absent(buckets, files)
+            self._context.engine.observer.progress("checking files", self.files, count)
+        self._report(absent, names, mentions)
 
-    def _report(self, absent: Sequence[tuple[str, str, str]]) -> None:
+    def _find_absent(self, buckets: BucketPaths, files: BucketFileNames) -> Iterator[tuple[str, str, str]]:
+        """Yield name, path and fault of each file of a bucket that is not there, or has another size."""
+        try:
+            directory = buckets.directory(files.partition, files.bucket)
+        except PaimonError as error:
+            self._add_outside(self._context.paths.manifests, to_fault(error, "", ()).reason)
+            return
+        listed = self._list_sizes(directory) if None in files.external_paths else {}
+        for name, size, external in zip(files.names, files.sizes, files.external_paths, strict=True):
+            path, actual = "", listed.get(name)
+            if external is not None:
+                path = external if size >= 0 else join_path(external.rpartition("/")[0], name)
+                try:
+                    check_within(path, self._context.table.roots, self._context.paths.manifests)
+                except PaimonError as error:
+                    self._add_outside(name, to_fault(error, name, ()).reason)
+                    continue
+                actual = self._find_size(path)
+            if actual is None or size not in (-1, actual):
+                reason = _ABSENT if actual is None else _describe_sizes(actual, size)
+                yield name, path or join_path(directory, name), reason
+
+    def _add_outside(self, path: str, reason: str) -> None:
+        self._findings.faults.append(Fault(FaultKind.OUTSIDE, path, reason))
+
+    def _report(
+        self, absent: Sequence[tuple[str, str, str]], names: pa.StringArray, mentions: Mapping[str, Mentions]
+    ) -> None:
         """Report each file with the states that have it; files are few, so each state is searched for them."""
         if not absent:
             return
-        names = pa.array([name for name, _, _ in absent], pa.string())
-        found_mentions = {n: find_mentions(c, [len(c)], names)[0] for n, c in self._metadata.manifests.items()}
+        places = np.full(len(names), -1)
+        places[to_integers(pc.index_in(pa.array([n for n, _, _ in absent]), names))] = np.arange(len(absent))
+        found = {name: mentioned.renumber(places) for name, mentioned in mentions.items()}
         affected: list[list[str]] = [[] for _ in absent]
         for groups in (self._metadata.contents, self._metadata.changes):
             for index, group in groups.items():
-                has = ever_live([frozenset(m.file_name for m in group)], found_mentions, len(names))
+                has = ever_live([frozenset(m.file_name for m in group)], found, len(absent))
                 for at in np.flatnonzero(has).tolist():
                     affected[at].append(self._findings.states[index].name)
         for (_, path, reason), states in zip(absent, affected, strict=True):
@@ -256,54 +281,15 @@ class ReferenceCheck:
         elif size is not None and actual != size:
             self._findings.faults.append(Fault(FaultKind.SIZE, path, _describe_sizes(actual, size), states))
 
-    def _to_path(self, buckets: BucketPaths, partition: bytes, bucket: int, name: str, external: str | None) -> str:
-        if external is None:
-            return join_path(buckets.directory(partition, bucket), name)
-        return check_within(
-            external,
-            self._context.table.roots,
-            self._context.paths.manifests,
-        )
-
     def _find_size(self, path: str) -> int | None:
         directory, _, name = path.rpartition("/")
         if directory not in self._listed:
-            files = [s for s in self._context.files.list(directory) if not s.is_directory]
-            self._listed[directory] = {s.name: s.size for s in files}
+            self._listed[directory] = self._list_sizes(directory)
         return self._listed[directory].get(name)
+
+    def _list_sizes(self, directory: str) -> Mapping[str, int]:
+        return {s.name: s.size for s in self._context.files.list(directory) if not s.is_directory}
 
 
 def _describe_sizes(actual: int, recorded: int) -> str:
     return f"has {actual} bytes; the metadata records {recorded}"
-
-
-def _list_names(columns: EntryColumns) -> Iterable[str]:
-    files = columns.files
-    return [*files.field("_FILE_NAME").to_pylist(), *files.field("_EXTRA_FILES").flatten().to_pylist()]
-
-
-def _find_places(
-    manifests: Iterable[EntryColumns], needed: pa.StringArray
-) -> dict[str, tuple[bytes, int, int | None, str | None]]:
-    """Return for each needed file its partition, bucket, size (None for extra files) and external path."""
-    wanted = set(needed.to_pylist())
-    findings: dict[str, tuple[bytes, int, int | None, str | None]] = {}
-    for columns in manifests:
-        partitions = [columns.partition_rows[p] for p in columns.partitions.tolist()]
-        parts = [columns.files.field(n).to_pylist() for n in _PATH_COLUMNS]
-        rows = zip(columns.kinds.tolist(), partitions, columns.buckets.tolist(), *parts, strict=True)
-        for kind, partition, bucket, name, size, external, extra in rows:
-            if kind != int(FileKind.ADD):
-                continue
-            if name in wanted:
-                findings[name] = (partition, bucket, size, external)
-            external_directory = None if external is None else external.rpartition("/")[0]
-            for other in extra or ():
-                if other in wanted:
-                    findings[other] = (
-                        partition,
-                        bucket,
-                        None,
-                        external_directory and join_path(external_directory, other),
-                    )
-    return findings

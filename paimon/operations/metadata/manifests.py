@@ -9,7 +9,7 @@ Source: `ManifestList`, `ManifestFile`, `IndexManifestFile`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import evolve
@@ -43,6 +43,8 @@ _KINDS = tuple(FileKind)
 _COLUMNS = "columns"
 _META_BYTES, _ENTRY_BYTES = 300, 1_000
 """Size of one decoded object in the cache. Measured: 275 bytes for a manifest, 950 for an entry with four columns."""
+_BYTES_AT_ONCE = 1 << 20
+"""The stored bytes of manifests that are decoded together; their records have about ten times as many."""
 _MAX_CACHED_ENTRIES = 100
 _CACHE_ENTRY_BYTES = 600
 """Size of the containers of one cached value: its path, keys and dictionaries."""
@@ -141,25 +143,28 @@ def read_manifest_columns(
     recorded_by_path = {by_name[meta.file_name]: meta for meta in recorded if meta.file_name in by_name}
     paths = [by_name[name] for name in names]
     cached = {path: _find_cached_records(context.engine, path) for path in paths}
-    missing = [path for path in cached if cached[path] is None]
-    if missing:
-        files = [
-            (
-                path,
-                _read_bytes(
-                    context.engine, path, recorded_by_path[path].file_size if path in recorded_by_path else None
-                ),
-            )
-            for path in missing
-        ]
-        records, counts = context.engine.records.read_columns(files, ENTRY_TYPE)
-        _check_counts(missing, counts, recorded_by_path)
-        piece = ManifestRecords(tuple(missing), tuple(counts), records)
-        size = _CACHE_ENTRY_BYTES + records.weight // len(missing)
-        for position, path in enumerate(missing):
+    for piece in _decode_missing(context.engine, [path for path in cached if cached[path] is None], recorded_by_path):
+        size = _CACHE_ENTRY_BYTES + piece.records.weight // len(piece.paths)
+        for position, path in enumerate(piece.paths):
             cached[path] = (piece, position)
             context.engine.cache.put(path, (piece, position), size, _COLUMNS)
     return _join_adjacent([found for path in paths if (found := cached[path]) is not None])
+
+
+def _decode_missing(
+    engine: Engine, paths: Sequence[str], recorded_by_path: Mapping[str, ManifestFileMeta]
+) -> Iterator[ManifestRecords]:
+    """Read and decode manifests, as many together as are small: decoding takes memory in proportion to them."""
+    files: list[tuple[str, bytes]] = []
+    for path in paths:
+        meta = recorded_by_path.get(path)
+        files.append((path, _read_bytes(engine, path, None if meta is None else meta.file_size)))
+        if path == paths[-1] or sum(len(data) for _, data in files) >= _BYTES_AT_ONCE:
+            records, counts = engine.records.read_columns(files, ENTRY_TYPE)
+            names = [path for path, _ in files]
+            _check_counts(names, counts, recorded_by_path)
+            yield ManifestRecords(tuple(names), tuple(counts), records)
+            files = []
 
 
 def _check_counts(

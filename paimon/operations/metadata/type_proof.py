@@ -32,20 +32,20 @@ class TypeProof:
     def find_unsafe_casts(self, files: Iterable[DataFileMeta]) -> Iterable[UnsafeCast]:
         """Yield the first column of each file whose values are not proven to fit."""
         for file in files:
-            if file.schema_id == self._schema.id:
-                continue
-            written, changes = self._find_changes(file.schema_id)
-            unsafe = find_unsafe_cast(file, written, changes) if changes else None
+            changes = self.find_changes(file.schema_id)
+            unsafe = find_unsafe_cast(file, self._known[file.schema_id][0], changes) if changes else None
             if unsafe is not None:
                 yield unsafe
 
-    def _find_changes(self, schema_id: int) -> tuple[Sequence[DataField], tuple[TypeChange, ...]]:
-        found = self._known.get(schema_id)
-        if found is None:
+    def find_changes(self, schema_id: int) -> tuple[TypeChange, ...]:
+        """Return the columns of files of a schema whose values may not fit."""
+        if schema_id == self._schema.id:
+            return ()
+        if schema_id not in self._known:
             own = self._context.schema
             schema = own if schema_id == own.id else load_schema(self._context.engine, self._context.paths, schema_id)
-            found = self._known[schema_id] = (schema.fields, find_type_changes(schema.fields, self._fields))
-        return found
+            self._known[schema_id] = (schema.fields, find_type_changes(schema.fields, self._fields))
+        return self._known[schema_id][1]
 
 
 def check_stored_values(

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.case_lists import mark_nightly
 from support.golden_tables import golden_directory
+from support.manifest_columns import to_entry_columns
 
 import paimon
 from paimon.cli.main import main
 from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.maintenance.fault import FaultKind, HealthReport
-from paimon.domain.maintenance.metadata_checks import find_overlaps
-from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.maintenance.metadata_checks import find_file_faults, find_overlaps, mark_buckets_at_fault
+from paimon.domain.maintenance.referenced_files_columnar import NamedFiles, find_places, number_names
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.types.data_types import IntType
+from paimon.domain.types.data_types import IntType, VarCharType
 
 HOME = golden_directory()
 KNOWN = {
@@ -197,6 +202,50 @@ def test_overlaps_are_found_in_each_level_above_0(ranges: list[tuple[int, int, i
         for a in files for b in files
     )  # fmt: skip
     assert bool(list(find_overlaps(files, types))) == clash
+
+
+NAMES = st.sampled_from(["", "a", "b", "long enough for the end", None])
+FILES = st.lists(
+    st.tuples(st.integers(-2, 2), NAMES, st.integers(0, 3), NAMES, st.integers(0, 2), st.integers(0, 2)), max_size=6
+)
+
+
+@settings(max_examples=60)
+@given(FILES, st.booleans())
+def test_columns_find_the_buckets_whose_files_have_faults(drawn: list[tuple[Any, ...]], keyed: bool) -> None:
+    types = [IntType(), VarCharType(40)]
+    files = [
+        DataFileMeta(
+            str(i), 1, 1, serialize((low, first), types), serialize((low + width, last), types), level=level,
+            min_sequence_number=level, max_sequence_number=2 - first_bucket // 2, delete_row_count=width,
+        )
+        for i, (low, first, width, last, level, first_bucket) in enumerate(drawn)
+    ]  # fmt: skip
+    entries = [ManifestEntry(FileKind.ADD, b"\0" * 12, d[5] - 1, 1, f) for d, f in zip(drawn, files, strict=True)]
+    found = mark_buckets_at_fault(to_entry_columns(entries), types if keyed else [])
+    for bucket in {e.bucket for e in entries}:
+        members = [e.file for e in entries if e.bucket == bucket]
+        of_bucket = types if keyed and bucket >= 0 else []
+        faults = [*find_file_faults(members, of_bucket), *(find_overlaps(members, of_bucket) if of_bucket else ())]
+        marked = [bool(m) for m, e in zip(found, entries, strict=True) if e.bucket == bucket]
+        assert marked == [bool(faults)] * len(marked)
+
+
+def test_the_last_add_of_a_file_says_where_it_is() -> None:
+    moved = DataFileMeta("moved", 5, 1, extra_files=("index",))
+    away, new = evolve(moved, external_path="s3://b/dir/moved"), evolve(moved, file_name="n")
+    later = ((FileKind.DELETE, moved), (FileKind.ADD, away), (FileKind.ADD, new))
+    manifests = {
+        "m0": NamedFiles.of(to_entry_columns([])),
+        "m1": NamedFiles.of(to_entry_columns([ManifestEntry(FileKind.ADD, b"\0" * 12, 0, 2, moved)])),
+        "m2": NamedFiles.of(to_entry_columns([ManifestEntry(kind, b"\0" * 12, 1, 2, f) for kind, f in later])),
+    }
+    names, mentions = number_names(manifests)
+    assert names.to_pylist() == ["moved", "index", "n"]
+    (files,) = find_places(manifests, mentions, np.ones(3, dtype=bool))
+    assert (files.bucket, sorted(zip(files.names, files.sizes, files.external_paths, strict=True), key=str)) == (
+        1, [("index", -1, None), ("moved", 5, "s3://b/dir/moved"), ("n", 5, None)],
+    )  # fmt: skip
 
 
 def test_the_command(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ PADDING = bytes(16)
 _STOPS = np.uint64(0x8080_8080_8080_8080)
 _TWO_STOPS = np.uint64(0x8080)
 _ONE = np.uint64(1)
+_NARROW_LIMIT = 1 << 31
 
 
 @mutable(eq=False)
@@ -105,8 +106,8 @@ class Cursors:
         self._advance(rows, places + 1)
         return np.right_shift(found, 1, dtype=np.uint8)
 
-    def spans(self, rows: Rows) -> tuple[Integers, npt.NDArray[np.signedinteger]]:
-        """Read the start and length of a byte string for each of these rows."""
+    def spans(self, rows: Rows) -> tuple[npt.NDArray[np.signedinteger], npt.NDArray[np.signedinteger]]:
+        """Read the start and length of a byte string for each of these rows; starts are narrow if all fit."""
         lengths = self.longs(rows)
         starts = self.places if rows is None else self.places[rows]
         after = starts + lengths
@@ -118,7 +119,7 @@ class Cursors:
             lengths[bad] = 0
             after = starts + lengths
         self._advance(rows, after)
-        return starts, lengths
+        return starts.astype(np.int32) if self.limit < _NARROW_LIMIT else starts, lengths
 
     def read_fixed(self, rows: Rows, width: int) -> npt.NDArray[np.uint64]:
         """Read `width` bytes, 8 at most, for each of these rows as an unsigned little-endian number."""
@@ -146,7 +147,11 @@ class Cursors:
 
 
 def span_array(
-    data: npt.NDArray[np.uint8], starts: Integers, lengths: npt.NDArray[Any], valid: Mask | None, kind: pa.DataType
+    data: npt.NDArray[np.uint8],
+    starts: npt.NDArray[Any],
+    lengths: npt.NDArray[Any],
+    valid: Mask | None,
+    kind: pa.DataType,
 ) -> pa.Array:
     """Return spans of the data as an Arrow array; offsets ascend, except those of nulls (start and length 0)."""
     # Offsets ascend, so the values and the gaps between them are one array over the data itself, without a copy.

@@ -64,7 +64,7 @@ class _Numbers:
 class _Spans:
     """Byte strings or texts: offsets and lengths in the data; `valid` is None if none is null."""
 
-    starts: Integers
+    starts: Values
     lengths: Values
     valid: Mask | None = None
 
@@ -86,7 +86,7 @@ class _Lists:
     """`size` lists; `owners` has the list of each item, and items of one list are in order."""
 
     size: int
-    owners: Integers
+    owners: Values
     items: _Numbers | _Spans
     valid: Mask | None = None
 
@@ -356,7 +356,7 @@ def _array(items: Any, cursors: Cursors, rows: Rows, named: dict[str, Any]) -> _
         counts = _counts(cursors, rows, lists)
         most = int(counts.max(initial=0))
         if not most:
-            return _Lists(size, np.concatenate(owners), _concatenate_columns(parts))
+            return _Lists(size, np.concatenate(owners).astype(np.int32), _concatenate_columns(parts))
         if most > _MAX_ITEMS or int(counts.min()) < most:
             lists = every if lists is None else lists
             cursors.kill(_of(rows, lists[counts > _MAX_ITEMS]))
