@@ -1,6 +1,6 @@
 """Create an append table of one-row files in 100 partitions: `make_files.py FOLDER [COMMITS]`.
 
-By default it has 20,000 files in 200 commits. `make_entries` makes a table whose files exist in the manifests alone, and
+By default it has 20,000 files in 200 commits. `make_entries` makes a table whose files exist in the manifests alone.
 `make_empty_files` makes these files, of the recorded size.
 """
 

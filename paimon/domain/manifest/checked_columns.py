@@ -1,7 +1,7 @@
 """Manifest records as columns that are checked when they are read.
 
-Invariant: A column is returned only if `entry_codec.entry_from_record` accepts all of its values, and a record only if
-it accepts the record. An error names the manifest that contains the invalid value.
+Invariant: Values are returned only if `entry_codec.entry_from_record` accepts each of them, and a record only if it
+accepts the record. An error names the manifest that contains the invalid value.
 Source: `ManifestEntrySerializer`, `DataFileMetaSerializer`.
 """
 
@@ -21,7 +21,7 @@ from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.entry_codec import LOWEST_BUCKET, MANIFEST_VERSION, MAX_LEVEL
 from paimon.domain.manifest.record_columns import Integers, RecordColumns, SlicedColumns, join_records
-from paimon.domain.types.arrow_arrays import FALSE, TRUE, from_numpy, make_scalar, to_numpy
+from paimon.domain.types.arrow_arrays import FALSE, TRUE, make_scalar, to_numpy
 
 Mask = npt.NDArray[np.bool_]
 Rule = Callable[[pa.Array], Mask]
@@ -85,10 +85,13 @@ class CheckedRecords:
     def __len__(self) -> int:
         return len(self.records)
 
-    def column(self, *path: str) -> pa.Array:
-        """Return the column at `path` (names from the record down); an invalid value raises `CorruptTable`."""
-        found = self.records.column(*path)
-        self._check(path[-1], found, None)
+    def column(self, *path: str, rows: Integers | None = None) -> pa.Array:
+        """Return the column at `path` (names from the record down); an invalid value raises `CorruptTable`.
+
+        `rows` are ascending positions; by default it has all records.
+        """
+        found = self.records.column(*path) if rows is None else self.records.select(rows, *path)
+        self._check(path[-1], found, rows)
         return found
 
     def files(self, rows: Integers) -> pa.StructArray:
@@ -138,8 +141,7 @@ class FileColumns:
         """Return a column of the file records; an invalid value raises `CorruptTable`."""
         cached = self._cache.get(name)
         if cached is None:
-            cached = self.checked.column("_FILE", name)
-            cached = self._cache[name] = cached if self.rows is None else cached.take(from_numpy(self.rows))
+            cached = self._cache[name] = self.checked.column("_FILE", name, rows=self.rows)
         return cached
 
     def take(self, rows: Integers) -> FileColumns:

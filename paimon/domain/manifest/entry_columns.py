@@ -33,7 +33,7 @@ __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRec
            "entry_columns", "files_at", "to_files"]  # fmt: skip
 
 
-_FILES_AT_ONCE = 1 << 18
+_FILES_AT_ONCE = 1 << 16
 """The number of files that are converted together, which takes about 600 bytes each beside the result."""
 
 

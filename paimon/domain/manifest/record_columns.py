@@ -34,6 +34,9 @@ class RecordColumns(Protocol):
     def column(self, *path: str) -> pa.Array:
         """Return one column of all records; `path` holds the names from the record to the column."""
 
+    def select(self, rows: Integers, *path: str) -> pa.Array:
+        """Return one column of the records at positions in ascending order; nothing is kept of the others."""
+
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at positions in ascending order."""
 
@@ -74,6 +77,10 @@ class ArrayColumns:
             found = found.field(name)
         return found
 
+    def select(self, rows: Integers, *path: str) -> pa.Array:
+        """Return one column of the records at ascending positions."""
+        return self.column(*path).take(from_numpy(rows))
+
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at ascending positions; all of them without a copy of the many small arrays."""
         if len(rows) == len(self.records) and np.array_equal(rows, np.arange(len(rows))):
@@ -105,6 +112,10 @@ class SlicedColumns:
         """Return one column of all records."""
         return self.whole.column(*path).slice(self.start, len(self))
 
+    def select(self, rows: Integers, *path: str) -> pa.Array:
+        """Return one column of the records at ascending positions."""
+        return self.whole.select(rows + self.start, *path)
+
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at ascending positions."""
         return self.whole.take(rows + self.start)
@@ -132,6 +143,10 @@ class JoinedColumns:
     def column(self, *path: str) -> pa.Array:
         """Return one column of all records."""
         return pa.concat_arrays([part.column(*path) for part in self.parts])
+
+    def select(self, rows: Integers, *path: str) -> pa.Array:
+        """Return one column of the records at ascending positions."""
+        return pa.concat_arrays([part.select(taken, *path) for part, taken in self.divide(rows)])
 
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records at ascending positions."""

@@ -73,6 +73,8 @@ from paimon.operations.metadata.snapshots import latest_snapshot, report_expired
 from paimon.operations.read.global_indexes import IndexedRows, find_indexed_rows
 from paimon.operations.table_context import TableContext
 
+_FILES_AT_ONCE = 1 << 16
+"""The number of files whose statistics are in memory together."""
 _MOST_CACHED_FILES = 1_000
 _MOST_CACHED_COLUMNS = 1_000
 """Above this number, the key of a cached plan costs more than the plan."""
@@ -256,15 +258,15 @@ def _prune_by_stats(scan: _Request, entries: EntryColumns) -> tuple[EntryColumns
     if columns_of(scan.predicate) <= {*schema.trimmed_primary_keys}:  # the statistics of keys have decided
         matching = None
     else:
-        matching = value_mask(entries, scan.predicate, schema, schemas)
+        parts = [value_mask(e, scan.predicate, schema, schemas) for e in entries.split(_FILES_AT_ONCE)]
+        matching = np.concatenate([np.zeros(0, dtype=bool), *parts])  # no file may be left to look at
     if scan.rules.merges:
-        parts = [*(() if matching is None else (matching,)), *_mask_by_indexes(scan, entries, schemas).values()]
-        return entries, np.logical_and.reduce(parts) if parts else None
+        masks = [*(() if matching is None else (matching,)), *_mask_by_indexes(scan, entries, schemas).values()]
+        return entries, np.logical_and.reduce(masks) if masks else None
     if matching is not None:
         entries = scan.keep_matching("value statistics", entries, matching)
-    masks = _mask_by_indexes(scan, entries, schemas)
     left = np.ones(len(entries), dtype=bool)
-    for name, mask in masks.items():
+    for name, mask in _mask_by_indexes(scan, entries, schemas).items():
         step = mask[left]
         left &= mask
         entries = scan.keep_matching(f"file index {name}", entries, step)

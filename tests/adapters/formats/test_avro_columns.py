@@ -88,7 +88,11 @@ def test_picked_records_are_written_as_they_were(
     found = data.draw(st.sampled_from([join_records(whole, ENTRY_TYPE), records.read_columns(stored, ENTRY_TYPE)[0]]))
     start = data.draw(st.integers(0, len(entries)))
     rows = data.draw(st.permutations(range(len(entries) - start)))[: data.draw(st.integers(0, 9))]
-    picked = PickedRecords(SlicedColumns(found, start, len(entries)), np.array(rows, np.int64))
+    sliced = SlicedColumns(found, start, len(entries))
+    for path in (("_KIND",), ("_FILE", "_FILE_NAME"), ("_FILE", "_VALUE_STATS"), ("_FILE", "_WRITE_COLS")):
+        ascending = np.sort(np.array(rows, np.int64))
+        assert sliced.select(ascending, *path).equals(sliced.column(*path).take(pa.array(ascending)))
+    picked = PickedRecords(sliced, np.array(rows, np.int64))
     written = records.write_records(picked, MANIFEST_ENTRY, "zstd", format_name)
     expected = [entry_to_record(entries[start + row]) for row in rows]
     assert list(map(dict, picked)) == expected

@@ -30,6 +30,18 @@ def keys(table: paimon.Table, options: Mapping[str, object] | None = None) -> li
     return sorted(table.with_options(options or {}).scan().to_arrow()["k"].to_pylist())
 
 
+def test_statistics_are_read_for_a_few_files_at_a_time(
+    catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paimon.operations.read.plan._FILES_AT_ONCE", 2)
+    options = {"bucket": 1, "deletion-vectors.enabled": True}
+    table = catalog.create_table("d.v", "p INT, k INT NOT NULL, v INT", primary_keys=["k"], options=options)
+    for k in range(5):
+        table.write([{"p": k, "k": k, "v": k}])
+        assert table.scan(where=f"k >= 0 AND v = {k}").to_arrow()["k"].to_pylist() == [k]
+    assert table.scan(where="k = 99 AND v = 1").to_arrow().num_rows == 0  # the keys leave no file
+
+
 # source.split.*
 
 

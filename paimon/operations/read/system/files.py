@@ -7,7 +7,7 @@ the postponed bucket. Statistics are shown in the current columns; a column that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -172,13 +172,8 @@ def _open_source(context: TableContext, texts: RowTexts) -> _Source:
     live = live.filter(live.buckets >= 0)
     ids = set(np.unique(live.number("_SCHEMA_ID")).tolist())
     schemas = {own.id: own, **load_schemas(context, ids - {own.id})}
-    return _Source(pinned.table, _iterate_parts(live, len(own.fields)), schemas, directories, texts)
-
-
-def _iterate_parts(live: EntryColumns, columns: int) -> Iterator[EntryColumns]:
-    rows, step = np.arange(len(live)), max(1, min(_FILES_AT_ONCE, _CELLS_AT_ONCE // max(columns, 1)))
-    for start in range(0, len(live), step):
-        yield live.filter((rows >= start) & (rows < start + step))
+    step = max(1, min(_FILES_AT_ONCE, _CELLS_AT_ONCE // max(len(own.fields), 1)))
+    return _Source(pinned.table, live.split(step), schemas, directories, texts)
 
 
 def _to_rows(source: _Source, part: EntryColumns, columns: pa.Schema) -> pa.Table:

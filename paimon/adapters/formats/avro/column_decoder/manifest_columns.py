@@ -173,19 +173,27 @@ class DecodedColumns:
         """Return one column of all records."""
         made = self._made.get(path)
         if made is None:
-            made = self._made[path] = self._column(path)
+            made = self._made[path] = self._convert(path, None)
         return made
 
-    def _column(self, path: tuple[str, ...]) -> pa.Array:
+    def select(self, rows: Integers, *path: str) -> pa.Array:
+        """Return one column of the records at ascending positions."""
+        made = self._made.get(path)
+        return self._convert(path, rows) if made is None else made.take(pa.array(rows))
+
+    def _convert(self, path: Sequence[str], rows: Rows) -> pa.Array:
         column: _Column | None = self.found
         kind: pa.DataType = self.kind
         for name in path:
             column = column.fields.get(name) if isinstance(column, _Records) else None
             kind = kind.field(name).type
+        if column is None:
+            return pa.nulls(len(self) if rows is None else len(rows), kind)
         try:
-            return pa.nulls(len(self), kind) if column is None else column.to_arrow(self.data, kind)
+            return (column if rows is None else column.take(rows)).to_arrow(self.data, kind)
         except pa.ArrowException:
-            return ArrayColumns(self.row_wise()).column(*path)
+            found = ArrayColumns(self.row_wise()).column(*path)
+            return found if rows is None else found.take(pa.array(rows))
 
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records."""
