@@ -21,7 +21,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.ddl import to_fields
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.evolve import TableDeclaration, build_catalog_properties, create_table
+from paimon.operations.evolve import TableDeclaration, build_catalog_properties, check_no_history, create_table
 from paimon.operations.refs.external_files import delete_hidden_table
 from paimon.operations.refs.filled_tables import (
     delete_creation_branches,
@@ -106,6 +106,7 @@ class TableCreation:
         interrupted = find_interrupted(self.engine, paths)
         if interrupted is None:
             self._check_is_free()
+            check_no_history(self.engine, paths)
         branch, declared = begin(paths)
         with undo_on_failure(lambda: discard_branch(self.engine, branch)):
             if interrupted is not None:

@@ -104,6 +104,14 @@ class TableDeclaration:
     comment: str | None = None
 
 
+def check_no_history(engine: Engine, paths: TablePaths) -> None:
+    """Raise AlreadyExists if there is a file of a history, which a new table would take for its own."""
+    left = find_history(engine, paths, CREATION_PREFIX)
+    if left is not None:
+        hint = f"it belongs to no table: repeat an interrupted CREATE TABLE AS, or delete the directory {paths.root!r}"
+        raise AlreadyExists("file", left, hint=hint)
+
+
 def create_table(
     engine: Engine, paths: TablePaths, declaration: TableDeclaration, allow_unknown_options: bool = False
 ) -> TableSchema:
@@ -120,10 +128,8 @@ def create_table(
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
     is_there = bool(schema_ids(engine, paths))
-    left = None if is_there else find_history(engine, paths, CREATION_PREFIX)
-    if left is not None:
-        hint = f"it belongs to no table: repeat an interrupted CREATE TABLE AS, or delete the directory {paths.root!r}"
-        raise AlreadyExists("file", left, hint=hint)
+    if not is_there:
+        check_no_history(engine, paths)
     if is_there or not _put_schema(engine, paths, schema):
         hint = "if the catalog does not list it, its creation was interrupted: call catalog.repair_table"
         raise AlreadyExists("table", paths.root, hint=hint)

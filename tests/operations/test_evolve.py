@@ -96,7 +96,7 @@ def test_a_recreated_table_at_a_path_is_detected() -> None:
 
 @pytest.mark.parametrize(
     "name", ["snapshot/snapshot-1", "tag/tag-a", "changelog/changelog-1", "last-commit/commit-0f",
-             "consumer/consumer-a", "branch/branch-b/snapshot/snapshot-1"],
+             "consumer/consumer-a", "branch/branch-b/snapshot/snapshot-1", "branch/branch-b/schema/schema-0"],
 )  # fmt: skip
 def test_a_new_table_takes_over_no_history(name: str) -> None:
     """A drop leaves what other processes write meanwhile, and a new table would take it for its own."""
@@ -105,7 +105,7 @@ def test_a_new_table_takes_over_no_history(name: str) -> None:
     with pytest.raises(AlreadyExists, match=name):
         _create(engine_on(memory))
     memory.delete([f"{PATHS.root}/{name}"])
-    for harmless in ("snapshot/LATEST", "bucket-0/data-1-0.parquet", "manifest/manifest-1-0"):
+    for harmless in ("snapshot/LATEST", "tag/.tag-a.1.tmp", "bucket-0/data-1-0.parquet", "manifest/manifest-1-0"):
         memory.replace(f"{PATHS.root}/{harmless}", b"1")
     _create(engine_on(memory))
 

@@ -31,7 +31,7 @@ _TAG_PREFIX = "tag-"
 _BRANCH_PREFIX = "branch-"
 _HISTORY = {
     "snapshot": _PREFIX,
-    "tag": "",
+    "tag": _TAG_PREFIX,
     "changelog": "changelog-",
     "last-commit": "commit-",
     "consumer": "consumer-",
@@ -271,7 +271,8 @@ def find_history(engine: Engine, paths: TablePaths, ignored: str) -> str | None:
     has_branches = paths.branch == MAIN_BRANCH and "branch" in existing
     names = list_branch_directories(engine, paths) if has_branches else []
     places = [(join_path(paths.metadata_root, d), prefix) for d, prefix in _HISTORY.items() if d in existing]
-    places += [(TablePaths(paths.root, name).snapshots, _PREFIX) for name in names if not name.startswith(ignored)]
+    for branch in (TablePaths(paths.root, name) for name in names if not name.startswith(ignored)):
+        places += [(branch.snapshots, _PREFIX), (branch.schemas, "schema-")]
     files = (s for place, prefix in places for s in engine.files.list(place) if s.name.startswith(prefix))
     return next((status.path for status in files if not status.is_directory), None)
 

@@ -53,6 +53,17 @@ def check_whole(files: MemoryFiles) -> None:
     assert table.scan().count() == 3
 
 
+@pytest.mark.parametrize("name", ["snapshot/snapshot-7", "last-commit/commit-0f", "tag/tag-a"])
+def test_a_filled_table_takes_over_no_history(name: str) -> None:
+    files, path = start(), f"/lake/d.db/t/{name}"
+    files.replace(path, b"{}")
+    with pytest.raises(paimon.AlreadyExists, match=name):
+        create(files)
+    files.delete([path])
+    create(files)
+    check_whole(files)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_table_is_there_with_its_rows_or_not_at_all(case: str) -> None:
     operations: list[str] = []
