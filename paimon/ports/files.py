@@ -53,7 +53,10 @@ class PutOutcome(Enum):
     UNKNOWN = "unknown"
     """The storage did not confirm. The caller reads the path to find out."""
     NOT_DURABLE = "not durable"
-    """The file is visible and complete, but a flush failed: a power loss may take it."""
+    """The file is visible and complete, but a flush failed: a power loss may take it.
+
+    A storage that reports this has `DeferredFlush`, with which a snapshot is flushed before it is acknowledged.
+    """
 
 
 @frozen

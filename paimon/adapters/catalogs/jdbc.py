@@ -21,11 +21,11 @@ from paimon.adapters.catalogs.directories import (
     make_database_directory,
     move_directory,
 )
-from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
+from paimon.adapters.catalogs.locking import CatalogLock, LockedDisk, LockedFiles
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.domain.options.parse import parse_bool, parse_duration_millis
 from paimon.domain.paths import check_within, join_path
-from paimon.ports.files import FileIO
+from paimon.ports.files import DeferredFlush, FileIO
 
 _EXISTS = "exists"
 _LOCATION = "location"
@@ -247,7 +247,8 @@ def locked_files(files: FileIO, warehouse: str, options: Mapping[str, str]) -> L
     timeout = parse_duration_millis(options.get(_TIMEOUT, "8 min"), _TIMEOUT)
     longest = parse_duration_millis(options.get(_LONGEST_WAIT, "8 s"), _LONGEST_WAIT)
     lock = CatalogLock(_database(files, warehouse, options), timeout, longest)
-    return LockedFiles(files, lock, warehouse, _key(options))
+    locked = LockedDisk if isinstance(files, DeferredFlush) else LockedFiles
+    return locked(files, lock, warehouse, _key(options))
 
 
 def _key(options: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -36,7 +36,7 @@ from paimon.adapters.cancellation import sleep
 from paimon.adapters.catalogs.database import LOCKS, Database
 from paimon.domain.errors import StorageError
 from paimon.domain.undo import undo_on_failure
-from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, DeferredFlush, FileIO, FileStatus, OutputFile, PutOutcome
 
 _FIRST_WAIT_SECONDS = 0.02
 _LONGEST_NAME = 230
@@ -234,3 +234,17 @@ class LockedFiles:
         """Return the name of the lock: ``KEY.DATABASE.TABLE``, as Java names it."""
         below = path.removeprefix(self.warehouse).strip("/").split("/")
         return ".".join((self.catalog_key, *(part.removesuffix(".db") for part in below[:2])))
+
+
+class LockedDisk(LockedFiles):
+    """The same for a storage that waits for the disk: a snapshot in doubt is flushed before it is acknowledged."""
+
+    inner: DeferredFlush  # type: ignore[assignment]
+
+    def create_deferred(self, path: str) -> OutputFile:
+        """Begin a file in the inner storage, which its `close` need not make durable."""
+        return self.inner.create_deferred(path)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        """Flush files, and create others, in the inner storage."""
+        self.inner.flush_and_create(deferred, files)

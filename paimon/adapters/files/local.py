@@ -198,8 +198,8 @@ class LocalFiles:
 def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
     """Call all functions, the last one in this thread. After all ended, raise one of their errors with the others.
 
-    A StorageError goes first: a file that is missing is replaced by another commit, which may name files whose flush
-    failed, and a second flush of these would succeed.
+    A StorageError goes first, also before an interrupt: the caller, or another thread whose files are flushed here,
+    would flush the files again and succeed, although their bytes are lost.
     """
     running: list[Future[None]] = []
     errors: list[BaseException] = []
@@ -211,12 +211,15 @@ def _run_concurrently(flushes: Sequence[Callable[[], None]]) -> None:
                 flush()
             except PaimonError as error:
                 errors.append(error)
+        wait(running)
+    except KeyboardInterrupt as interrupt:
+        errors.insert(0, interrupt)
     finally:
         wait(running)
     errors += (failure for done in running if (failure := done.exception()) is not None)
     errors.sort(key=lambda error: not isinstance(error, StorageError))
     for other in errors[1:]:
-        errors[0].add_note(str(other))
+        errors[0].add_note(str(other) or type(other).__name__)
     if errors:
         raise errors[0]
 

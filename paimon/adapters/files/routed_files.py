@@ -6,11 +6,21 @@ replaced. The other storages have data files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import cast
 
 import pyarrow as pa
 
-from paimon.ports.files import WHOLE_BYTES, Directories, FileIO, FileStatus, ManyFiles, OutputFile, PutOutcome
+from paimon.ports.files import (
+    WHOLE_BYTES,
+    DeferredFlush,
+    Directories,
+    FileIO,
+    FileStatus,
+    ManyFiles,
+    OutputFile,
+    PutOutcome,
+)
 
 
 class RoutedFiles:
@@ -90,11 +100,27 @@ class _RoutedManyFiles(RoutedFiles):
         self._own.create_all(files)
 
 
+class _RoutedDeferredFlush(RoutedFiles):
+    def create_deferred(self, path: str) -> OutputFile:
+        """Begin a file; those of other storages are durable after their `close`."""
+        files = self._of(path)
+        return cast(DeferredFlush, files).create_deferred(path) if files is self._own else files.create(path)
+
+    def flush_and_create(self, deferred: Collection[str], files: Mapping[str, bytes]) -> None:
+        """Flush files of the own storage, and create others there."""
+        own = [path for path in deferred if self._of(path) is self._own]
+        cast(DeferredFlush, self._own).flush_and_create(own, files)
+
+
 def route_files(own: FileIO, others: Mapping[str, Callable[[], FileIO]]) -> FileIO:
     """Return the FileIO of a location with others by path prefix, and the optional methods of the first."""
     if not others:
         return own
-    pairs = ((Directories, _RoutedDirectories), (ManyFiles, _RoutedManyFiles))
+    pairs = (
+        (Directories, _RoutedDirectories),
+        (ManyFiles, _RoutedManyFiles),
+        (DeferredFlush, _RoutedDeferredFlush),
+    )
     optional = [routed for port, routed in pairs if isinstance(own, port)]
     routed: FileIO = type("RoutedFiles", (*optional, RoutedFiles), {})(own, others)
     return routed

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from threading import Event
 
 import pytest
 from fsspec.implementations.memory import MemoryFile
@@ -24,7 +25,7 @@ from paimon.adapters.files.opening import files_at
 from paimon.adapters.files.put_if_absent import judge_trial, prove_exclusive
 from paimon.adapters.files.routed_files import route_files
 from paimon.domain.errors import AlreadyExists, CorruptTable, NotFound, StorageError
-from paimon.ports.files import Directories, FileIO, PutOutcome
+from paimon.ports.files import DeferredFlush, Directories, FileIO, PutOutcome
 from paimon.testing.contracts import DeferredFlushContract, DirectoriesContract, FileIOContract, ManyFilesContract
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, draw_faults, plan_numbered_faults
 from paimon.testing.memory_files import MemoryFiles
@@ -87,9 +88,19 @@ class TestRoutedFilesOfAnotherStorage(TestRoutedFiles):
     root = "memory"
 
 
-class TestOptionalMethodsOfRoutedFiles(DirectoriesContract, ManyFilesContract):
+class TestOptionalMethodsOfRoutedFiles(DirectoriesContract, ManyFilesContract, DeferredFlushContract):
     def make_files(self) -> tuple[FileIO, str]:
         return route_files(LocalFiles(), {"s3://b/": MemoryFiles}), os.path.join(tempfile.mkdtemp(), "root")
+
+
+def test_deferred_files_of_another_storage_are_durable_without_a_flush(tmp_path: Path) -> None:
+    files = route_files(LocalFiles(), {"s3://b/": MemoryFiles})
+    assert isinstance(files, DeferredFlush)
+    names = [f"{tmp_path}/x", "s3://b/x"]
+    for name in names:
+        files.create_deferred(name).close()
+    files.flush_and_create(names, {f"{tmp_path}/y": b"1"})
+    assert [files.read(name) for name in (*names, f"{tmp_path}/y")] == [b"", b"", b"1"]
 
 
 def test_a_bucket_itself_is_in_its_storage() -> None:
@@ -280,6 +291,26 @@ def test_a_failed_flush_is_raised_before_a_missing_file(tmp_path, monkeypatch) -
         notes = failed.value.__notes__
         assert len(notes) == 2
         assert any("gone" in note for note in notes)
+
+
+def test_a_failed_flush_is_raised_before_an_interrupt(tmp_path, monkeypatch) -> None:
+    """Another thread, whose file it is, would flush it again, in vain."""
+    files, plain, name = LocalFiles(), os.fsync, f"{tmp_path}/x"
+    files.create_all({name: b"1"})
+    failed = Event()
+
+    def fail(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}") == name:
+            failed.set()
+            raise OSError(errno.EIO, "Input/output error")
+        assert failed.wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError, match="Input/output error") as raised:
+        files.flush_and_create([name], {})
+    assert raised.value.__notes__ == ["KeyboardInterrupt"]
+    monkeypatch.setattr(os, "fsync", plain)
 
 
 def test_a_disk_without_hard_links_is_refused(tmp_path, monkeypatch) -> None:

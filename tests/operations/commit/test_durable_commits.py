@@ -241,6 +241,20 @@ def test_a_snapshot_that_may_not_survive_a_power_loss_is_not_acknowledged(tmp_pa
     assert table.scan().count() == rows + 10
 
 
+@pytest.mark.parametrize("settings", [{"metastore": "jdbc"}, {"allowed_roots": ["memory://other/root"]}])
+def test_a_wrapped_disk_flushes_a_snapshot_in_doubt(tmp_path, monkeypatch, settings) -> None:
+    catalog = paimon.connect(tmp_path, **settings)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT")
+    with monkeypatch.context() as patch:
+        fail_flushes(patch, of="/snapshot")
+        with pytest.raises(CommitUncertain) as failed:
+            table.write([{"id": 1}])
+        with pytest.raises(CommitUncertain):
+            table.resolve(failed.value)
+    assert table.resolve(failed.value).already_committed
+
+
 def test_a_repeated_commit_is_durable_before_it_is_acknowledged(tmp_path, monkeypatch) -> None:
     builder = create_table(tmp_path, [], [], {}).new_stream_write_builder("job")
     commit = builder.new_commit()
