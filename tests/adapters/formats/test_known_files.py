@@ -115,6 +115,9 @@ def test_files_in_memory_are_not_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     for checks in (1, 2):
         assert found.read(source=pa.BufferReader(found.file.read_bytes())) == rows and found.checks == checks
     assert found.known() is None
+    unknown = KnownFile(None, *[pq.read_metadata(found.file)] * 2, pq.read_schema(found.file))
+    unknown.note_checksums([0], [0])
+    assert unknown.needs_checksums([0], [0]), "bytes of a remote file are sent again"
 
 
 def test_the_memory_of_known_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,8 +197,13 @@ def test_valid_rows_are_returned_in_full_batches(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("how", "expected"),
-    [({}, [["t", "b"]]), ({"use_dictionary": False}, []), ({"dictionary_pagesize_limit": 50}, [])],
-    ids=["short", "plain", "with plain pages"],
+    [
+        ({}, [["t", "b"]]),
+        ({"use_dictionary": False}, []),
+        ({"dictionary_pagesize_limit": 50}, []),
+        ({"row_group_size": 500}, []),
+    ],
+    ids=["short", "plain", "with plain pages", "small row groups"],
 )
 def test_texts_with_short_dictionaries_are_decoded_as_codes(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, object], expected: list[list[str]]
@@ -216,9 +221,10 @@ def test_texts_with_short_dictionaries_are_decoded_as_codes(
     many = pa.array([str(i) for i in range(rows)])
     columns = [texts, texts.cast(pa.binary()), many, pa.StructArray.from_arrays([texts], ["t"])]
     fields = parse_columns("t STRING, b BYTES, m STRING, r ROW<t STRING>")
-    data = write_buffer(pa.table(columns, names=[f.name for f in fields]), row_group_size=rows // 2, **how)
+    data = write_buffer(pa.table(columns, names=[f.name for f in fields]), **{"row_group_size": rows // 2, **how})
     monkeypatch.setattr(pq, "ParquetFile", open_file)
-    found = ParquetFormat().read(pa.BufferReader(data), ReadRequest("f", fields, batch_rows=10_000))
+    found = list(ParquetFormat().read(pa.BufferReader(data), ReadRequest("f", fields, batch_rows=10_000)))
+    assert len(found) == 4, "full batches"
     assert pa.Table.from_batches(found).columns == [pa.chunked_array([column]) for column in columns]
     assert codes == expected
 
@@ -227,6 +233,8 @@ def test_batches_shrink_as_values_grow() -> None:
     for size in (100_000, 1_000_000, 5_000_000):
         fitting = rows_that_fit(make_repeated_text("x" * size, 10_000), MOST_BYTES, dictionary_pagesize_limit=1 << 30)
         assert fitting == MOST_BYTES // 4 // size
+    large = make_repeated_text("x" * 100_000, 30_000)
+    assert rows_that_fit(large, 1 << 40, dictionary_pagesize_limit=1 << 30) == (2**31 - 1) // 100_000, "32-bit offsets"
     lists = pa.table({"l": pa.array([[0] * 50_000] * 100)})
     assert rows_that_fit(lists, 1 << 22) == (1 << 20) // (8 * 50_000)
     fixed = pa.table({"f": pa.array([b"x" * 100_000] * 100, pa.binary(100_000))})

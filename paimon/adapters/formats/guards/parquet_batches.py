@@ -29,7 +29,11 @@ _FREE_BYTES = 4 * 1024 * 1024
 """What the pages of each column may take in addition."""
 _ROWS_PER_CODE = 8
 """Each batch gets a copy of the dictionary, and has so many rows for each entry at least."""
+_LEAST_GROUP_ROWS = 8_192
+"""A batch of codes ends with its row group. Smaller ones, on average, cost more by batches than codes save."""
 _MOST_ROWS = 2**31
+_MOST_CODED_BYTES = 2**31 - 1
+"""Texts that are made from codes have 32-bit offsets, and are not split."""
 _TEXT = "BYTE_ARRAY"
 _OFFSET_BYTES = 4
 """The offset of each string."""
@@ -126,6 +130,10 @@ def plan_batches(
         stored.ahead.load(_byte_range(group.column(leaf.index)) for group in groups for leaf in leaves)
     fitting, batch_bytes = batch_rows, batch_bytes or most_bytes // BATCH_SHARE
     left = piece.skip + piece.count
+    most_codes = left // max(1, len(piece.groups)) // _ROWS_PER_CODE
+    if len(piece.groups) > 1 and most_codes * _ROWS_PER_CODE < _LEAST_GROUP_ROWS:
+        most_codes = 0
+    batch_bytes = min(batch_bytes, _MOST_CODED_BYTES)
     longest = {leaf.index: 0 for leaf in leaves if leaf.flat and leaf.width is None}
     for number in piece.groups:
         group = footer.row_group(number)
@@ -141,7 +149,7 @@ def plan_batches(
         for chunk in chunks:
             if chunk.leaf.index in longest:
                 longest[chunk.leaf.index] = max(longest[chunk.leaf.index], chunk.pages.code_count or _MOST_ROWS)
-    most_codes = min(fitting, piece.skip + piece.count) // _ROWS_PER_CODE
+    most_codes = min(most_codes, fitting // _ROWS_PER_CODE)
     return BatchPlan(fitting, frozenset(leaf for leaf, codes in longest.items() if codes <= most_codes))
 
 

@@ -108,8 +108,9 @@ class KnownFile:
         return not self._compared.issuperset(product(groups, leaves))
 
     def note_checksums(self, groups: Sequence[int], leaves: Sequence[int]) -> None:
-        """Remember that all pages of these columns agree with their checksums."""
-        self._compared.update(product(groups, leaves))
+        """Remember that all pages of these columns agree with their checksums. Remote bytes are sent again."""
+        if self.identity is not None:
+            self._compared.update(product(groups, leaves))
 
 
 def identify_file(source: pa.NativeFile) -> Identity | None:
