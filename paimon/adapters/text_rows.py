@@ -22,7 +22,9 @@ from paimon.ports.row_files import Piece
 _JSON_BYTES = 8 << 20
 _JSON_ROWS = 20_000
 _PEEKED_BYTES = 1 << 20
+_CSV_NULLS = {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
 _MOST_DIGITS = 38
+_DECIMAL_BOUND = 10**_MOST_DIGITS
 _LONG_INTEGER = re.compile(rb"[\s:\[,]-?\d{19,}\s*[,}\]]")
 
 
@@ -30,12 +32,10 @@ def read_csv(stream: Any, schema: pa.Schema | None, _: str) -> Iterator[Piece]:
     """Read the rows of a CSV file with a header."""
     from pyarrow import csv
 
-    if schema is None:
-        stream = _Peeked(stream)
-        types = _find_long_integers(stream.head)
-    else:
-        types = {f.name: f.type for f in schema if not pa.types.is_nested(f.type)}
-    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    stream = _Peeked(stream)
+    declared = {f.name: f.type for f in schema or () if not pa.types.is_nested(f.type)}
+    types = _find_long_integers(stream.head, declared)
+    convert = csv.ConvertOptions(column_types=types, **_CSV_NULLS)
     with csv.open_csv(stream, convert_options=convert) as reader:
         yield reader.schema.empty_table()
         for batch in reader:
@@ -61,20 +61,23 @@ class _Peeked:
         return found if found or size == 0 else bytes(self._rest.read(size))
 
 
-def _find_long_integers(head: bytes) -> dict[str, pa.DataType]:
-    """Return lossless types for columns of whole numbers that need more than 64 bits, which Arrow infers as DOUBLE."""
+def _find_long_integers(head: bytes, declared: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """Return the declared types, and lossless ones for whole numbers beyond 64 bits, which Arrow infers as DOUBLE."""
     from pyarrow import csv
 
+    convert = csv.ConvertOptions(column_types=declared, **_CSV_NULLS)
     try:
-        inferred = csv.read_csv(io.BytesIO(head)).schema
-        names = [field.name for field in inferred if pa.types.is_float64(field.type)]
-        convert = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
-        texts = csv.read_csv(io.BytesIO(head), convert_options=convert) if names else inferred.empty_table()
+        inferred = csv.read_csv(io.BytesIO(head), convert_options=convert).schema
+        names = [f.name for f in inferred if pa.types.is_float64(f.type) and f.name not in declared]
+        if len(names) > len(set(names)) or not names:
+            return declared
+        convert.column_types = declared | dict.fromkeys(names, pa.string())
+        texts = csv.read_csv(io.BytesIO(head), convert_options=convert)
     except pa.ArrowInvalid:
-        return {}  # the read of the file reports it
-    types = {}
+        return declared  # the read of the file reports it
+    types = dict(declared)
     for name in names:
-        digits = pc.utf8_ltrim(texts[name], "+-")
+        digits = pc.utf8_ltrim(pc.utf8_trim_whitespace(texts[name]), "+-")
         if pc.all(pc.utf8_is_digit(digits)).as_py():
             is_decimal = pc.max(pc.utf8_length(digits)).as_py() <= _MOST_DIGITS
             types[name] = pa.decimal128(_MOST_DIGITS, 0) if is_decimal else pa.string()
@@ -82,7 +85,7 @@ def _find_long_integers(head: bytes) -> dict[str, pa.DataType]:
 
 
 def read_json_lines(stream: Any, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
-    """Read JSON objects, one a line; lines that Arrow cannot read, or not without loss, become plain rows."""
+    """Read JSON objects, one a line; lines that Arrow cannot read become plain rows."""
     number = 1
     for lines in _read_lines(stream):
         yield from _parse_lines(lines, schema, name, number)
@@ -115,8 +118,6 @@ def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int)
         return
     try:
         table = parse(schema)
-        if _LONG_INTEGER.search(lines) and _has_inferred_doubles(table.schema, schema):
-            raise pa.ArrowInvalid("a whole number may need more than 64 bits")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         rows = (
             _parse_row(line, number + index, name)
@@ -129,13 +130,38 @@ def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int)
     if schema is not None and any(column.null_count == len(column) for column in table.columns):
         # The columns of the schema that no row has are null, too.
         table = table.select([column for column in table.column_names if column in set(parse(None).column_names)])
-    yield table
+    yield _keep_digits(table, lines, schema) if _LONG_INTEGER.search(lines) else table
 
 
-def _has_inferred_doubles(found: pa.Schema, declared: pa.Schema | None) -> bool:
-    """Return whether a column is DOUBLE at any depth, and was not declared."""
-    names = set() if declared is None else set(declared.names)
-    return any("double" in str(field.type) for field in found if field.name not in names)
+def _keep_digits(table: pa.Table, lines: bytes, declared: pa.Schema | None) -> pa.Table:
+    """Return a table without DOUBLE for whole numbers beyond 64 bits, unless a column has fractions, too."""
+    known = set() if declared is None else set(declared.names)
+    found = [f.name for f in table.schema if "double" in str(f.type) and f.name not in known]
+    if not found:
+        return table
+    try:
+        rows = [loads(line, parse_int=_parse_integer) for line in lines.split(b"\n") if line.strip()]
+    except RecursionError:
+        return table  # a type of this depth is refused later
+    for name in found:
+        try:
+            values = _to_exact_array([row.get(name) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            continue  # fractions, too
+        if "decimal" in str(values.type) or pa.types.is_string(values.type):
+            table = table.set_column(table.column_names.index(name), name, values)
+    return table
+
+
+def _to_exact_array(values: list[Any]) -> pa.Array:
+    if not all(value is None or isinstance(value, int | Decimal) for value in values):
+        exact = pa.array(values)
+        if "decimal256" in str(exact.type):
+            raise pa.ArrowInvalid("no type has these digits")
+        return exact
+    if all(value is None or abs(value) < _DECIMAL_BOUND for value in values):
+        return pa.array(values, pa.decimal128(_MOST_DIGITS, 0))
+    return pa.array([None if value is None else str(int(value)) for value in values], pa.string())
 
 
 def _parse_integer(digits: str) -> int | Decimal:

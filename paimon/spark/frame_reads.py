@@ -179,6 +179,8 @@ def _get_relation_option(leaf: Any, name: str) -> str | None:
     relation = leaf.relation()
     if relation.getClass().getSimpleName() == MARKED_ROWS:
         return relation.readMark() if name == READ_MARK else None
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return None
     found = relation.options().get(name)
     return str(found.get()) if found.isDefined() else None
 

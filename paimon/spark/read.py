@@ -22,7 +22,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 from attrs import frozen
@@ -111,30 +111,31 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     register(spark)
     opened = open_in_session(spark, table, options) if isinstance(table, str) else _with_options(table, options or {})
     needed = None if columns is None else list(columns)
-    travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
-    scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]
+    travel: dict[str, Any] = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
+    scan = opened.scan(needed if where is None else None, **travel)
     scan = scan.without_retracts() if isinstance(scan, Scan) else scan
     _check_columns(opened.name, needed or (), scan.arrow_schema.names)
-    return _load_rows(spark, opened, scan, _to_state_options(opened, scan, travel), where, needed)
+    return _load_rows(spark, opened, scan, travel, where, needed)
 
 
 def _load_rows(
     spark: SparkSession,
-    table: Table | SystemTable,
+    opened: Table | SystemTable,
     scan: Scan | SystemScan,
-    state: Mapping[str, str],
+    travel: Mapping[str, Any],
     where: str | None,
     needed: Sequence[str] | None,
 ) -> DataFrame:
     """Return the rows of a scan, or those of them that a condition of Spark selects, with the needed columns."""
+    state = _to_state_options(opened, scan, travel)
     if where is None:
-        frame = _load(spark, table, scan, state, scan)
+        frame = _load(spark, opened, scan, state, scan)
         return count_by_plan(frame, scan) if PINNED in state and isinstance(scan, Scan) else frame
     found = None
     if PINNED in state and isinstance(scan, Scan):
-        scan, state = _restrict(scan, state, where, needed)
-        found = look_up_keys(spark, table, scan)
-    selected = (_load(spark, table, scan, state, scan) if found is None else found).where(where)
+        scan, state = _restrict(scan, state, where, needed, travel)
+        found = look_up_keys(spark, opened, scan)
+    selected = (_load(spark, opened, scan, state, scan) if found is None else found).where(where)
     return selected if needed is None else selected.select(*needed)
 
 
@@ -169,7 +170,7 @@ def look_up_keys(spark: SparkSession, table: Table | SystemTable, scan: Scan) ->
 
 
 def _restrict(
-    scan: Scan, state: Mapping[str, str], where: str, needed: Sequence[str] | None
+    scan: Scan, state: Mapping[str, str], where: str, needed: Sequence[str] | None, travel: Mapping[str, Any]
 ) -> tuple[Scan, dict[str, str]]:
     """Restrict a scan to what a condition of Spark needs."""
     from paimon.spark.conditions import find_columns, find_where  # the parser is only loaded for text
@@ -177,7 +178,7 @@ def _restrict(
     columns = find_columns(where, needed, scan.arrow_schema.names)
     condition = find_where(where, scan.fields)
     sent = None if condition is None else encode_predicate(condition)
-    restricted = Scan(scan.context, columns=columns, where=condition if sent else None, pinned=scan.pinned)
+    restricted = Scan(scan.context, columns=columns, where=condition if sent else None, pinned=scan.pinned, **travel)
     return restricted, _add_selection(state, where=sent)
 
 

@@ -54,6 +54,7 @@ CONDITIONS = {
     "nothing = 1": "Known are: at, day, id, name, t.",
     "name = ann": "Known are: at, day, id, name, t; a text is in single quotes: 'ann'.",
     "name = `ann`": "Known are: at, day, id, name, t.",
+    "day = DATE '123'": "'123' is not a valid DATE. Give a day of the calendar, such as DATE '2026-01-31'.",
     "day = DATE 'x'": "'x' is not a valid DATE. Give a day of the calendar, such as DATE '2026-01-31'.",
     "day > DATE '2026-02-30' AND id = 1": "'2026-02-30' is not a valid DATE. Give a day of the calendar",
     "day = '2026-02-30'": "The calendar has no such day; give one such as '2026-01-31'.",

@@ -187,7 +187,10 @@ FILES = {
     "one.csv": (f"v,w\n{LONG},1\n,2\n-7,3\n", "DECIMAL(38, 0)", [Decimal(LONG), None, Decimal(-7)]),
     "far.csv": (f"v\n{'9' * 50}\n", "STRING", ["9" * 50]),
     "mixed.csv": (f"v\n{LONG}\n0.5\n", "DOUBLE", [float(LONG), 0.5]),
-    "one.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1}}\n', "DECIMAL(20, 0)", [Decimal(LONG), Decimal(1)]),
+    "spaced.csv": (f"v,w\n {LONG},1\n", "DECIMAL(38, 0)", [Decimal(LONG)]),
+    "quoted.csv": (f'v,w\n{LONG},1\n"",2\n', "STRING", [str(LONG), ""]),
+    "one.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1}}\n', "DECIMAL(38, 0)", [Decimal(LONG), Decimal(1)]),
+    "mixed.jsonl": (f'{{"v": {LONG}}}\n{{"v": 0.5}}\n', "DOUBLE", [float(LONG), 0.5]),
     "nested.jsonl": (f'{{"v": [{LONG}, 1]}}\n', "ARRAY<DECIMAL(20, 0)>", [[Decimal(LONG), Decimal(1)]]),
 }
 
@@ -200,6 +203,9 @@ def test_whole_numbers_beyond_64_bits_keep_their_digits(catalog: paimon.Catalog,
     assert format_type(table.table_schema.fields[0].type) == kind
     table.write(tmp_path / name)
     assert table.to_arrow()["v"].to_pylist() == values
+    other = catalog.create_table("shop.other", "w INT")
+    other.write(tmp_path / name, merge_schema=True)
+    assert catalog.table("shop.other").to_arrow()["v"].to_pylist() == values
 
 
 def test_values_that_nest_too_deep_for_a_type_are_refused(catalog: paimon.Catalog, tmp_path: Path) -> None:

@@ -387,9 +387,11 @@ def test_a_view_has_the_options(spark: SparkSession, catalog: paimon.Catalog) ->
 
 SCRIPT = """
 import os, sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pyspark.sql import SparkSession
 import paimon, paimon.spark
+from paimon.results import find_reads
 folder = Path(sys.argv[1])
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 assert spark.sparkContext.pythonExec == "python3", spark.sparkContext.pythonExec
@@ -397,8 +399,12 @@ paimon.spark.register(spark)
 assert spark.sparkContext.pythonExec == sys.executable
 catalog = paimon.connect(folder / "lake"); catalog.create_database("db")
 table = catalog.create_table("db.t", "id BIGINT"); table.write({"id": [1, 2]})
+spark.conf.set("spark.paimon.parquet-reader", "python")
 print("rows", spark.read.format("paimon").load(table.location).count())
-paimon.spark.register(spark); paimon.spark.session(); paimon.spark.read(spark, table)
+paimon.spark.register(spark); paimon.spark.session()
+with ThreadPoolExecutor(4) as pool:  # all need the same classes in Java
+    frames = list(pool.map(lambda _: paimon.spark.read(spark, table, where="id % 2 = 0"), range(4)))
+assert [len(list(find_reads(frame).reads)) for frame in frames] == [1] * 4
 os.environ["PYSPARK_PYTHON"] = spark.sparkContext.pythonExec = str(folder / "bare")
 try:
     paimon.spark.register(spark.newSession())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,17 +95,30 @@ def test_a_frame_of_an_unknown_snapshot_is_refused(spark: SparkSession, catalog:
     old = spark.read.format("paimon").option("snapshot", "1").load(table.location)
     add_one(old, table)
     add_one(paimon.spark.read(spark, table, snapshot=1), table)
+    add_one(paimon.spark.read(spark, table, snapshot=1, where="v > 0"), table)
     assert read(table) == [(1, 11), (2, 21)]
 
 
+def test_frames_of_other_databases_are_sources(spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path) -> None:
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    reader = spark.read.format("jdbc").option("url", "jdbc:derby:memory:other;create=true")
+    add_one(
+        reader.option("query", 'SELECT 1 AS "id", 5 AS "v" FROM SYSIBM.SYSDUMMY1').load(), table := make_table(catalog)
+    )
+    assert read(table) == [(1, 6), (2, 20)]
+
+
+@pytest.mark.parametrize("reader", ["spark", "python"])
 def test_files_of_a_table_that_was_created_again_are_missed_by_name(
-    spark: SparkSession, catalog: paimon.Catalog
+    spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, reader: str
 ) -> None:
+    monkeypatch.setattr("paimon.spark.parquet_files._get_reader", lambda session: reader)
     frame = paimon.spark.read(spark, make_table(catalog))
     catalog.drop_table("db.t")
     make_table(catalog)  # has a snapshot of the same id
     target = catalog.create_table("db.copy", "id BIGINT NOT NULL, v BIGINT")
-    with pytest.raises(SnapshotExpired, match=r"Snapshot 2 of table 'db\.t' expired"):
+    found = {"spark": r"Snapshot 2 of table 'db\.t' expired", "python": "was dropped and created again"}
+    with pytest.raises(SnapshotExpired, match=found[reader]):
         paimon.spark.write(frame, target)
     assert not target.snapshots()
 

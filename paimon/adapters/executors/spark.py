@@ -27,7 +27,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from paimon.adapters.cancellation import CallOnStop
-from paimon.domain.errors import InvalidRequest, PaimonError, SnapshotExpired, StorageError, Unsupported
+from paimon.domain.errors import (
+    InvalidRequest,
+    PaimonError,
+    SnapshotExpired,
+    StorageError,
+    TableDropped,
+    TableReplaced,
+    Unsupported,
+)
 from paimon.ports.cancellation import copy_task_context, has_token
 
 T = TypeVar("T")
@@ -55,8 +63,10 @@ _REQUEST_ERRORS: dict[str, type[InvalidRequest]] = {
     InvalidRequest.__name__: InvalidRequest,
     **{kind.__name__: kind for kind in InvalidRequest.__subclasses__()},
 }
+_LOST_STATES = tuple(kind.__name__ for kind in (SnapshotExpired, TableDropped, TableReplaced))
+"""Errors of a task that misses what it reads."""
 _TASK_ERROR = re.compile(
-    rf"^paimon\.domain\.errors\.({'|'.join(_REQUEST_ERRORS)}|Unsupported|{SnapshotExpired.__name__}): "
+    rf"^paimon\.domain\.errors\.({'|'.join((*_REQUEST_ERRORS, *_LOST_STATES))}|Unsupported): "
     r"(.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
@@ -396,7 +406,8 @@ def to_paimon_error(error: Exception) -> PaimonError:
     """Convert an exception of Spark to the error of the task.
 
     The result is the InvalidRequest (or subclass), Unsupported or SnapshotExpired at the end of the traceback, or an
-    InvalidRequest for a function or an expression of the data frame that failed, else a StorageError.
+    InvalidRequest for a function or an expression of the data frame that failed, else a StorageError. A table that was
+    dropped while it is read is a SnapshotExpired, too.
     """
     text = str(error) or type(error).__name__
     found = _TASK_ERROR.search(text)
@@ -405,7 +416,7 @@ def to_paimon_error(error: Exception) -> PaimonError:
     kind, message = found[1], found[2].strip()
     if kind in _REQUEST_ERRORS:
         return _REQUEST_ERRORS[kind](message)
-    if kind == SnapshotExpired.__name__:
+    if kind in _LOST_STATES:
         message, hint = _split_hint(message)
         return SnapshotExpired(message, hint=hint)
     return Unsupported(message.removeprefix("Not supported: "))

@@ -338,8 +338,10 @@ def _read_date(text: str) -> datetime.date | str:
         pass
     try:
         parse_literal(text, DateType())
+        if "-" not in text.strip()[1:]:
+            raise ValueError(text)  # a number of days
         return text
-    except InvalidRequest as error:
+    except (InvalidRequest, ValueError) as error:
         hint = "give a day of the calendar, such as DATE '2026-01-31'"
         raise InvalidLiteral(f"{text!r} is not a valid DATE", subject=text, hint=hint) from error
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import wraps
 from importlib.resources import files
 from itertools import count
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -136,14 +137,15 @@ class Jvm:
 
         Py4J remembers the methods of a class by its name, also for later sessions of the process.
         """
-        made = _CLASSES.setdefault(self.gateway, {})
-        if name not in made:
-            compiler = self.find_class("org.codehaus.janino.SimpleCompiler")()
-            thread = self.gateway.jvm.java.lang.Thread.currentThread()
-            compiler.setParentClassLoader(thread.getContextClassLoader())
-            compiler.cook(files(__package__).joinpath(f"{name}.java").read_text("utf-8"))
-            made[name] = compiler.getClassLoader().loadClass(f"paimon.spark.{name}").getConstructors()[0]
-        return made[name]
+        with _COMPILING:  # two threads must not compile it under one name
+            made = _CLASSES.setdefault(self.gateway, {})
+            if name not in made:
+                compiler = self.find_class("org.codehaus.janino.SimpleCompiler")()
+                thread = self.gateway.jvm.java.lang.Thread.currentThread()
+                compiler.setParentClassLoader(thread.getContextClassLoader())
+                compiler.cook(files(__package__).joinpath(f"{name}.java").read_text("utf-8"))
+                made[name] = compiler.getClassLoader().loadClass(f"paimon.spark.{name}").getConstructors()[0]
+            return made[name]
 
     def create(self, name: str, *arguments: Any) -> Any:
         """Create an object of a class that must be Java."""
@@ -161,6 +163,7 @@ class Jvm:
                 parameters.propagate_java_exceptions = True
 
 
+_COMPILING = Lock()
 _CLASSES: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 """The constructors of classes of this package in Java, by the connection to the Java process."""
 
