@@ -134,7 +134,7 @@ def _count_outside(recorded: ManifestFileMeta, partitions: Sequence[bytes], type
         ranks = _rank_values(values)
         if bool(known[-2:].all()):
             outside |= known[:-2] & ((ranks[:-2] < ranks[-2]) | (ranks[:-2] > ranks[-1]))
-        if stats.null_counts[position : position + 1] == (0,):
+        if any(count is not None and count <= 0 for count in stats.null_counts[position : position + 1]):
             outside |= is_null[:-2]
     rest = [deserialize(partitions[row], types) for row in np.flatnonzero(unclear).tolist()]
     return int(np.count_nonzero(outside & ~unclear)) + sum(not may_hold_partition(recorded, r, types) for r in rest)

@@ -144,6 +144,11 @@ class FileColumns:
             cached = self._cache[name] = self.checked.column("_FILE", name, rows=self.rows)
         return cached
 
+    def check(self) -> None:
+        """Check all columns, also those that nothing reads; an invalid value raises `CorruptTable`."""
+        for column in ENTRY_TYPE.field("_FILE").type:
+            self.field(column.name)
+
     def take(self, rows: Integers) -> FileColumns:
         """Return the file records at these positions, which are in ascending order."""
         return FileColumns(self.checked, rows if self.rows is None else self.rows[rows])

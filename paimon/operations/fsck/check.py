@@ -63,7 +63,7 @@ from paimon.operations.table_context import TableContext
 
 _ATTEMPTS = 3
 _FILES_AT_ONCE = 1 << 16
-"""The number of files that become objects together."""
+"""The number of files whose columns, or objects, are in memory together."""
 
 
 @on_same_table
@@ -119,6 +119,8 @@ class ContentCheck:
 
     def _check_state(self, index: int, state: State) -> None:
         live = read_live_columns(state.context, self._metadata.contents[index])
+        for part in live.split(_FILES_AT_ONCE):  # a plan of this state makes whole records of its files
+            part.files.check()
         rows, recorded = int(live.number("_ROW_COUNT").sum()), state.snapshot.total_record_count
         if recorded is not None and recorded != rows:
             self._add_count_fault(state, f"records {recorded} rows in total; its files have {rows}")

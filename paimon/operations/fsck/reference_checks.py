@@ -218,7 +218,8 @@ class ReferenceCheck:
         try:
             directory = buckets.directory(files.partition, files.bucket)
         except PaimonError as error:
-            self._add_outside(self._context.paths.manifests, to_fault(error, "", ()).reason)
+            for name in files.names:
+                self._add_outside(name, to_fault(error, name, ()).reason)
             return
         listed = self._list_sizes(directory) if None in files.external_paths else {}
         for name, size, external in zip(files.names, files.sizes, files.external_paths, strict=True):

@@ -15,6 +15,7 @@ from support.tables import create_table
 
 import paimon
 from paimon.cli.main import main
+from paimon.domain.errors import CorruptTable
 from paimon.domain.maintenance.fault import Fault, FaultKind, HealthReport
 from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange, ManifestEntry, ManifestFileMeta
 from paimon.domain.row.binary_row import serialize
@@ -168,6 +169,20 @@ def test_rows_in_another_bucket_than_their_keys(table: paimon.Table) -> None:
 def test_a_file_that_is_live_twice(table: paimon.Table) -> None:
     rewrite_manifests(table, lambda entries: [*entries, entries[0]])
     assert not check_table(table, deep=False).is_whole
+
+
+def test_values_of_an_entry_that_no_plan_accepts(tmp_path: Path) -> None:
+    table = create_table_of_two_runs(tmp_path, keyed=False)
+    for change in (
+        lambda f: evolve(f, min_key=b"short"),
+        lambda f: evolve(f, value_stats=evolve(f.value_stats, max_values=b"")),
+    ):
+        whole = Path(table.definition.paths.snapshot(table.snapshots()[-1].id)).read_bytes()
+        rewrite_manifests(table, with_file(change, level=0))
+        with pytest.raises(CorruptTable):
+            paimon.open_table(table.location).scan().plan()
+        check_faults(table, FaultKind.UNREADABLE, "which is out of range", deep=False)
+        Path(table.definition.paths.snapshot(table.snapshots()[-1].id)).write_bytes(whole)
 
 
 def test_files_outside_of_the_table(table: paimon.Table, tmp_path: Path) -> None:
