@@ -5,7 +5,7 @@
 
 The table is that of `make_files.py`: append-only, one row for each file. Each line is a session of its own, in which a
 frame is created, and Spark plans its partitions. Memory is the peak of resident memory of the driver's process of
-Python, of the JVM, and of the process in which Spark runs the planner of the data source.
+Python, and of the JVM. The sizes are those of the tasks that this library sends.
 
 With `--queries`, the program compares the cost of a small query of an attached catalog with that of
 `paimon.spark.read`. The append table has 500,000 rows, and the ways take turns. Messages are those that Python sends to
@@ -21,9 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+from unittest.mock import patch
 
 import make_files
 
@@ -67,15 +70,21 @@ def read_peak(pid: int) -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / MIB
 
 
-def list_partition_bytes(frame: Any) -> list[int]:
-    """Return the sizes of the serialized descriptions of the partitions that tasks of this library read."""
-    sizes = []
-    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
-    for leaf in (leaves.apply(at) for at in range(leaves.size())):
-        if leaf.nodeName().startswith("BatchScan"):
-            partitions = leaf.inputPartitions()
-            sizes += [len(partitions.apply(at).pickedPartition()) for at in range(partitions.size())]
-    return sizes
+@contextmanager
+def record_task_bytes() -> Iterator[list[int]]:
+    """Yield a list that gets the size of each task that is encoded in the block."""
+    from paimon.adapters.executors import spark as executor
+
+    sizes: list[int] = []
+    encode = executor.encode_task
+
+    def encode_and_count(task: object) -> bytes:
+        data = encode(task)
+        sizes.append(len(data))
+        return data
+
+    with patch.object(executor, "encode_task", encode_and_count):
+        yield sizes
 
 
 def open_session(reader: str) -> Any:
@@ -98,11 +107,11 @@ def plan_table(spark: Any, location: str, options: dict[str, str]) -> dict[str, 
     table = paimon.open_table(location)
     before = read_peak(os.getpid())
     start, cpu = time.perf_counter(), count_cpu_seconds()
-    frame = paimon.spark.read(spark, table, options=options)
+    with record_task_bytes() as sizes:
+        frame = paimon.spark.read(spark, table, options=options)
     created, created_cpu = time.perf_counter(), count_cpu_seconds()
     tasks = frame.rdd.getNumPartitions()
     planned, planned_cpu = time.perf_counter(), count_cpu_seconds()
-    sizes = list_partition_bytes(frame)
     peaks = [(name, read_peak(pid)) for pid, name in find_processes().items()]
     return {
         "create": created - start,
@@ -115,7 +124,6 @@ def plan_table(spark: Any, location: str, options: dict[str, str]) -> dict[str, 
         "driver": read_peak(os.getpid()),
         "before": before,
         "jvm": max((peak for name, peak in peaks if name == "java"), default=0.0),
-        "planner": max((peak for name, peak in peaks if name.startswith("python")), default=0.0),
     }
 
 
@@ -197,9 +205,9 @@ def main() -> None:
         make_files.main(folder, given.commits)
         print(
             "| Read by | options | frame, s (CPU s) | plan, s (CPU s) | tasks | largest task, bytes | all tasks, bytes "
-            "| driver, MiB | planner, MiB | JVM, MiB |"
+            "| driver, MiB | JVM, MiB |"
         )
-        print("|---" * 10 + "|", flush=True)
+        print("|---" * 9 + "|", flush=True)
         for reader, options in LINES[: given.lines]:
             found = run_line(Path(folder) / "b.db" / "t", reader, options)
             cells = [
@@ -209,7 +217,7 @@ def main() -> None:
                 f"{found['plan']:.2f} ({found['plan_cpu']:.2f})",
                 *(f"{found[name]:,}" for name in ("tasks", "largest", "bytes")),
                 f"{found['before']:.0f} to {found['driver']:.0f}",
-                *(f"{found[name]:.0f}" for name in ("planner", "jvm")),
+                f"{found['jvm']:.0f}",
             ]
             print(f"| {' | '.join(cells)} |", flush=True)
 
