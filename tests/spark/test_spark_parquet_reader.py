@@ -219,6 +219,17 @@ def test_other_files_are_read_by_tasks(spark: SparkSession, tmp_path: Path, case
     )
 
 
+def test_nested_fields_and_system_columns_are_read_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"row-tracking.enabled": True, "data-evolution.enabled": True}
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT, r ROW<x INT, y STRING>", options=options)
+    table.write([{"id": 1, "r": {"x": 7, "y": "a"}}])
+    frame = paimon.spark.read(spark, table, columns=["r.x", "_ROW_ID"])
+    assert readers_of(frame) == {PYTHON}
+    assert frame.collect() == [(7, 0)]
+
+
 def test_files_outside_of_the_storage_rules_are_not_given_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     catalog = paimon.connect(tmp_path / "lake{a}")  # a wildcard
     catalog.create_database("db")

@@ -102,6 +102,8 @@ def check_engine_files(context: TableContext, selected: EngineFiles, read: ReadP
     The footer of each file is read now; pages are not checked, because the engine reads them. Files that are not
     returned belong to the remaining rows. A symbolic link out of the allowed roots is `CorruptTable`.
     """
+    if not selected.files:  # as of each read of nested fields or system columns, which are no fields of the schema
+        return ()
     schemas, columns = _load_file_schemas(context, selected.files), _list_fields(context, read)
     return tuple(
         NamedFile(split.files[0].file_name, file.path, find_stored_fields(schemas[split.files[0].schema_id], columns))
