@@ -374,6 +374,23 @@ def test_queries_may_begin_in_other_ways(tmp_path: Path, query: str) -> None:
     assert to_multiset(session.sql(query).to_arrow()) == ["(1, 'b')", "(2, 'c')"]
 
 
+def test_an_expression_that_is_read_several_times_is_computed_once(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path / "lake")
+    catalog.create_database("default", exist_ok=True)
+    session = catalog.sql_session()
+    for name in "abcde":
+        table = catalog.create_table(f"default.{name}", f"id BIGINT, {name}v INT")
+        table.write([{"id": number, f"{name}v": number} for number in range(1000)])
+    query = (
+        'WITH r AS (SELECT av, bv, cv, \'"__paimon_0" AS "\' AS w FROM a, b, c, d, e'
+        " WHERE a.id = b.id AND b.id = c.id AND c.id = d.id AND d.id = e.id AND dv > 2)"
+        " SELECT avg(av) AS s, max(w) AS w FROM r GROUP BY bv UNION ALL SELECT max(bv), 'g' FROM r GROUP BY cv"
+        " UNION ALL SELECT count(*), 'n' FROM r ORDER BY s, w LIMIT 2"
+    )
+    assert session.sql(query).to_arrow().to_pydict() == {"s": [3, 3], "w": ['"__paimon_0" AS "', "g"]}
+    assert "CTE Name: r" in str(session.sql(f"EXPLAIN {query}").to_arrow().to_pylist())
+
+
 def test_columns_of_all_types_are_described_as_they_are_returned(tmp_path: Path) -> None:
     session = make_session(tmp_path, "id BIGINT NOT NULL", [[{"id": 1}]])
     values = "id, NULL AS n, {'a b': [id]} AS r, MAP {'k': id} AS m, INTERVAL 1 DAY AS i, 'a'::ENUM('a', 'it''s') AS e"

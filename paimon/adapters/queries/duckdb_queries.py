@@ -379,7 +379,8 @@ class _Session:
     def prepare(self, sql: str, sources: Mapping[str, QuerySource], reads_keys: bool = True) -> str:
         """Make the sources known, and return the query as DuckDB runs it.
 
-        Sources with files are common table expressions of the query, because DuckDB opens the files of a view twice.
+        A source with files becomes a subquery where it has an alias, because DuckDB opens the files of a view twice. It
+        does not keep the rows of an expression of `WITH` that reads another one, even if they are read several times.
         """
         tables: dict[str, str] = {}
         for name, source in sources.items():
@@ -387,20 +388,13 @@ class _Session:
             if opened is None or not opened.files:
                 self.register(name, source.schema, source.open)
             else:
-                tables[name] = self._register_files(name, source.schema, opened)
-        begin = _BEGIN.match(sql)
-        if begin is None:
-            for name, table in tables.items():
-                self.connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {table}")
-            return sql
-        if not tables:
-            return sql
-        expressions = ", ".join(
-            f"{quote_identifier(name)} AS NOT MATERIALIZED ({table})" for name, table in tables.items()
-        )
-        if begin["select"]:
-            return f"WITH {expressions} {sql}"
-        return f"WITH {begin['recursive'] or ''}{expressions}, {sql[begin.end() :]}"
+                tables[quote_identifier(name)] = self._register_files(name, source.schema, opened)
+        placed = {f"{name} AS ": f"({table}) AS " for name, table in tables.items()}
+        sql = _LITERAL_OR_NAME.sub(lambda found: placed.get(found[0], found[0]), sql) if _BEGIN.match(sql) else sql
+        for name, table in tables.items():
+            if name in sql:
+                self.connection.execute(f"CREATE TEMP VIEW {name} AS {table}")
+        return sql
 
     def register(self, name: str, schema: pa.Schema, open_rows: Callable[[], pa.RecordBatchReader]) -> None:
         """Make rows known under a name. Each call of `open_rows` returns a new reader of the rows."""
@@ -497,4 +491,5 @@ class _Stream:
             raise
 
 
-_BEGIN = re.compile(r"(?P<select>SELECT\s)|WITH\s+(?P<recursive>RECURSIVE\s+)?", re.IGNORECASE)
+_BEGIN = re.compile(r"(SELECT|WITH)\s", re.IGNORECASE)
+_LITERAL_OR_NAME = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"(?: AS (?="))?""")
