@@ -136,11 +136,11 @@ def test_lookup_files_stay_within_the_disk_limit(tmp_path: Path, limit: int) -> 
     rounds.writer.close()
 
 
-@pytest.mark.parametrize(("limit", "blocks"), [("256 mb", 1), ("16 kb", 3)])
+@pytest.mark.parametrize(("limit", "blocks"), [("256 mb", 1), ("16 kb", 2)])
 def test_less_memory_makes_smaller_blocks_of_lookup_files(tmp_path: Path, limit: str, blocks: int) -> None:
     options = {"bucket": "1", "target-file-size": "64 mb", "lookup.cache-max-memory-size": limit}
     table = create_counted_table(tmp_path, CASES["lookup"] | options)
-    count = 140_000  # rows are read from a file in batches of 65,536
+    count = 140_000  # rows are read from a file in batches of 122,880
     many = pa.table({
         "a": ["x"] * count, "b": pa.array(range(count), pa.float64()), "n": pa.array([1] * count, pa.int32()),
         "v": ["y"] * count,
