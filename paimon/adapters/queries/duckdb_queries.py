@@ -379,8 +379,8 @@ class _Session:
     def prepare(self, sql: str, sources: Mapping[str, QuerySource], reads_keys: bool = True) -> str:
         """Make the sources known, and return the query as DuckDB runs it.
 
-        A source with files becomes a subquery where it has an alias, because DuckDB opens the files of a view twice. It
-        does not keep the rows of an expression of `WITH` that reads another one, even if they are read several times.
+        A source with files becomes a subquery where it has an alias. DuckDB would open the files of a view twice, and
+        if sources were expressions of `WITH`, it would compute those of the user, which read them, once for each use.
         """
         tables: dict[str, str] = {}
         for name, source in sources.items():

@@ -83,8 +83,9 @@ class EntryColumns:
             self.files.take(rows),
         )
 
-    def split(self, size: int) -> Iterator[EntryColumns]:
-        """Yield the entries in parts of at most this number."""
+    def split(self, size: int | None = None) -> Iterator[EntryColumns]:
+        """Yield the entries in parts of at most `size`, so that their values need not be in memory together."""
+        size = size or _FILES_AT_ONCE
         for start in range(0, len(self), size):
             yield self if len(self) <= size else self.take(np.arange(start, min(start + size, len(self))))
 

@@ -11,7 +11,7 @@ Source: `FileStoreCommitImpl`, `TableCommitImpl`, `CommitCallback`.
 #     commit                 refuse -> find an earlier commit -> check files -> written files -> compacted files
 #       publish_in_group     with plain additions of other threads, or alone (`group.py`)
 #         publish_change     attempt -> lost: wait, attempt on the newer base -> published (`attempts.py`)
-#       _publish_and_tell    record, callbacks
+#       _publish_and_report  record, callbacks
 #
 # The written files are complete without the compaction. So when they are published, an error of the compacted files
 # is reported in the result and not raised, unless reads would not show the rows; `plans` decides that.
@@ -147,7 +147,7 @@ def _publish_written_files(this: _Commit, shares: bool) -> Published | None:
         return None
     intent = Intent(table, request, change, this.safe)
     check_intent(intent)
-    return _publish_and_tell(this, intent, _choose_operation(request, change), shares)
+    return _publish_and_report(this, intent, _choose_operation(request, change), shares)
 
 
 def _publish_compacted_files(
@@ -167,7 +167,7 @@ def _publish_compacted_files(
         safe = this.safe if plans is None or plans.planned_on is None else SafeSnapshot(plans.planned_on)
         try:
             intent = Intent(this.context.table, this.request, change, safe, is_droppable)
-            return _publish_and_tell(this, intent, None), None
+            return _publish_and_report(this, intent, None), None
         except CommitOverwritten as error:
             if error.request is this.recorded:  # the written files were replaced
                 raise error.as_this_commit() from None
@@ -183,7 +183,7 @@ def _publish_compacted_files(
     return None, lost
 
 
-def _publish_and_tell(this: _Commit, intent: Intent, operation: str | None, shares: bool = False) -> Published:
+def _publish_and_report(this: _Commit, intent: Intent, operation: str | None, shares: bool = False) -> Published:
     """Publish one snapshot, record it as the last commit of this process, and call the callbacks."""
     context, request = this.context, this.request
     try:
@@ -218,7 +218,7 @@ def commit_statistics(context: TableContext, request: CommitRequest, file: Stati
     check_callbacks(context)
     this = _Commit(context, request, SafeSnapshot(), None, request)
     change = Change(CommitKind.ANALYZE, statistics=file)
-    return _publish_and_tell(this, Intent(context.table, request, change, this.safe), None).snapshot
+    return _publish_and_report(this, Intent(context.table, request, change, this.safe), None).snapshot
 
 
 def _to_result(written: Published | None, compacted: Published | None) -> CommitResult:

@@ -62,8 +62,6 @@ from paimon.operations.metadata.type_proof import TypeProof
 from paimon.operations.table_context import TableContext
 
 _ATTEMPTS = 3
-_FILES_AT_ONCE = 1 << 16
-"""The number of files whose columns, or objects, are in memory together."""
 
 
 @on_same_table
@@ -119,7 +117,7 @@ class ContentCheck:
 
     def _check_state(self, index: int, state: State) -> None:
         live = read_live_columns(state.context, self._metadata.contents[index])
-        for part in live.split(_FILES_AT_ONCE):  # a plan of this state makes whole records of its files
+        for part in live.split():  # a plan of this state makes whole records of its files
             part.files.check()
         rows, recorded = int(live.number("_ROW_COUNT").sum()), state.snapshot.total_record_count
         if recorded is not None and recorded != rows:
@@ -162,7 +160,7 @@ class ContentCheck:
         proof = TypeProof(context, newest or load_schema(context.engine, context.paths, snapshot.schema_id))
         ids = live.number("_SCHEMA_ID")
         changed = live.filter(np.isin(ids, [i for i in np.unique(ids).tolist() if proof.find_changes(i)]))
-        for entry in chain.from_iterable(map(to_entries, changed.split(_FILES_AT_ONCE))):
+        for entry in chain.from_iterable(map(to_entries, changed.split())):
             for cast in proof.find_unsafe_casts([entry.file]):
                 if cast.bound is not None:
                     path = entry.file.path_in(directories.directory(entry.partition, entry.bucket))

@@ -156,15 +156,17 @@ def _decode_missing(
 ) -> Iterator[ManifestRecords]:
     """Read and decode manifests, as many together as are small: decoding takes memory in proportion to them."""
     files: list[tuple[str, bytes]] = []
+    size = 0
     for path in paths:
         meta = recorded_by_path.get(path)
         files.append((path, _read_bytes(engine, path, None if meta is None else meta.file_size)))
-        if path == paths[-1] or sum(len(data) for _, data in files) >= _BYTES_AT_ONCE:
+        size += len(files[-1][1])
+        if path == paths[-1] or size >= _BYTES_AT_ONCE:
             records, counts = engine.records.read_columns(files, ENTRY_TYPE)
             names = [path for path, _ in files]
             _check_counts(names, counts, recorded_by_path)
             yield ManifestRecords(tuple(names), tuple(counts), records)
-            files = []
+            files, size = [], 0
 
 
 def _check_counts(

@@ -316,7 +316,8 @@ def find_expiry(
 ) -> PaimonError | None:
     """Return the error of a read that misses a file of a snapshot; None if neither an expiry nor a drop deleted it.
 
-    `delta_manifest_list` tells the snapshot from one that has its id by now: of a new table, or after a rollback.
+    `delta_manifest_list` is that of the snapshot. Another snapshot can have its id now: of a new table, or after a
+    rollback.
     """
     gone = find_missing_table(context)
     if gone is not None:

@@ -73,8 +73,6 @@ from paimon.operations.metadata.snapshots import latest_snapshot, report_expired
 from paimon.operations.read.global_indexes import IndexedRows, find_indexed_rows
 from paimon.operations.table_context import TableContext
 
-_FILES_AT_ONCE = 1 << 16
-"""The number of files whose statistics are in memory together."""
 _MOST_CACHED_FILES = 1_000
 _MOST_CACHED_COLUMNS = 1_000
 """Above this number, the key of a cached plan costs more than the plan."""
@@ -258,7 +256,7 @@ def _prune_by_stats(scan: _Request, entries: EntryColumns) -> tuple[EntryColumns
     if columns_of(scan.predicate) <= {*schema.trimmed_primary_keys}:  # the statistics of keys have decided
         matching = None
     else:
-        parts = [value_mask(e, scan.predicate, schema, schemas) for e in entries.split(_FILES_AT_ONCE)]
+        parts = [value_mask(e, scan.predicate, schema, schemas) for e in entries.split()]
         matching = np.concatenate([np.zeros(0, dtype=bool), *parts])  # no file may be left to look at
     if scan.rules.merges:
         masks = [*(() if matching is None else (matching,)), *_mask_by_indexes(scan, entries, schemas).values()]

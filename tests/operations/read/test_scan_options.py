@@ -33,7 +33,7 @@ def keys(table: paimon.Table, options: Mapping[str, object] | None = None) -> li
 def test_statistics_are_read_for_a_few_files_at_a_time(
     catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paimon.operations.read.plan._FILES_AT_ONCE", 2)
+    monkeypatch.setattr("paimon.domain.manifest.entry_columns._FILES_AT_ONCE", 2)
     options = {"bucket": 1, "deletion-vectors.enabled": True}
     table = catalog.create_table("d.v", "p INT, k INT NOT NULL, v INT", primary_keys=["k"], options=options)
     for k in range(5):
