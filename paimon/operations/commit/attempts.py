@@ -51,8 +51,8 @@ from paimon.operations.commit.history import check_own_commit, find_published_si
 from paimon.operations.commit.manifest_writer import SnapshotFiles
 from paimon.operations.commit.publish import (
     can_have_been_detached,
-    check_certain,
     check_durable,
+    check_outcome,
     confirm_same_table,
     explain_failure,
     publish,
@@ -232,7 +232,7 @@ def _attempt(this: _Attempts, retries: int) -> Published | None:
         this.source.note_put(None)
         files.discard_all()
         raise
-    check_certain(snapshot, outcome)
+    check_outcome(snapshot, outcome)
     if outcome is PublishOutcome.LOST:
         this.source.note_put(None)
         if can_have_been_detached(context, latest):

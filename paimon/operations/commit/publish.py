@@ -122,10 +122,10 @@ def is_durable(context: TableContext, snapshot_ids: Sequence[int]) -> bool:
 def check_durable(context: TableContext, snapshot: Snapshot) -> None:
     """Raise CommitUncertain if a visible snapshot of another call cannot be flushed; see `is_durable`."""
     if not is_durable(context, [snapshot.id]):
-        check_certain(snapshot, PublishOutcome.NOT_DURABLE)
+        check_outcome(snapshot, PublishOutcome.NOT_DURABLE)
 
 
-def check_certain(snapshot: Snapshot, outcome: PublishOutcome) -> None:
+def check_outcome(snapshot: Snapshot, outcome: PublishOutcome) -> None:
     """Raise CommitUncertain if the outcome is unknown, or the snapshot is not durable."""
     reasons = {
         PublishOutcome.UNKNOWN: f"the storage does not show whether snapshot {snapshot.id} was published",

@@ -27,7 +27,7 @@ from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.commit import commit
 from paimon.operations.commit.manifest_writer import ManifestWriter
-from paimon.operations.commit.publish import check_certain, publish
+from paimon.operations.commit.publish import check_outcome, publish
 from paimon.operations.data_files.deletion_vectors import get_bucket_vectors, read_bucket_vectors, write_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns, read_live_entries
 from paimon.operations.metadata.schemas import on_same_table
@@ -179,7 +179,7 @@ def _publish_manifests(
     if outcome is PublishOutcome.LOST:
         writer.discard()
         raise CommitConflict("Another commit was published during the repair", hint=_AGAIN)
-    check_certain(snapshot, outcome)
+    check_outcome(snapshot, outcome)
     return snapshot
 
 

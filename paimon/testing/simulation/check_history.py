@@ -146,9 +146,9 @@ class _HistoryChecker:
         yield from self._check_durable([s for s in snapshots if s.commit_kind is not CommitKind.COMPACT], paths)
 
     def _check_durable(self, snapshots: Sequence[Snapshot], paths: TablePaths) -> Iterator[str]:
-        weak = self._storage.weak_paths if isinstance(self._storage, DiskFiles) else ()
+        at_risk = self._storage.not_durable_paths if isinstance(self._storage, DiskFiles) else ()
         acknowledged = {(a.actor, a.number) for a in self._actions if a.outcome is Outcome.DONE}
-        for snapshot in (s for s in snapshots if paths.snapshot(s.id) in weak):
+        for snapshot in (s for s in snapshots if paths.snapshot(s.id) in at_risk):
             if (snapshot.commit_user, snapshot.commit_identifier) in acknowledged:
                 yield f"snapshot {snapshot.id} is acknowledged, and a power loss takes it"
 

@@ -90,13 +90,13 @@ class TimedFiles(MemoryFiles):
 
 
 class DiskFiles(TimedFiles):
-    """A local disk that flushes files when it is told to; `weak_paths` may be lost although their put succeeded."""
+    """A local disk that flushes on demand. A power loss may take `not_durable_paths`, although their put succeeded."""
 
     def __init__(self, now_millis: Callable[[], int], has_part_files: bool, logical_time: Callable[[], int]) -> None:
         super().__init__(now_millis, has_part_files, logical_time)
         self._unflushed: set[str] = set()
-        self._spoilt: set[str] = set()
-        self.weak_paths: set[str] = set()
+        self._lost: set[str] = set()
+        self.not_durable_paths: set[str] = set()
 
     def create_deferred(self, path: str) -> BufferedOutput:
         """Create a file that a power loss takes until it is flushed."""
@@ -127,20 +127,20 @@ class DiskFiles(TimedFiles):
         self.replace(path, data)
         self._unflushed.add(path)
 
-    def spoil_flush(self, path: str) -> None:
+    def fail_flush(self, path: str) -> None:
         """Let the flush of a file fail: its bytes are lost, and later flushes do not find that out."""
-        self._spoilt |= {path} & self._unflushed
+        self._lost |= {path} & self._unflushed
 
     def lose_power(self, random: Random) -> None:
         """Remove or cut off the files that are not on disk."""
-        for path in sorted((self._unflushed | self._spoilt) & self.contents.keys()):
+        for path in sorted((self._unflushed | self._lost) & self.contents.keys()):
             data = self.contents.pop(path)
             if random.random() < 0.5:
                 self.contents[path] = data[: random.randrange(len(data) or 1)]
 
     def _flush_directories(self, paths: Collection[str]) -> None:
         directories = {path.rpartition("/")[0] for path in paths}
-        self.weak_paths -= {path for path in self.weak_paths if path.rpartition("/")[0] in directories}
+        self.not_durable_paths -= {path for path in self.not_durable_paths if path.rpartition("/")[0] in directories}
 
 
 class _PartOutput(BufferedOutput):
@@ -191,7 +191,7 @@ class ProcessFiles(FaultyFiles):
 
 
 class DiskProcessFiles(ProcessFiles):
-    """The view of one process of a disk that flushes files when it is told to. A flush that fails is done in part."""
+    """The view of one process of a disk that flushes on demand. A flush that fails is done in part."""
 
     def __init__(self, inner: DiskFiles, plan: FaultPlan, random: Random) -> None:
         super().__init__(inner, plan, random)
@@ -213,12 +213,12 @@ class DiskProcessFiles(ProcessFiles):
             for name in (name for name in files if self._random.random() < 0.5):
                 self._disk.replace_unflushed(name, files[name])
             for name in (name for name in deferred if self._random.random() < 0.5):
-                self._disk.spoil_flush(name)
+                self._disk.fail_flush(name)
         self._apply_fault(fault, path, lambda: self._disk.flush_and_create(deferred, files))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create a file unless it exists; if its directory is not flushed, a power loss may take it."""
         outcome = super().put_if_absent(path, data)
         if outcome is PutOutcome.NOT_DURABLE:
-            self._disk.weak_paths.add(path)
+            self._disk.not_durable_paths.add(path)
         return outcome
