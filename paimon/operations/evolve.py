@@ -26,7 +26,6 @@ from paimon.domain.errors import (
     TableReplaced,
 )
 from paimon.domain.identifier import parse_identifier
-from paimon.domain.json_text import SCHEMA_FILE
 from paimon.domain.manifest.type_fit import find_type_changes, find_wider_types
 from paimon.domain.merge.aggregate.check import check_aggregates, check_function_names
 from paimon.domain.options.table_options import TableOptions
@@ -55,13 +54,13 @@ from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_columns
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import find_history, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import finished_once_begun, shielded
 from paimon.ports.engine import Engine
-from paimon.ports.files import PutOutcome
 
 
 def check_rows_merged(context: TableContext, snapshot: Snapshot, options: Sequence[str]) -> None:
@@ -372,14 +371,4 @@ def _put_next_schema(context: TableContext, schema: TableSchema) -> bool:
 
 def _put_schema(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
     """Return whether the schema was published; its content decides after "exists" by a retrying client."""
-    path, data = paths.schema(schema.id), schema_to_json(schema)
-    outcome = engine.files.put_if_absent(path, data)
-    if outcome is PutOutcome.NOT_DURABLE:
-        reason = "the file is visible, but the storage failed to flush it to disk"
-        raise StorageError(path, reason, hint="look whether the table has the schema, once the storage is repaired")
-    if outcome is PutOutcome.CREATED:
-        return True
-    try:
-        return engine.files.read(path, SCHEMA_FILE.max_bytes) == data
-    except NotFound as error:
-        raise StorageError(path, "the storage does not show whether the file was written", hint="try again") from error
+    return put_file(engine.files, paths.schema(schema.id), schema_to_json(schema))

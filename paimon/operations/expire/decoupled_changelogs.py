@@ -16,6 +16,7 @@ from paimon.domain.errors import CorruptTable, StorageError
 from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.operations.metadata.put_file import check_flushed, flush_found
 from paimon.operations.metadata.snapshots import find_snapshot, write_hint
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,
@@ -76,6 +77,7 @@ def _write_changelog(context: TableContext, snapshot: Snapshot) -> bool:
     path = context.paths.changelog(snapshot.id)
     for _ in range(_ATTEMPTS):
         outcome = context.files.put_if_absent(path, snapshot_to_json(snapshot))
+        check_flushed(path, outcome)
         if not _is_unchanged(context, snapshot):  # also after EXISTS: the file may be that of an earlier attempt
             _delete_if_expired(context, snapshot)
             return False
@@ -83,6 +85,7 @@ def _write_changelog(context: TableContext, snapshot: Snapshot) -> bool:
             return True
         found = find_changelog(context, snapshot.id)
         if found is not None and found.is_same(snapshot):
+            flush_found(context.files, path)
             return True
         if found is not None:
             raise CorruptTable(

@@ -24,6 +24,7 @@ from paimon.domain.text_checks import check_text
 from paimon.domain.undo import undo_on_failure
 from paimon.domain.whitespace import is_blank
 from paimon.operations.expire.references import list_branch_names
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import list_branch_directories, load_tag, snapshot_ids
 from paimon.operations.refs.replace_history import copy_file, replace_history
@@ -31,7 +32,7 @@ from paimon.operations.refs.rollback import drop_changelog
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.engine import Engine
-from paimon.ports.files import Directories, PutOutcome
+from paimon.ports.files import Directories
 
 
 @finished_once_begun()
@@ -59,8 +60,7 @@ def create_branch(context: TableContext, name: str, tag: str | None = None, exis
 def _put_files(engine: Engine, name: str, wanted: Mapping[str, bytes]) -> None:
     """Write the files of a branch in order; files with the same content may exist."""
     for path, data in wanted.items():
-        outcome = engine.files.put_if_absent(path, data)
-        if outcome is not PutOutcome.CREATED and engine.files.read(path, SCHEMA_FILE.max_bytes) != data:
+        if not put_file(engine.files, path, data):
             raise AlreadyExists("branch", name, hint="another process created it during the call")
 
 
@@ -69,7 +69,7 @@ def _put_directory(engine: Engine, directories: Directories, target: TablePaths,
     hidden = _make_hidden_path(engine, target, "making")
     with undo_on_failure(lambda: directories.delete_directory(hidden)):
         for path, data in wanted.items():
-            engine.files.put_if_absent(join_path(hidden, path.removeprefix(target.metadata_root).lstrip("/")), data)
+            put_file(engine.files, join_path(hidden, path.removeprefix(target.metadata_root).lstrip("/")), data)
         try:
             directories.move_directory(hidden, target.metadata_root)
         except AlreadyExists as error:

@@ -40,6 +40,7 @@ from paimon.operations.compact.partition_condition import bind_partition_conditi
 from paimon.operations.data_files.copy_files import copy_stream
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import index_path, read_data_manifests, read_index_manifest, read_live_entries
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import load_schema, schema_ids
 from paimon.operations.metadata.snapshots import latest_snapshot, load_live_or_tagged, load_tag, report_expired
 from paimon.operations.table_context import TableContext
@@ -126,7 +127,7 @@ def _select_partitions(context: TableContext, state: TableState, where: Predicat
 def put_schemas(engine: Engine, branch: TablePaths, schemas: Sequence[TableSchema]) -> None:
     """Write the schemas of the clone to its branch."""
     for schema in schemas:
-        engine.files.put_if_absent(branch.schema(schema.id), schema_to_json(schema))
+        put_file(engine.files, branch.schema(schema.id), schema_to_json(schema))
 
 
 def fill_clone(context: TableContext, source: TableContext, state: TableState) -> None:
@@ -141,7 +142,7 @@ def fill_clone(context: TableContext, source: TableContext, state: TableState) -
     writer = ManifestWriter(context)
     with undo_on_failure(lambda: delete_files(context.engine, [*writer.written])):
         snapshot = _write_manifests(context, writer, state)
-        context.files.put_if_absent(context.paths.snapshot(snapshot.id), snapshot_to_json(snapshot))
+        put_file(context.files, context.paths.snapshot(snapshot.id), snapshot_to_json(snapshot))
         for hint in (context.paths.earliest_hint, context.paths.latest_hint):
             context.files.replace(hint, str(snapshot.id).encode())
 

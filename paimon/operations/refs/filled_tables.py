@@ -25,11 +25,11 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.evolve import CREATION_PREFIX, TableDeclaration, create_table
 from paimon.operations.metadata.delete_files import delete_empty_directories
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import list_branch_directories, list_ids, read_snapshot_file
 from paimon.operations.refs.branches import list_tree, remove_tree, sort_for_copy
 from paimon.ports.engine import Engine
-from paimon.ports.files import PutOutcome
 
 
 @frozen
@@ -79,12 +79,13 @@ def publish_filled_table(engine: Engine, branch: TablePaths, paths: TablePaths) 
         target, data = _target_of(path, branch, paths), engine.files.read(path, SCHEMA_FILE.max_bytes)
         if path.rpartition("/")[2] in ("LATEST", "EARLIEST"):
             engine.files.replace(target, data)
-        elif engine.files.put_if_absent(target, data) is PutOutcome.CREATED:
-            put.append(target)
-        elif not _has_same(engine, path, target):
+            continue
+        was_absent = engine.files.status(target) is None
+        if not put_file(engine.files, target, data):
             engine.files.delete(put)
             discard_branch(engine, branch)
             raise AlreadyExists("table", paths.root, hint="another process created it during the call")
+        put += [target] if was_absent else []
     schema = latest_schema(engine, branch)
     assert schema is not None
     ids = list_ids(engine, branch.snapshots, "snapshot-")

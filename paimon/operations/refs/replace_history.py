@@ -23,6 +23,7 @@ from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.history import forget_own_commit, replace_records
 from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
@@ -37,7 +38,6 @@ from paimon.operations.read.changes.history import find_changelog, list_changelo
 from paimon.operations.refs.rollback import delete_changelogs
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
-from paimon.ports.files import PutOutcome
 
 
 def replace_history(target: TableContext, source: TableContext, ids: tuple[int, ...]) -> None:
@@ -76,7 +76,7 @@ def _switch(target: TableContext, source: TableContext, last: int) -> None:
         copy_file(target.engine, source.paths.snapshot(last), path)
     else:
         data = files.read(source.paths.snapshot(last), SNAPSHOT_FILE.max_bytes)
-        if files.put_if_absent(path, data) is not PutOutcome.CREATED and files.read(path) != data:
+        if not put_file(files, path, data):
             raise CommitConflict(f"Another process published snapshot {last} during the fast-forward")
     write_hint(target, target.paths.latest_hint, last)
     for snapshot_id in later:

@@ -18,6 +18,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.history import delete_records_after, forget_own_commit
 from paimon.operations.commit.publish import delete_newest_snapshot
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
@@ -38,7 +39,6 @@ from paimon.operations.read.changes.history import (
 )
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import finished_once_begun
-from paimon.ports.files import PutOutcome
 
 
 @frozen
@@ -164,7 +164,7 @@ def _restore_snapshot(context: TableContext, target: Snapshot) -> None:
     stored = find_snapshot(context, target.id)
     if stored is None:
         data = snapshot_to_json(drop_expired_changelog(context, target))
-        if context.files.put_if_absent(context.paths.snapshot(target.id), data) is not PutOutcome.CREATED:
+        if not put_file(context.files, context.paths.snapshot(target.id), data):
             stored = load_snapshot(context, target.id)
         write_hint(context, context.paths.earliest_hint, target.id)
     if stored is not None and not stored.is_same(target):

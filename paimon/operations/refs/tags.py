@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from attrs import evolve
 
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, StorageError
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.domain.json_text import DETAIL_FILE, SNAPSHOT_FILE, dump_json, load_object
 from paimon.domain.maintenance.tag_expiry import AutoTags, expired_tags, format_local_time
 from paimon.domain.options.table_options import TableOptions
@@ -27,6 +27,7 @@ from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_tag
 from paimon.operations.expire.references import Reference, read_changelog_references, read_nearby_references
+from paimon.operations.metadata.put_file import put_file
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_first_snapshot,
@@ -45,7 +46,6 @@ from paimon.operations.metadata.storage_time import OlderThan, read_storage_mill
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import finished_once_begun
 from paimon.ports.engine import Engine
-from paimon.ports.files import PutOutcome
 from paimon.ports.observer import report_event
 
 _SUCCESS_FILES = "tag-success-file"
@@ -73,11 +73,7 @@ def create_tag(
     tag = _new_tag(context, name, snapshot_id, retained_millis)
     check_stored_options(context.options.values, ("tag.callbacks",))
     _check_single_automatic_tag(context, tag)
-    data = tag_to_json(tag)
-    if (
-        context.files.put_if_absent(path, data) is not PutOutcome.CREATED
-        and _read_content(context.engine, path) != data
-    ):
+    if not put_file(context.files, path, tag_to_json(tag)):
         if exist_ok:
             return load_tag(context, name)
         raise AlreadyExists("tag", name, hint="another process created it during the call")
@@ -143,11 +139,7 @@ def rename_tag(context: TableContext, name: str, to: str) -> Tag:
     exists_error = AlreadyExists("tag", to, hint="delete one of the two, or choose another name")
     if context.files.status(target) is not None:
         raise exists_error
-    data = context.files.read(source, SNAPSHOT_FILE.max_bytes)
-    if (
-        context.files.put_if_absent(target, data) is not PutOutcome.CREATED
-        and _read_content(context.engine, target) != data
-    ):
+    if not put_file(context.files, target, context.files.read(source, SNAPSHOT_FILE.max_bytes)):
         raise exists_error
     context.files.delete([source, *_success_file_paths(context.paths, name)])
     return evolve(tag, name=to)
@@ -254,13 +246,6 @@ def _delete_unreferenced_files(context: TableContext, snapshot: Snapshot) -> int
 def _overwrite(engine: Engine, path: str, data: bytes) -> None:
     with engine.files.create(path) as file:
         file.write(data)
-
-
-def _read_content(engine: Engine, path: str) -> bytes:
-    try:
-        return engine.files.read(path, SNAPSHOT_FILE.max_bytes)
-    except NotFound as error:
-        raise StorageError(path, "the storage does not show whether the file was written", hint="try again") from error
 
 
 def _success_file_paths(paths: TablePaths, name: str) -> list[str]:
