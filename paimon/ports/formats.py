@@ -7,7 +7,7 @@ Suites: `paimon.testing.contracts.formats`, `file_sharing` and `records` there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -444,6 +444,34 @@ class RecordIO(Protocol):
         ------
         CorruptTable
             As for `read_records`. Damage in a column may be raised when the column is first used.
+        """
+
+    def select_blocks(self, data: bytes, path: str, values: Collection[bytes]) -> tuple[bytes, int]:
+        """Leave out parts of a file whose records have none of these values in their columns of bytes.
+
+        Returning the whole file is correct. The first records of a file are always among the result, so that a file of
+        an unknown version is noticed. What is left out is not checked.
+
+        Parameters
+        ----------
+        data : bytes
+            The whole file.
+        path : str
+            The path that errors name.
+        values : collection of bytes
+            Values of columns of the type bytes.
+
+        Returns
+        -------
+        bytes
+            A file for `read_columns`: the records that may have one of the values, in their order.
+        int
+            The number of records that were left out.
+
+        Raises
+        ------
+        CorruptTable
+            As for `read_records`.
         """
 
     def write_records(

@@ -6,7 +6,7 @@ format. Invariant: a format is the same object each time, also when threads requ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -96,6 +96,10 @@ class RecordsOnDemand:
     ) -> tuple[RecordColumns, Sequence[int]]:
         """Read the records of files as columns, and the number of records of each file."""
         return _record_io().read_columns(files, kind)
+
+    def select_blocks(self, data: bytes, path: str, values: Collection[bytes]) -> tuple[bytes, int]:
+        """Leave out blocks without any of these values, and return the number of their records."""
+        return _record_io().select_blocks(data, path, values)
 
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str

@@ -7,7 +7,7 @@ timestamp is its number). A file does not decode to more than a limit. Source: `
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any
 
@@ -36,6 +36,7 @@ from paimon.adapters.formats.guards.avro import (
     max_metadata_bytes,
     parse_block_schema,
 )
+from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.record_columns import (
     ArrayColumns,
@@ -88,6 +89,25 @@ class AvroRecordIO:
                 parts.append(ArrayColumns(self._read_row_wise([file], kind)))
                 counts.append(len(parts[-1]))
         return join_records(parts, kind), counts
+
+    def select_blocks(self, data: bytes, path: str, values: Collection[bytes]) -> tuple[bytes, int]:
+        """Leave out blocks of an Avro file without any of these values, and return the number of their records."""
+        if data[:4] != MAGIC:
+            return data, 0
+        stored = [encode_zigzag(len(value)) + value for value in values]
+        source = pa.BufferReader(data)
+        header = read_header(source, path)
+        pieces, start = [data[: source.tell()]], source.tell()
+        left_out = decoded = 0
+        for block in self._blocks(source, header, path, len(data)):
+            if len(pieces) == 1 or any(value in block.data for value in stored):
+                pieces.append(data[start : source.tell()])
+                decoded += len(block.data)
+            else:
+                left_out += block.record_count
+            start = source.tell()
+        found = b"".join(pieces)
+        return (found, left_out) if decoded <= self._limit(len(found)) else (data, 0)
 
     def _open_files(self, files: Iterable[tuple[str, bytes]]) -> Iterator[_OpenFile]:
         known, header = b"", Header()

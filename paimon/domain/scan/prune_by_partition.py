@@ -10,7 +10,8 @@ Source: `ManifestFileMeta` pruning in `AbstractFileStoreScan`, `BucketSelectConv
 # Planning keeps less in three steps (the first also reads less). Each sees only what the one before left:
 #
 # 1. Manifests. A manifest list has for each manifest the smallest and largest value of each partition column, and of
-#    the bucket: a manifest whose bounds do not admit the predicate is not opened.
+#    the bucket: a manifest whose bounds do not admit the predicate is not opened. Where equality conditions leave few
+#    partitions, the blocks of large manifests are searched for their bytes, and only blocks that contain one decoded.
 # 2. Partitions. The entries of the manifests that were read refer to few distinct partition rows. The predicate is
 #    evaluated once for each of those (a partition is a range with equal bounds), not for each entry.
 # 3. Buckets. If every bucket key is restricted to values, the bucket of each combination is computed, and only its
@@ -39,9 +40,22 @@ from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
 from paimon.domain.predicate.pruning_columnar import may_match_mask
 from paimon.domain.predicate.transform import simplify, split_conjuncts
-from paimon.domain.types.data_types import CharType, DataField, DataType
+from paimon.domain.row.binary_row import serialize
+from paimon.domain.types.data_types import (
+    INTEGER_TYPES,
+    BooleanType,
+    CharType,
+    DataField,
+    DataType,
+    DateType,
+    VarCharType,
+)
 
 _MAX_KEYS = 1_000
+_MAX_SEARCHED = 4
+"""More partitions are not searched for: each costs about a tenth of decoding all entries."""
+_UNIFORM_TYPES = (*INTEGER_TYPES, BooleanType, DateType, VarCharType)
+"""Timestamps and decimals have several forms, floating zeros two."""
 
 
 def manifests_to_read(
@@ -129,6 +143,17 @@ def find_bucket_keys(predicate: Predicate, fields: Sequence[DataField]) -> tuple
     if math.prod(len(c) for c in known) > _MAX_KEYS:
         return None
     return tuple(product(*known))
+
+
+def find_partition_rows(predicate: Predicate, fields: Sequence[DataField]) -> tuple[bytes, ...]:
+    """Return the serialized partitions that the predicate on partition columns admits, if they are few.
+
+    None are returned if there are more, or if a type has values that writers store in different ways.
+    """
+    keys = find_bucket_keys(predicate, fields) if all(isinstance(f.type, _UNIFORM_TYPES) for f in fields) else None
+    if keys is None or len(keys) > _MAX_SEARCHED:
+        return ()
+    return tuple(serialize(key, [f.type for f in fields]) for key in keys)
 
 
 def _equal_values(parts: Sequence[Predicate], column: str) -> tuple[Any, ...] | None:

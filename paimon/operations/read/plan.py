@@ -46,6 +46,7 @@ from paimon.domain.scan.prune_by_partition import (
     count_partitions,
     entry_signs,
     find_bucket_keys,
+    find_partition_rows,
     manifests_of_buckets,
     manifests_to_read,
     partition_mask,
@@ -206,10 +207,11 @@ def _live_entries(scan: _Request, manifests: tuple[ManifestFileMeta, ...]) -> En
     """Return the live files of matching partitions and buckets; a deletion has the partition and bucket of its file."""
     table, request = scan.context.table, scan.request
     names = [m.file_name for m in manifests]
-    entries = entry_columns(read_manifest_columns(scan.context.with_table(table), names, manifests))
     fields = table.schema.partition_fields
-    check_partitions(entries.partition_rows, len(fields), table.paths.manifests)
     partitions = scan.restrict_predicate(table.schema.partition_keys)
+    rows = () if partitions is None else find_partition_rows(partitions, fields)
+    entries = entry_columns(read_manifest_columns(scan.context.with_table(table), names, manifests, rows))
+    check_partitions(entries.partition_rows, len(fields), table.paths.manifests)
     if partitions is not None:
         entries = scan.keep_matching(
             "partitions", entries, partition_mask(entries, partitions, fields), count_partitions

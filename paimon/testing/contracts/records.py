@@ -85,6 +85,18 @@ class RecordIOContract(ABC):
             assert found.to_pylist() == [record["_FILE"][name] for record in records]
             assert not pa.types.is_integer(found.type) or found.type == pa.int64()
 
+    def test_records_with_a_value_remain(self) -> None:
+        """In their order, with the first one of the file; the others are counted."""
+        codec = self.make_records()
+        for format_name, count in zip(FORMATS, (_MANY, 10, 10), strict=True):
+            records = make_records(MANIFEST_ENTRY, count)
+            data = codec.write_records(records, MANIFEST_ENTRY, "zstd", format_name)
+            found, left_out = codec.select_blocks(data, PATH, [records[-1]["_PARTITION"]])
+            remaining = _read_as_columns(codec, found, PATH)
+            assert len(remaining) + left_out == count
+            assert [remaining[0], remaining[-1]] == [records[0], records[-1]]
+            assert remaining == [record for record in records if record in remaining]
+
     def test_a_column_that_the_file_lacks_is_null(self) -> None:
         """And one that is not requested is ignored."""
         codec = self.make_records()

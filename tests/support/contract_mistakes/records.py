@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from attrs import evolve
 from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.domain.errors import CorruptTable
+from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.ports.formats import ShareRequest
 from paimon.testing import contracts
 from support.contract_mistakes.planting import plant
@@ -52,6 +53,20 @@ class CountsOfFullFiles(AvroRecordIO):
     def read_columns(self, files: Sequence[tuple[str, bytes]], kind: pa.StructType) -> Any:
         columns, counts = super().read_columns(files, kind)
         return columns, [count for count in counts if count]
+
+
+@plant(RECORDS, "test_records_with_a_value_remain", "a file of an unknown version is noticed")
+class OnlyBlocksWithValues(AvroRecordIO):
+    def select_blocks(self, data: bytes, path: str, values: Collection[bytes]) -> tuple[bytes, int]:
+        records = self.read_records(data, path)
+        found = [record for record in records if record["_PARTITION"] in values]
+        return self.write_records(found, MANIFEST_ENTRY, "zstd", "avro"), len(records) - len(found)
+
+
+@plant(RECORDS, "test_records_with_a_value_remain", "The number of records that were left out.")
+class UncountedBlocks(AvroRecordIO):
+    def select_blocks(self, data: bytes, path: str, values: Collection[bytes]) -> tuple[bytes, int]:
+        return super().select_blocks(data, path, values)[0], 0
 
 
 @plant(RECORDS, "test_a_column_that_the_file_lacks_is_null", "A column that a file lacks is null.")
