@@ -1,13 +1,14 @@
 """The rows of CSV files and JSON lines, for `paimon.adapters.row_files`.
 
-Invariant: types that nobody declares are inferred without loss: whole numbers beyond 64 bits are no DOUBLE.
+Invariant: types that nobody declares are inferred without loss: whole numbers beyond 64 bits are no DOUBLE. With
+fractions, they are a DECIMAL if it has all digits; otherwise the column is one of floating numbers.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from decimal import Decimal
 from itertools import islice
 from json import loads
@@ -25,6 +26,8 @@ _PEEKED_BYTES = 1 << 20
 _CSV_NULLS = {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
 _MOST_DIGITS = 38
 _DECIMAL_BOUND = 10**_MOST_DIGITS
+_LONG_DIGITS = 19
+_NUMBER = r"^[+-]?(?P<whole>\d+)(?:\.(?P<fraction>\d*))?$"
 _LONG_INTEGER = re.compile(rb"[\s:\[,]-?\d{19,}\s*[,}\]]")
 
 
@@ -75,13 +78,19 @@ def _find_long_integers(head: bytes, declared: dict[str, pa.DataType]) -> dict[s
         texts = csv.read_csv(io.BytesIO(head), convert_options=convert)
     except pa.ArrowInvalid:
         return declared  # the read of the file reports it
-    types = dict(declared)
-    for name in names:
-        digits = pc.utf8_ltrim(pc.utf8_trim_whitespace(texts[name]), "+-")
-        if pc.all(pc.utf8_is_digit(digits)).as_py():
-            is_decimal = pc.max(pc.utf8_length(digits)).as_py() <= _MOST_DIGITS
-            types[name] = pa.decimal128(_MOST_DIGITS, 0) if is_decimal else pa.string()
-    return types
+    found = {name: _find_exact_type(texts[name]) for name in names}
+    return declared | {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _find_exact_type(texts: pa.ChunkedArray) -> pa.DataType | None:
+    """Return the type without loss of numbers as text; None for floating numbers."""
+    numbers = pc.extract_regex(pc.utf8_trim_whitespace(texts), _NUMBER)
+    if numbers.null_count > texts.null_count:
+        return None
+    digits, scale = (pc.max(pc.utf8_length(pc.struct_field(numbers, part))).as_py() for part in ("whole", "fraction"))
+    if digits + scale <= _MOST_DIGITS:
+        return pa.decimal128(_MOST_DIGITS, scale) if digits >= _LONG_DIGITS or scale == 0 else None
+    return None if scale else pa.string()
 
 
 def read_json_lines(stream: Any, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
@@ -119,8 +128,9 @@ def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int)
     try:
         table = parse(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        texts = {f.name for f in schema or () if pa.types.is_string(f.type)}
         rows = (
-            _parse_row(line, number + index, name)
+            _parse_row(line, number + index, name, texts)
             for index, line in enumerate(lines.decode("utf-8").split("\n"))
             if line.strip()
         )
@@ -134,31 +144,47 @@ def _parse_lines(lines: bytes, schema: pa.Schema | None, name: str, number: int)
 
 
 def _keep_digits(table: pa.Table, lines: bytes, declared: pa.Schema | None) -> pa.Table:
-    """Return a table without DOUBLE for whole numbers beyond 64 bits, unless a column has fractions, too."""
+    """Return a table without DOUBLE for whole numbers beyond 64 bits, unless no DECIMAL has the digits of a column."""
     known = set() if declared is None else set(declared.names)
     found = [f.name for f in table.schema if "double" in str(f.type) and f.name not in known]
     if not found:
         return table
     try:
-        rows = [loads(line, parse_int=_parse_integer) for line in lines.split(b"\n") if line.strip()]
+        rows = [_load(line) for line in lines.split(b"\n") if line.strip()]
     except RecursionError:
         return table  # a type of this depth is refused later
     for name in found:
         try:
             values = _to_exact_array([row.get(name) for row in rows])
         except (pa.ArrowInvalid, pa.ArrowTypeError):
-            continue  # fractions, too
+            continue  # floating numbers
         if "decimal" in str(values.type) or pa.types.is_string(values.type):
             table = table.set_column(table.column_names.index(name), name, values)
     return table
 
 
+class _Fraction(float):
+    """A number with a point or an exponent, and its text."""
+
+    def __new__(cls, text: str) -> _Fraction:
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    text: str
+
+
 def _to_exact_array(values: list[Any]) -> pa.Array:
-    if not all(value is None or isinstance(value, int | Decimal) for value in values):
+    if not all(value is None or isinstance(value, int | Decimal | _Fraction) for value in values):
         exact = pa.array(values)
         if "decimal256" in str(exact.type):
             raise pa.ArrowInvalid("no type has these digits")
         return exact
+    if any(isinstance(value, _Fraction) for value in values):
+        if not any(isinstance(v, int | Decimal) and abs(v) >= 10 ** (_LONG_DIGITS - 1) for v in values):
+            raise pa.ArrowInvalid("no long numbers")
+        decimals = pa.array([Decimal(v.text) if isinstance(v, _Fraction) else v for v in values])
+        return decimals.cast(pa.decimal128(_MOST_DIGITS, decimals.type.scale))
     if all(value is None or abs(value) < _DECIMAL_BOUND for value in values):
         return pa.array(values, pa.decimal128(_MOST_DIGITS, 0))
     return pa.array([None if value is None else str(int(value)) for value in values], pa.string())
@@ -171,8 +197,17 @@ def _parse_integer(digits: str) -> int | Decimal:
     return number
 
 
-def _parse_row(line: str, number: int, name: str) -> dict[str, Any]:
-    row = loads(line, parse_int=_parse_integer)
+def _load(line: bytes | str) -> Any:
+    return loads(line, parse_int=_parse_integer, parse_float=_Fraction)
+
+
+def _parse_row(line: str, number: int, name: str, texts: Set[str]) -> dict[str, Any]:
+    """Return the row of a line; numbers in columns of texts become their text."""
+    row = _load(line)
     if not isinstance(row, dict):
         raise CorruptTable(name, f"line {number} is not a JSON object", hint="write one JSON object per line")
+    for column in texts & row.keys():
+        value = row[column]
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            row[column] = value.text if isinstance(value, _Fraction) else str(value)
     return row

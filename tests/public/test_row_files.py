@@ -186,11 +186,15 @@ LONG = 18446744073709551615
 FILES = {
     "one.csv": (f"v,w\n{LONG},1\n,2\n-7,3\n", "DECIMAL(38, 0)", [Decimal(LONG), None, Decimal(-7)]),
     "far.csv": (f"v\n{'9' * 50}\n", "STRING", ["9" * 50]),
-    "mixed.csv": (f"v\n{LONG}\n0.5\n", "DOUBLE", [float(LONG), 0.5]),
+    "mixed.csv": (f"v\n{LONG}\n0.5\n", "DECIMAL(38, 1)", [Decimal(LONG), Decimal("0.5")]),
     "spaced.csv": (f"v,w\n {LONG},1\n", "DECIMAL(38, 0)", [Decimal(LONG)]),
     "quoted.csv": (f'v,w\n{LONG},1\n"",2\n', "STRING", [str(LONG), ""]),
     "one.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1}}\n', "DECIMAL(38, 0)", [Decimal(LONG), Decimal(1)]),
-    "mixed.jsonl": (f'{{"v": {LONG}}}\n{{"v": 0.5}}\n', "DOUBLE", [float(LONG), 0.5]),
+    "mixed.jsonl": (f'{{"v": {LONG}}}\n{{"v": 0.5}}\n', "DECIMAL(38, 1)", [Decimal(LONG), Decimal("0.5")]),
+    "floating.csv": (f"v\n{LONG}\n1e300\n", "DOUBLE", [float(LONG), 1e300]),
+    "floating.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1e300}}\n', "DOUBLE", [float(LONG), 1e300]),
+    "far.jsonl": (f'{{"v": {"9" * 39}}}\n{{"v": -0.50}}\n{{"v": 7}}\n', "DOUBLE", [1e39, -0.5, 7]),
+    "far_whole.jsonl": (f'{{"v": {"9" * 39}}}\n{{"v": 7}}\n', "STRING", ["9" * 39, "7"]),
     "nested.jsonl": (f'{{"v": [{LONG}, 1]}}\n', "ARRAY<DECIMAL(20, 0)>", [[Decimal(LONG), Decimal(1)]]),
 }
 
