@@ -42,6 +42,7 @@ from paimon.adapters.process_effects import (
     release_free_memory,
 )
 from paimon.adapters.process_effects import freeze_objects as freeze_objects
+from paimon.adapters.process_effects import has_process_effects as has_process_effects
 from paimon.adapters.process_effects import set_environment as set_environment
 from paimon.adapters.queries.on_demand import QueriesOnDemand
 from paimon.adapters.row_files import ArrowRowFiles

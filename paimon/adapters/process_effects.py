@@ -36,14 +36,14 @@ _DECAY_MILLIS = 200
 """How long jemalloc keeps free memory if each thread has an arena of its own; Arrow sets a second."""
 
 
-def is_enabled() -> bool:
+def has_process_effects() -> bool:
     """Return whether process settings may change; reads the environment each time, as a program may set it."""
     return os.environ.get(SWITCH, "").strip().lower() not in _OFF
 
 
 def set_environment(name: str, value: str) -> None:
     """Set an environment variable of this process and of the processes that it starts, unless effects are disabled."""
-    if is_enabled():
+    if has_process_effects():
         os.environ[name] = value
 
 
@@ -77,7 +77,7 @@ def load_arrow_without_threads() -> bool:
     """
     threads = "/proc/self/task"
     settings = os.environ.get(_ALLOCATOR_SETTINGS, _SETTINGS)
-    if not is_enabled() or "pyarrow" in sys.modules or settings != _SETTINGS or not os.path.isdir(threads):
+    if not has_process_effects() or "pyarrow" in sys.modules or settings != _SETTINGS or not os.path.isdir(threads):
         return False
     os.environ[_ALLOCATOR_SETTINGS] = f"{_SETTINGS},background_thread:false"
     import pyarrow.parquet  # noqa: F401
@@ -94,7 +94,7 @@ def choose_memory_pool() -> None:
     import pyarrow as pa
 
     arrows_own = pa.default_memory_pool()
-    if not is_enabled() or _POOL_CHOICE in os.environ or arrows_own.backend_name != _ARROWS_OWN_POOL:
+    if not has_process_effects() or _POOL_CHOICE in os.environ or arrows_own.backend_name != _ARROWS_OWN_POOL:
         return
     _withhold_huge_pages(arrows_own)
     _find_collector()
@@ -159,7 +159,7 @@ def release_free_memory() -> None:
     The C allocator keeps freed memory below any memory in use. After a cache of many small values was cleared, 84 of 90
     MiB stayed with the process (glibc 2.36) until it was asked to trim.
     """
-    if not is_enabled():
+    if not has_process_effects():
         return
     import pyarrow as pa
 
@@ -193,7 +193,7 @@ def freeze_objects() -> None:
     process therefore calls this function at the end of a task. It only has an effect if modules were loaded since its
     last call, and if the collector is enabled.
     """
-    if is_enabled() and gc.isenabled() and len(sys.modules) > _FrozenObjects.modules:
+    if has_process_effects() and gc.isenabled() and len(sys.modules) > _FrozenObjects.modules:
         _FrozenObjects.modules = len(sys.modules)
         gc.collect()
         gc.freeze()
@@ -274,13 +274,13 @@ class SystemProcessEffects:
 
     def release_thread_memory(self) -> None:
         """Return the free memory of this thread in mimalloc, which Arrow uses if it was loaded before the library."""
-        if _Collector.function is not None and is_enabled():
+        if _Collector.function is not None and has_process_effects():
             _Collector.function(True)
 
 
 @contextmanager
 def _pause_gc() -> Iterator[None]:
-    if not is_enabled():
+    if not has_process_effects():
         yield
         return
     _gc_pauses.begin()

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
+from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.adapters.executors.spark import is_remote
+from paimon.adapters.executors.spark import find_stop, is_remote
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import PaimonError
 from paimon.domain.paths import MAIN_BRANCH
-from paimon.engines import translate_spark_error
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.engines import has_process_effects, translate_spark_error
 from paimon.operations.metadata.snapshots import find_expiry
+from paimon.operations.table_context import TableContext
 from paimon.results import SnapshotRead, SourceReads, find_reads
 from paimon.scan import Scan, estimate_scan
 from paimon.spark.options import FILES_MARK, PINNED, READ_MARK, TABLE_OPTIONS, TIME_TRAVEL_OPTIONS
@@ -30,8 +35,11 @@ MARKED_ROWS = "FrameRelation"
 """The class in Java of the relations of `mark_rows`."""
 _VIEWS: dict[str, list[Any]] = {}
 """By view of `remember_view`: the data sources that it reads."""
-_MISSING_FILE = re.compile(r"FILE_NOT_EXIST\].* file (?:file:)?/*(/\S+)")
+_MISSING_FILE = re.compile(r"(?:FILE_NOT_EXIST\].* file|\[PATH_NOT_FOUND\] Path does not exist:) (?:file:)?/*(/\S+)")
 """Spark's error about a file that its own reader does not find."""
+_MOST_READS = 100
+_READS: deque[tuple[frozenset[str], TableContext, Snapshot]] = deque(maxlen=_MOST_READS)
+"""The paths of files that Spark reads, with their table and snapshot, for the last scans."""
 
 
 def to_read_mark(scan: Scan) -> dict[str, str]:
@@ -61,6 +69,39 @@ def to_files_mark(scan: Scan) -> dict[str, str]:
         return {}
     path = table.location if table.branch == MAIN_BRANCH else f"{table.location}$branch_{table.branch}"
     return {FILES_MARK: json.dumps([path, snapshot.id, snapshot.delta_manifest_list])}
+
+
+def remember_files(scan: Scan, paths: Iterable[str]) -> None:
+    """Remember which files of a scan Spark reads, for the errors of `translate_actions`."""
+    if scan.pinned.snapshot is not None:
+        _READS.append((frozenset(paths), scan.context, scan.pinned.snapshot))
+
+
+def translate_actions() -> None:
+    """Let each action of Spark in this process raise an error of this library, if it misses a file of `remember_files`.
+
+    The same applies to internal errors of Spark after it stopped. PySpark has no place for such a conversion.
+    """
+    convert = captured.convert_exception
+    if hasattr(convert, "__wrapped__") or not has_process_effects():
+        return
+
+    @wraps(convert)
+    def convert_all(error: Any) -> Any:
+        found = convert(error)
+        text = str(found)
+        return _find_lost_file(text) or find_stop(text) or found
+
+    captured.convert_exception = convert_all
+
+
+def _find_lost_file(text: str) -> PaimonError | None:
+    missing = _MISSING_FILE.search(text)
+    path = "" if missing is None else missing[1].rstrip(".")
+    for paths, context, snapshot in tuple(_READS) if path else ():
+        if path in paths:
+            return find_expiry(context, snapshot.id, path, snapshot.delta_manifest_list)
+    return None
 
 
 def to_frame_error(frame: Any, error: Exception) -> PaimonError:

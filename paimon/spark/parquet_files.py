@@ -21,7 +21,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.scan.engine_files import FileReader
 from paimon.operations.read.engine_files import NamedFile, check_engine_files, find_engine_files
 from paimon.scan import Scan
-from paimon.spark.frame_reads import to_files_mark, to_read_mark
+from paimon.spark.frame_reads import remember_files, to_files_mark, to_read_mark
 from paimon.spark.types import quote_column
 
 SETTING = "spark.paimon.parquet-reader"
@@ -70,6 +70,7 @@ def load_parquet_part(spark: SparkSession, scan: Scan, schema: StructType) -> Pa
     names = [file.file_name for split in (*selected.files, *selected.rest) for file in split.files]
     if len(set(names)) < len(names):  # the other reader leaves out files by name
         return None
+    remember_files(scan, (file.path for file in files))
     mark = {**to_read_mark(scan), **to_files_mark(scan)}
     frames = [_load_files(spark, group, schema, mark) for group in _group_by_fields(files)]
     return ParquetPart(reduce(DataFrame.union, frames), tuple(f.name for f in files), len(files) == len(names))

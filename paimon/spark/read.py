@@ -105,8 +105,8 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     CorruptTable
         A file that Spark or this call would read is missing or damaged.
     SnapshotExpired
-        The snapshot expired before Spark got the paths of its files. If it expires later, actions of Spark fail with
-        the condition `FAILED_READ_FILE.FILE_NOT_EXIST`, or with an error that names SnapshotExpired.
+        The snapshot expired before Spark got the paths of its files. If it expires later, actions of Spark raise this
+        error for a file that Spark reads, and an error of Spark that names it for other files.
     """
     register(spark)
     opened = open_in_session(spark, table, options) if isinstance(table, str) else _with_options(table, options or {})

@@ -26,6 +26,7 @@ from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.extras import format_install_hint
 from paimon.engines import set_environment
+from paimon.spark.frame_reads import translate_actions
 from paimon.spark.source import PaimonDataSource
 from paimon.spark.warehouse import (
     TIME_ZONE,
@@ -174,6 +175,7 @@ def register(
         name = next(iter(options), "storage")
         raise InvalidRequest(f"Option {name!r} needs a warehouse.", subject=name, hint="pass warehouse='…'")
     check_running(spark)
+    translate_actions()
     with report_stop(spark):
         for key, value in _REQUIRED_SETTINGS.items():
             change_setting(spark, key, value)

@@ -8,7 +8,7 @@ import pytest
 
 from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.adapters.temp.local import LocalTempStore
-from paimon.domain.errors import InvalidRequest, StorageError
+from paimon.domain.errors import InvalidRequest, StorageError, TableReplaced
 from paimon.ports.executor import Executor
 from paimon.ports.temp import TempStore
 from paimon.testing.contracts import ExecutorContract, TempStoreContract
@@ -59,8 +59,16 @@ def test_a_null_that_spark_refuses_is_an_error_of_the_request() -> None:
         ),
         ("[OPERATION_CANCELED] Operation has been canceled. SQLSTATE: HY008", StorageError, "the session stopped"),
         ("Job 3 cancelled because SparkContext was shut down", StorageError, "the session stopped"),
+        ("TableReplaced: Table '/t' was dropped and created again after it", TableReplaced, "Table '/t' was dropped"),
     ],
 )
 def test_other_versions_and_stopped_sessions_of_spark_are_named(text: str, kind: type[Exception], message: str) -> None:
     found = pytest.importorskip("paimon.adapters.executors.spark").to_paimon_error(Exception(text))
     assert type(found) is kind and message in str(found)
+
+
+def test_internal_errors_of_spark_mean_a_stop_once_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = pytest.importorskip("paimon.adapters.executors.spark")
+    monkeypatch.setattr(spark.SparkContext, "_active_spark_context", None)
+    assert "the session stopped" in str(spark.find_stop("[INTERNAL_ERROR] Executed append failed."))
+    assert spark.find_stop("[PATH_NOT_FOUND] Path does not exist") is None

@@ -21,7 +21,7 @@ from typing import Generic, TypeAlias, TypeVar, cast
 import pyarrow as pa
 from attrs import frozen
 from py4j.protocol import Py4JError
-from pyspark import cloudpickle, inheritable_thread_target
+from pyspark import SparkContext, cloudpickle, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -63,14 +63,18 @@ _REQUEST_ERRORS: dict[str, type[InvalidRequest]] = {
     InvalidRequest.__name__: InvalidRequest,
     **{kind.__name__: kind for kind in InvalidRequest.__subclasses__()},
 }
-_LOST_STATES = tuple(kind.__name__ for kind in (SnapshotExpired, TableDropped, TableReplaced))
+_GONE: dict[str, type[TableDropped] | type[TableReplaced]] = {
+    kind.__name__: kind for kind in (TableDropped, TableReplaced)
+}
+_LOST_STATES = (SnapshotExpired.__name__, *_GONE)
 """Errors of a task that misses what it reads."""
+_GONE_TABLE = re.compile(r"Table '(.*?)' (?:was dropped|does not exist)")
 _TASK_ERROR = re.compile(
-    rf"^paimon\.domain\.errors\.({'|'.join((*_REQUEST_ERRORS, *_LOST_STATES))}|Unsupported): "
+    rf"^(?:paimon\.domain\.errors\.)?({'|'.join((*_REQUEST_ERRORS, *_LOST_STATES))}|Unsupported): "
     r"(.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-"""The line of an error of this library at the end of a Python traceback, before the text that Java appends."""
+"""The line of an error of this library, as a traceback of Python ends or as Java has it, before what Java appends."""
 CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTATE|\n|$)", re.DOTALL)
 """An error condition of Spark with its text, anywhere in a message."""
 INTERNAL_CONDITIONS = (
@@ -407,7 +411,7 @@ def to_paimon_error(error: Exception) -> PaimonError:
 
     The result is the InvalidRequest (or subclass), Unsupported or SnapshotExpired at the end of the traceback, or an
     InvalidRequest for a function or an expression of the data frame that failed, else a StorageError. A table that was
-    dropped while it is read is a SnapshotExpired, too.
+    dropped while it is read is a TableDropped or a TableReplaced.
     """
     text = str(error) or type(error).__name__
     found = _TASK_ERROR.search(text)
@@ -417,6 +421,9 @@ def to_paimon_error(error: Exception) -> PaimonError:
     if kind in _REQUEST_ERRORS:
         return _REQUEST_ERRORS[kind](message)
     if kind in _LOST_STATES:
+        table = _GONE_TABLE.match(message)
+        if table is not None:
+            return _GONE[kind](table[1])
         message, hint = _split_hint(message)
         return SnapshotExpired(message, hint=hint)
     return Unsupported(message.removeprefix("Not supported: "))
@@ -475,6 +482,18 @@ def _to_task_error(text: str) -> StorageError:
     if reason.startswith(_OWN_ERRORS):
         reason, hint = _split_hint(reason.removeprefix(_OWN_ERRORS))
     return StorageError("Spark", f"a task failed: {reason}", hint=hint)
+
+
+def find_stop(text: str) -> StorageError | None:
+    """Return the error for an internal error of Spark after the application of this process stopped; None for others.
+
+    Spark reports the loss of its own state, and not that it stopped.
+    """
+    context = SparkContext._active_spark_context
+    is_internal = "[INTERNAL_ERROR]" in text
+    if not is_internal or (context is not None and context._jsc is not None and not context._jsc.sc().isStopped()):
+        return None
+    return _make_stop_error()
 
 
 def _make_stop_error() -> StorageError:
