@@ -65,6 +65,11 @@ def test_a_condition_with_another_part_is_not_sent() -> None:
         ("SELECT week(DATE '2026-01-01') AS w", "SELECT weekofyear(CAST('2026-01-01' AS DATE)) AS w"),
         ("SELECT regexp_replace('aa', 'a', 'b', 'g') AS r", "SELECT regexp_replace('aa', 'a', 'b') AS r"),
         ("SELECT 1 AS a /* + hint */", "SELECT 1 AS a"),
+        ("SELECT a[0] FROM x", "SELECT get(a, -1) AS `a[0]` FROM `v` AS `x`"),
+        (
+            "SELECT a FROM x WHERE a[b][-1] > m['k']",
+            "SELECT a FROM `v` AS `x` WHERE try_element_at(try_element_at(a, b), -1) > m['k']",
+        ),
     ],
 )
 def test_a_query_is_written_as_spark_has_it(query: str, expected: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
@@ -139,6 +140,17 @@ def _adapt_map(node: exp.ToMap) -> exp.Expression:
     return _call("map", *parts)
 
 
+def _adapt_element(node: exp.Bracket) -> exp.Expression:
+    """Count elements from 1, and from the end if negative: null where there is none, also at 0. A map has keys."""
+    index = node.expressions[0] if len(node.expressions) == 1 else None
+    if index is None or isinstance(index, exp.Slice) or (isinstance(index, exp.Literal) and index.is_string):
+        return node
+    is_zero = isinstance(index, exp.Literal) and index.name == "0"  # element_at fails
+    found = _call("get", node.this, exp.Neg(this=_number(1))) if is_zero else _call("try_element_at", node.this, index)
+    is_column = isinstance(node.parent, exp.Select)
+    return exp.alias_(found, node.sql(dialect=PaimonDuckDialect), quoted=True) if is_column else found
+
+
 def _to_key(key: exp.Expression) -> exp.Expression:
     return exp.column(key) if isinstance(key, exp.Identifier) else key
 
@@ -147,6 +159,7 @@ _BY_NAME: Mapping[str, Callable[[Any], exp.Expression]] = {
     "Anonymous": _adapt_call,
     "ArrayPosition": _adapt_position,
     "Avg": _adapt_average,
+    "Bracket": _adapt_element,
     "DateDiff": _adapt_difference,
     "DateTrunc": _to_local,
     "Div": _adapt_division,
@@ -171,6 +184,12 @@ FUNCTIONS: Mapping[type[exp.Expression], Callable[[Any], exp.Expression]] = {
     getattr(exp, name): adapt for name, adapt in _BY_NAME.items() if hasattr(exp, name)
 }
 """How functions are written for Spark, by their node."""
+
+
+class PaimonDuckDialect(DuckDB):
+    """DuckDB's dialect, whose parser leaves positions as they are: it would take 1 from each that may be one."""
+
+    INDEX_OFFSET = 0
 
 
 class PaimonSparkDialect(Spark):
@@ -201,7 +220,7 @@ def translate_query(sql: str, views: Mapping[str, str]) -> str:
 def parse_for_spark(sql: str) -> exp.Expression:
     """Parse a query of DuckDB's dialect, and write its parts as Spark has them."""
     try:
-        tree: exp.Expression = sqlglot.parse_one(sql, dialect=_READ)
+        tree: exp.Expression = sqlglot.parse_one(sql, dialect=PaimonDuckDialect)
     except SqlglotError as error:
         raise InvalidRequest(f"The query failed: {sql!r} cannot be parsed.", subject="query") from error
     for node in reversed(list(tree.dfs())):  # the parts of a node before the node
