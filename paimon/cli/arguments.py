@@ -104,7 +104,12 @@ def parse_names(text: str | None) -> list[str] | None:
 
 def is_table_path(name: str) -> bool:
     """Return whether a TABLE argument is a path rather than database.table."""
-    return "/" in name or os.sep in name or Path(name.partition("$")[0]).is_dir()
+    if "/" in name or os.sep in name:
+        return True
+    try:
+        return Path(name.partition("$")[0]).is_dir()
+    except OSError:  # too long for a file
+        return False
 
 
 def open_table_or_system_table(arguments: argparse.Namespace) -> Table | SystemTable:

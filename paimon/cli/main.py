@@ -93,6 +93,8 @@ def _explain_argument(words: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default this process's, from the words after the program; return the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:  # closed: a file that is opened later must not get its number
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     command = find_command(words)
     parser = list_commands() if command is None else build_parser(*([command] if command in COMMANDS else COMMANDS))
     parsed = parser.parse_args(words)
@@ -104,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         complete_arguments(parsed)
         _run_command(parsed)
+        sys.stdout.flush()
     except PaimonError as error:
         print(f"paimon: {error.message.strip()}", file=sys.stderr)
         if error.hint:
@@ -115,8 +118,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("paimon: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the output, such as head, ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+    except OSError as error:  # the files of tables raise errors of the library
+        print(f"paimon: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        _discard_output()
+        return 1
     return 0
+
+
+def _discard_output() -> None:
+    """Redirect the standard output, so that the end of the process does not fail to flush it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_command(parsed: argparse.Namespace) -> None:

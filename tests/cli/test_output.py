@@ -24,6 +24,7 @@ from support.case_lists import mark_nightly
 from support.terminal_commands import COMMAND, HOME, all_on_terminal, into_file, on_terminal
 
 import paimon
+from paimon.cli.main import main
 from paimon.cli.sql_shell import write_row_file
 from paimon.display.column_texts import to_json_lines, to_plain_texts
 from paimon.display.row_formats import ROW_FORMATS
@@ -289,6 +290,24 @@ def test_binary_output_goes_to_a_pipe_and_not_to_a_terminal(lake: Path) -> None:
     assert two.returncode == 1 and b"one statement only" in two.stderr
     with pytest.raises(AssertionError, match=r"redirect it: > rows\.parquet"):
         on_terminal(["cat", f"{lake}/db.db/t", "--output", "parquet"])
+
+
+@pytest.mark.parametrize("words", (["head"], ["show"]))
+def test_an_output_that_cannot_be_written_is_an_error_of_one_line(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with os.fdopen(os.open(lake / "db.db" / "t" / "schema" / "schema-0", os.O_RDONLY), "w") as refusing:
+        monkeypatch.setattr("sys.stdout", refusing)
+        assert main([*words, f"{lake}/db.db/t"]) == 1
+    assert capsys.readouterr().err == "paimon: the output cannot be written: Bad file descriptor\n"
+    monkeypatch.setattr("sys.stdout", None)
+    assert main([*words, f"{lake}/db.db/t"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_name_that_is_too_long_for_a_file_is_not_valid(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x" * 5000, "--warehouse", str(lake)]) == 1
+    assert "is not valid\nhint: write it as 'database.table'" in capsys.readouterr().err
 
 
 # In a pipe.
