@@ -20,7 +20,7 @@ from attrs import field, frozen
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.entry_codec import LOWEST_BUCKET, MANIFEST_VERSION, MAX_LEVEL
-from paimon.domain.manifest.record_columns import Integers, RecordColumns, SlicedColumns, join_records
+from paimon.domain.manifest.record_columns import Integers, JoinedColumns, RecordColumns, SlicedColumns, join_records
 from paimon.domain.types.arrow_arrays import FALSE, TRUE, make_scalar, to_numpy
 
 Mask = npt.NDArray[np.bool_]
@@ -74,13 +74,17 @@ class ManifestRecords:
 class CheckedRecords:
     """The records of several manifests; only valid values are returned."""
 
-    parts: Sequence[ManifestRecords]
+    # the path of each manifest, and the number of its records
+    counts: Sequence[tuple[str, int]]
     records: RecordColumns
+    # whether nothing else refers to `records`
+    is_owner: bool
 
     @classmethod
     def of(cls, parts: Sequence[ManifestRecords]) -> CheckedRecords:
         """Return the records of these manifests, in order."""
-        return cls(parts, join_records([part.records for part in parts], ENTRY_TYPE))
+        counts = [pair for part in parts for pair in zip(part.paths, part.counts, strict=True)]
+        return cls(counts, join_records([part.records for part in parts], ENTRY_TYPE), len(parts) > 1)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -96,7 +100,26 @@ class CheckedRecords:
 
     def files(self, rows: Integers) -> pa.StructArray:
         """Return the whole file records at ascending positions `rows`; an invalid value raises `CorruptTable`."""
-        found = self.records.take(rows).field("_FILE")
+        return self._check_files(self.records.take(rows), rows)
+
+    def drain_files(self, rows: Integers, size: int) -> Iterator[pa.StructArray]:
+        """Yield the same records, at most `size` together, and release their manifests one after the other.
+
+        No record can be read afterwards.
+        """
+        pieces = [(self.records, rows)]
+        if self.is_owner and isinstance(self.records, JoinedColumns):
+            pieces = self.records.divide(rows)
+            self.records.parts.clear()
+        start = 0
+        while pieces:
+            part, own = pieces.pop(0)
+            for at in range(0, len(own), size):
+                yield self._check_files(part.take(own[at : at + size]), rows[start + at : start + at + size])
+            start += len(own)
+
+    def _check_files(self, records: pa.StructArray, rows: Integers) -> pa.StructArray:
+        found = records.field("_FILE")
         for name in (*_FILE_RULES, *_STATS):
             self._check(name, found.field(name), rows)
         return found
@@ -117,11 +140,10 @@ class CheckedRecords:
                 raise CorruptTable(self._path_of(row), f"{what} of entry {row} is {_describe_value(values[place])}")
 
     def _path_of(self, row: int) -> str:
-        for part in self.parts:
-            for path, count in zip(part.paths, part.counts, strict=True):
-                if row < count:
-                    return path
-                row -= count
+        for path, count in self.counts:
+            if row < count:
+                return path
+            row -= count
         raise IndexError(row)
 
 
@@ -156,6 +178,11 @@ class FileColumns:
     def records(self) -> pa.StructArray:
         """Return whole file records; an invalid value raises `CorruptTable`."""
         return self.checked.files(np.arange(len(self)) if self.rows is None else self.rows)
+
+    def drain(self, size: int) -> Iterator[pa.StructArray]:
+        """Yield whole file records as `CheckedRecords.drain_files` does."""
+        self._cache.clear()
+        return self.checked.drain_files(np.arange(len(self)) if self.rows is None else self.rows, size)
 
 
 def _describe_value(value: pa.Scalar) -> str:

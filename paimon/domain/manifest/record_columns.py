@@ -130,7 +130,7 @@ class SlicedColumns:
 class JoinedColumns:
     """The records of several parts, of which there is at least one."""
 
-    parts: Sequence[RecordColumns]
+    parts: list[RecordColumns]
 
     @property
     def weight(self) -> int:
@@ -173,4 +173,4 @@ def join_records(parts: Sequence[RecordColumns], kind: pa.StructType) -> RecordC
     """Return the records of these parts as one, in order."""
     if len(parts) == 1:
         return parts[0]
-    return JoinedColumns(parts) if parts else ArrayColumns(make_array([], kind))
+    return JoinedColumns(list(parts)) if parts else ArrayColumns(make_array([], kind))

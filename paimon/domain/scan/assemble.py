@@ -32,7 +32,7 @@ from attrs import evolve, frozen
 
 from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.manifest.entry_columns import EntryColumns, Mask, files_at
+from paimon.domain.manifest.entry_columns import EntryColumns, Mask, drain_files, files_at
 from paimon.domain.merge.merge_engines import is_row_keeping
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.row_id_groups import first_row_id_of, group_by_row_range
@@ -68,18 +68,19 @@ class BucketFiles:
     row_ids: RowIdRanges | None = None
 
 
-def group_by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]:
+def group_by_bucket(entries: EntryColumns, matching: Mask | None, drains: bool = False) -> list[BucketFiles]:
     """Group live files by partition and bucket, in the order in which they were added.
 
-    `matching` marks the files that can contain a selected row; None means all files.
+    `matching` marks the files that can contain a selected row; None means all files. With `drains`, nothing can be read
+    from the files of the entries afterwards.
     """
-    files = files_at(entries.files)
+    files = (drain_files if drains else files_at)(entries.files)
     keys = entries.addresses
     order = np.argsort(keys, kind="stable")
     edges = np.flatnonzero(np.diff(keys[order], prepend=-(1 << 62), append=-(1 << 62)))
     firsts = order[edges[:-1]]
     groups = zip(firsts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    files = [files[row] for row in order.tolist()]
+    files = np.array(files, dtype=object)[order].tolist()
     marks = None if matching is None else matching[order]
     return [
         BucketFiles(

@@ -175,7 +175,8 @@ def _plan_snapshot(context: TableContext, request: ScanRequest, snapshot: Snapsh
     check_added_once(entries)
     rows = _find_indexed_rows(scan)
     with context.engine.process.pause_gc():
-        splits = _assemble_splits(scan, group_by_bucket(entries, matching), None if rows is None else rows.ids)
+        buckets = group_by_bucket(entries, matching, drains=True)
+        splits = _assemble_splits(scan, buckets, None if rows is None else rows.ids)
     files = sum(len(split.files) for split in splits)
     name = "files" if rows is None else f"global index {', '.join(rows.names)}"
     scan.steps.append(PruneStep(name, len(entries), files, sum(split.file_size for split in splits)))

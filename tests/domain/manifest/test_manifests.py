@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -31,7 +32,7 @@ from paimon.domain.manifest.entry_codec import (
     manifest_from_record,
     manifest_to_record,
 )
-from paimon.domain.manifest.entry_columns import ENTRY_TYPE, ManifestRecords, entry_columns, files_at
+from paimon.domain.manifest.entry_columns import ENTRY_TYPE, ManifestRecords, drain_files, entry_columns, files_at
 from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta, manifest_meta_of_columns, may_hold_partition
 from paimon.domain.manifest.merge_entries import (
@@ -126,6 +127,19 @@ def test_files_of_older_writers_lack_columns() -> None:
 
 def one_manifest(record: Record) -> ManifestRecords:
     return ManifestRecords(("manifest-x",), (1,), ArrayColumns(pa.array([record], ENTRY_TYPE)))
+
+
+def test_drained_files_are_equal_and_released() -> None:
+    entries = [ManifestEntry(FileKind.ADD, bytes(12), 0, 1, DataFileMeta(name, 1, 1)) for name in ("a", "b", "c", "")]
+    parts = [evolve(one_manifest(entry_to_record(e)), paths=(f"manifest-{n}",)) for n, e in enumerate(entries)]
+    released = weakref.ref(parts[0].records)
+    columns = entry_columns(parts[:3]).take(np.array([0, 2]))
+    with pytest.raises(CorruptTable, match="manifest-3"):
+        drain_files(entry_columns(parts).files)
+    del parts
+    assert released() is not None
+    assert drain_files(columns.files) == [entries[0].file, entries[2].file]
+    assert released() is None
 
 
 HOSTILE: list[tuple[str, Any]] = [
