@@ -8,6 +8,7 @@ Invariant: a file becomes visible whole or not at all, and `put_if_absent` never
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from types import TracebackType
@@ -85,6 +86,59 @@ class FileStatus:
     def name(self) -> str:
         """The last part of the path."""
         return self.path.rstrip("/").rsplit("/", 1)[-1]
+
+
+class RangeInput(ABC):
+    """A file of which ranges are read, as a seekable input: what `pyarrow.PythonFile` needs of a remote file.
+
+    A subclass defines `read_at`, which opens no file and moves no position.
+
+    Parameters
+    ----------
+    size : int
+        The size of the file in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._position = 0
+        self.closed = False
+
+    @abstractmethod
+    def read_at(self, size: int, start: int) -> bytes:
+        """Return the `size` bytes at the offset `start`, all of which are within the file."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next `size` bytes, or all that remain; fewer only at the end."""
+        left = max(0, self._size - self._position)
+        length = left if size is None or size < 0 else min(size, left)
+        start, self._position = self._position, self._position + length
+        return self.read_at(length, start) if length else b""
+
+    def close(self) -> None:
+        """Close the input."""
+        self.closed = True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move the position from the beginning (0), where it is (1), or the end (2), and return it."""
+        self._position = max(0, (0, self._position, self._size)[whence] + offset)
+        return self._position
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def size(self) -> int:
+        """Return the size of the file in bytes."""
+        return self._size
 
 
 class OutputFile(Protocol):

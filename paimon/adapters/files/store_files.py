@@ -9,7 +9,6 @@ the caller compares identities. Secrets stay in the client and in `StoreRequests
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -27,7 +26,7 @@ from paimon.adapters.files.store_options import client_config, request_policy, r
 from paimon.adapters.files.store_requests import REFUSALS, StoreRequests, first_line, is_cut_reply
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.secrets import redact_secrets
-from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
+from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, RangeInput, check_whole
 
 _DELETE_BATCH = 1000
 _PUT_THREADS = 8
@@ -307,43 +306,16 @@ class StoreOutput(Output):
         self._buffer = bytearray()
 
 
-class StoreInput(io.RawIOBase):
+class StoreInput(RangeInput):
     """A seekable input. `fetch` takes the start and length of a range; `tail` has the last bytes, possibly none."""
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, tail: bytes) -> None:
+        super().__init__(size)
         self._fetch = fetch
-        self._size = size
         self._tail = tail
-        self._position = 0
+        self._tail_start = size - len(tail)
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; fewer only at the end."""
-        start = self._position
-        length = self._size - start if size is None or size < 0 else min(size, self._size - start)
-        if length <= 0:
-            return b""
-        self._position = start + length
-        in_tail = start - (self._size - len(self._tail))
-        return self._tail[in_tail : in_tail + length] if in_tail >= 0 else self._fetch(start, length)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position, and return it."""
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, origin + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        return self._size
+    def read_at(self, size: int, start: int) -> bytes:
+        """Return a range of the object."""
+        in_tail = start - self._tail_start
+        return self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._fetch(start, size)

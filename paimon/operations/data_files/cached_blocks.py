@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from paimon.domain.errors import StorageError
 from paimon.ports.cache import ObjectCache
-from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome, RangeInput
 
 _BLOCK_BYTES = 64 * 1024
 _MOST_CACHED_BYTES = 4 * 1024 * 1024
@@ -71,27 +71,22 @@ class CachedBlockFiles:
         self._files.delete(paths)
 
 
-class _BlockInput:
+class _BlockInput(RangeInput):
     """A seekable file whose blocks are cached; adjacent missing blocks are one request."""
 
     def __init__(self, files: FileIO, cache: ObjectCache, path: str, size: int, source: pa.NativeFile | None) -> None:
+        super().__init__(size)
         self._files = files
         self._cache = cache
         self._path = path
-        self._size = size
         self._source = source
-        self._position = 0
-        self.closed = False
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; fewer only at the end."""
-        left = max(0, self._size - self._position)
-        length = left if size is None or size < 0 else min(size, left)
-        start, self._position = self._position, self._position + length
-        if length > _MOST_CACHED_BYTES:
-            return self._request(start, length)
-        blocks = self._read_blocks(start // _BLOCK_BYTES, (start + length - 1) // _BLOCK_BYTES) if length else b""
-        return blocks[start % _BLOCK_BYTES : start % _BLOCK_BYTES + length]
+    def read_at(self, size: int, start: int) -> bytes:
+        """Return a range, of cached blocks unless it is long."""
+        if size > _MOST_CACHED_BYTES:
+            return self._request(start, size)
+        blocks = self._read_blocks(start // _BLOCK_BYTES, (start + size - 1) // _BLOCK_BYTES)
+        return blocks[start % _BLOCK_BYTES : start % _BLOCK_BYTES + size]
 
     def _read_blocks(self, first: int, last: int) -> bytes:
         found = [self._cache.get(self._path, f"block {number}") for number in range(first, last + 1)]
@@ -117,25 +112,4 @@ class _BlockInput:
         """Close the file if it was opened."""
         if self._source is not None and not self.closed:
             self._source.close()
-        self.closed = True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Move the position from the beginning (0), where it is (1), or the end (2), and return it."""
-        self._position = max(0, (0, self._position, self._size)[whence] + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        return self._size
+        super().close()

@@ -41,7 +41,6 @@ Source: Parquet format, "Data Pages".
 
 from __future__ import annotations
 
-import io
 import re
 import zlib
 from collections.abc import Callable, Iterable
@@ -52,6 +51,7 @@ from attrs import frozen
 
 from paimon.adapters.formats.thrift import ThriftStruct, decode, decode_sized
 from paimon.adapters.formats.varints import decode_zigzag
+from paimon.ports.files import RangeInput
 
 # The bytes of a Parquet file as its reader and the guards take them: in place if local, fetched ahead if remote.
 #
@@ -69,13 +69,12 @@ _FOOTER_BYTES = 64 * 1024
 """How many bytes Arrow reads to find the footer."""
 
 
-class PrefetchedFile(io.RawIOBase):
+class PrefetchedFile(RangeInput):
     """A seekable file of which whole ranges are fetched before they are read."""
 
     def __init__(self, source: pa.NativeFile) -> None:
+        super().__init__(source.size())
         self._source = source
-        self._size = source.size()
-        self._position = 0
         self._held: list[tuple[int, bytes]] = []
 
     def load(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -91,36 +90,6 @@ class PrefetchedFile(io.RawIOBase):
             if begin <= start and start + size <= begin + len(data):
                 return data[start - begin : start - begin + size]
         return bytes(self._source.read_at(size, start))
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes, or all that remain."""
-        left = max(0, self._size - self._position)
-        wanted = left if size is None or size < 0 else min(size, left)
-        data = self.read_at(wanted, self._position) if wanted else b""
-        self._position += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position and return it."""
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, origin + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        return int(self._size)
 
 
 def _join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
