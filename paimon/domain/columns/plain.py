@@ -23,6 +23,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.arrow import check_nesting
 
 _ROWS_AT_ONCE = 1 << 20
@@ -36,6 +37,9 @@ def plain_type(arrow: pa.DataType) -> pa.DataType:
     if isinstance(arrow, pa.Bool8Type):
         return pa.bool_()
     if isinstance(arrow, pa.BaseExtensionType):
+        if arrow.extension_name == "pandas.period":  # its storage counts periods of a length that only the type has
+            hint = "convert them with .dt.to_timestamp(), or to text"
+            raise InvalidRequest("Periods of pandas are no type of the format", subject="pandas.period", hint=hint)
         return plain_type(arrow.storage_type)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return plain_type(arrow.value_type)
@@ -68,6 +72,15 @@ def _plain_nested_type(arrow: pa.DataType) -> pa.DataType:
 
 def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(plain_type(field.type))
+
+
+def to_plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose columns have plain types."""
+    for position, field in enumerate(schema):
+        check_nesting(field)
+        if plain_type(field.type) != field.type:
+            schema = schema.set(position, _plain_field(field))
+    return schema
 
 
 def to_plain_table(table: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns.conform import conform_to_fields
-from paimon.domain.columns.plain import to_plain_table
+from paimon.domain.columns.plain import to_plain_schema, to_plain_table
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.row_checks import check_single_rows
@@ -137,7 +137,7 @@ def find_schema(data: Any) -> pa.Schema | None:
         schema = _convert_source(data, lambda source: pa.RecordBatchReader.from_stream(source).schema)
     else:
         return None
-    return to_plain_table(schema.empty_table()).schema
+    return to_plain_schema(schema)
 
 
 def read_checked_rows(
@@ -188,6 +188,11 @@ def can_be_read_again(data: Any) -> bool:
 
 def _convert_source(data: Any, convert: Callable[[Any], Any]) -> Any:
     """Call a conversion, and report its error as an invalid request."""
+    if type(data).__module__.split(".")[0] == "polars":
+        for name, kind in getattr(data, "schema", {}).items():
+            if str(kind) == "Object":  # Polars hands out the addresses of the objects as values
+                hint = "convert them to values of one type, for example with map_elements"
+                raise InvalidRequest(f"Column {name!r} has Python objects", subject=name, hint=hint)
     try:
         return convert(data)
     except PaimonError:

@@ -253,15 +253,23 @@ class FormatIOContract(ABC):
         fields = (
             DataField(0, "a", dt.IntType(nullable=False)),
             DataField(1, "s", dt.ArrayType(element=dt.VarCharType())),
-        )
-        plain = pa.schema(
-            [pa.field("a", pa.int32(), True, {"k": "v"}), pa.field("s", pa.list_(pa.string()))], {"m": "1"}
+            DataField(2, "r", dt.RowType(fields=(DataField(3, "n", dt.IntType()),))),
         )
         cells = [None if n % 4 == 0 else [f"{n}", None] * (n % 3) for n in range(30)]
-        rows = pa.Table.from_arrays(
-            [pa.array(range(30), pa.int32()), pa.array(cells, pa.list_(pa.string()))], schema=plain
+        numbers = pa.array([-1, *(n or None for n in range(30))], pa.int32())
+        structs = pa.StructArray.from_arrays([numbers.slice(1)], ["n"], mask=pa.array([n % 3 == 1 for n in range(30)]))
+        plain = pa.schema(
+            [
+                pa.field("a", pa.int32(), True, {"k": "v"}),
+                pa.field("s", pa.list_(pa.string())),
+                pa.field("r", structs.type),
+            ],
+            {"m": "1"},
         )
+        columns = [pa.array(range(30), pa.int32()), pa.array(cells, pa.list_(pa.string())), structs]
+        rows = pa.Table.from_arrays(columns, schema=plain)
         pieces = (
+            rows.slice(0, 3),
             rows.slice(3, 5),
             rows.slice(0, 0),
             pa.concat_tables([rows.slice(8, 0), rows.slice(8, 7), rows.slice(15, 9)]),
@@ -270,8 +278,8 @@ class FormatIOContract(ABC):
         writer = self.make_format().writer(files.create(PATH), WriteRequest(PATH, fields))
         for piece in (*pieces, rows.combine_chunks().to_batches()[0].slice(24, 2)):
             writer.write(piece)
-        assert writer.close().row_count == 23
-        self._check_read(files, fields, rows.slice(3, 23))
+        assert writer.close().row_count == 26
+        self._check_read(files, fields, rows.slice(0, 26))
 
     def test_a_null_in_a_column_that_is_not_null_is_refused(self) -> None:
         """Before the file is visible."""

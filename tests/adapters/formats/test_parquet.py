@@ -362,6 +362,12 @@ def test_a_null_in_a_required_column_is_refused() -> None:
         write_file(fields, pa.Table.from_arrays([pa.array([None], pa.int32())], schema=arrow_schema(fields)))
 
 
+def test_a_row_without_fields_is_refused() -> None:
+    fields = fields_of([dt.ArrayType(element=dt.RowType(fields=()))])
+    with pytest.raises(Unsupported, match=r"file\.format=avro"):
+        write_file(fields, arrow_schema(fields).empty_table())
+
+
 def test_storage_errors_pass_unchanged() -> None:
     fields = fields_of([dt.VarBinaryType()])
     table = pa.Table.from_arrays([pa.array([b"x" * 1000])], schema=arrow_schema(fields))

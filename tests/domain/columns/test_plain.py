@@ -14,7 +14,7 @@ import pytest
 from support.case_lists import check_each
 
 from paimon.domain.columns.conform import conform_to_fields
-from paimon.domain.columns.plain import decode_array, plain_type, to_plain_table
+from paimon.domain.columns.plain import decode_array, plain_type, to_plain_schema, to_plain_table
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
 
@@ -158,6 +158,11 @@ def test_plain_tables_are_returned_as_they_are_and_metadata_stays() -> None:
     encoded = pa.table([pa.array(["x"]).dictionary_encode().cast(field.type)], schema=pa.schema([field]))
     made = to_plain_table(encoded).schema.field("c")
     assert made.type == pa.string() and made.metadata == field.metadata
+
+
+def test_a_schema_becomes_plain_even_if_no_array_of_its_types_can_be_made() -> None:
+    union = pa.dense_union([pa.field("a", pa.int64())])
+    assert to_plain_schema(pa.schema({"u": union, "s": pa.string_view()})) == pa.schema({"u": union, "s": pa.string()})
 
 
 def test_long_encoded_columns_become_several_chunks() -> None:

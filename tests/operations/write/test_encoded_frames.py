@@ -175,3 +175,20 @@ def test_masks_of_numpy_inside_lists_and_rows_hide_values(catalog: paimon.Catalo
     inferred = catalog.create_table("d.inferred", "i INT")
     inferred.write({"i": [1, 2], "a": columns["a"]}, merge_schema=True)
     assert catalog.table("d.inferred").to_arrow()["a"].to_pylist() == [[1, None], None]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"a": pl.Series([object()])}),
+        pl.LazyFrame({"a": pl.Series([object()])}),
+        pd.DataFrame({"a": pd.period_range("2020-01", periods=1, freq="M")}),
+    ],
+)
+def test_values_that_arrow_cannot_state_are_refused(catalog: paimon.Catalog, frame: Any) -> None:
+    """Polars exports the addresses of Python objects, and pandas the numbers of periods without their length."""
+    with pytest.raises(paimon.InvalidRequest, match=r"[Cc]onvert"):
+        catalog.create_table("d.t", frame)
+    table = catalog.create_table("d.t", "a BYTES")
+    with pytest.raises(paimon.InvalidRequest, match=r"[Cc]onvert"):
+        table.write(frame)

@@ -16,7 +16,7 @@ import pyorc
 from pyarrow import orc
 
 from paimon.adapters.formats.guards.orc_tail import split_tail
-from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.adapters.formats.nested import drop_offset, rebuild_leaves
 from paimon.adapters.formats.orc.physical import (
     ORC_HEADER,
     character_lengths,
@@ -102,7 +102,7 @@ class OrcWriter:
             [_drop_excess_digits(c, f.type) for c, f in zip(batch.columns, self._fields, strict=True)],
             schema=batch.schema,
         )
-        columns = [rebuild_leaves(c, f.type, to_physical) for c, f in zip(batch.columns, self._fields, strict=True)]
+        columns = [rebuild_leaves(c, f.type, _to_stored) for c, f in zip(batch.columns, self._fields, strict=True)]
         nulls = [f.name for f, c in zip(self._fields, columns, strict=True) if c.null_count and not f.type.nullable]
         if nulls:
             raise InvalidRequest(f"Column {', '.join(nulls)} is NOT NULL, but a row has no value for it")
@@ -208,6 +208,11 @@ class _TailHoldingSink:
         self._size += len(data) - sum(map(len, self._parts or ()))
         self._parts = None
         self.sink.write(data)
+
+
+def _to_stored(array: pa.Array, data_type: DataType) -> pa.Array:
+    """Convert leaves; at offset 0, because Arrow's writer takes other values for the slices in a struct."""
+    return to_physical(drop_offset(array), data_type)
 
 
 def _is_damaged_by_arrow(column: pa.Array, data_type: DataType) -> bool:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from paimon.adapters.formats.nested import drop_offset, rebuild_leaves
 from paimon.domain.columns.decimal_overflow import wrap_to_32_bits
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import UNIT_NANOS, arrow_type
 from paimon.domain.types.data_types import DataField, DataType
@@ -97,6 +97,11 @@ def is_int96(data_type: DataType) -> bool:
 
 def make_write_schema(fields: Iterable[DataField]) -> pa.Schema:
     """Return the Arrow schema with which pyarrow writes these columns as Java does."""
+    fields = tuple(fields)
+    for field in fields:
+        if any(isinstance(part, dt.RowType) and not part.fields for part in all_types(field.type)):
+            hint = "give the ROW a field, or choose file.format=avro"
+            raise Unsupported(f"column {field.name!r}: a ROW without fields in Parquet files", hint=hint)
     return pa.schema([_parquet_field(f.name, f.id, f.type, f.id, 1) for f in fields])
 
 
