@@ -555,8 +555,9 @@ class Catalog(NotebookDisplay):
                 wrong = f"System table {identifier.full_name!r} of the catalog has no options and no part after $."
                 raise InvalidRequest(wrong, subject=name, hint=f"open {identifier.full_name!r}")
             return open_catalog_table(self, identifier.table)
-        self._check_database_exists(identifier.database)
+        check_segment(identifier.database, "database name")
         if not self._has_table(identifier):
+            self._check_database_exists(identifier.database)
             raise self._missing_error(identifier)
         location = self.store.table_location(identifier.database, identifier.table)
         return open_at(self.engine, location, identifier, _to_option_texts(options))

@@ -133,7 +133,8 @@ class Scan(NotebookDisplay, Results):
     @property
     def context(self) -> TableContext:
         """The engine, and the table at the schema of the snapshot that is read."""
-        return self._context.with_table(self.pinned.table)
+        table = self.pinned.table
+        return self._context if table is self._context.table else self._context.with_table(table)
 
     @property
     def fields(self) -> tuple[DataField, ...]:

@@ -26,7 +26,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> paimon.Catalog:
 
 def planned_sql(catalog: paimon.Catalog, query: str) -> str:
     lines = catalog.sql(f"EXPLAIN {query}").to_arrow()["plan"].to_pylist()
-    return str(next(line for line in lines if line.startswith("query: ")))
+    return str(next(line for line in lines if line.startswith("query: "))).replace('"', "")
 
 
 JOIN = "SELECT {0} FROM db.small AS s JOIN db.big AS b ON s.id = b.id"

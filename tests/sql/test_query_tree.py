@@ -11,7 +11,10 @@ from sqlglot import exp
 
 import paimon
 from paimon.domain.types.sql_tokens import split_statements
+from paimon.sql.parse.parse_script import parse_script
 from paimon.sql.parse.query_tree import QueryTree
+from paimon.sql.parse.statements import Query
+from paimon.sql.plan.plan_query import plan_query, query_engine
 
 QUERIES = [
     reader.text for reader in split_statements((Path(__file__).parent / "tpch" / "queries.sql").read_text("utf8"))
@@ -57,3 +60,33 @@ def test_a_repeated_statement_sees_what_changed(tmp_path: Path) -> None:
     assert read() == (3, 30)
     session.sql("CREATE DATABASE other; USE other; CREATE TABLE t (id INT); INSERT INTO t VALUES (6)")
     assert read() == (1, 6)
+
+
+def test_a_repeated_query_finds_its_conditions_once_and_each_table_is_opened_once(tmp_path: Path) -> None:
+    session = paimon.connect(tmp_path).sql_session()
+    session.sql("CREATE TABLE t (id INT, word STRING); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    (parsed,) = parse_script("SELECT a.id FROM t AS a JOIN t ON a.id = t.id WHERE a.id > 1")
+    query = parsed.statement
+    assert isinstance(query, Query)
+    planned, again = plan_query(session.state, query, {}), plan_query(session.state, query, {})
+    first, second = (source.origin for source in planned.sources.values())
+    assert first.table is second.table
+    assert [source.origin.where for source in again.sources.values()] == [first.where, second.where]
+    assert next(iter(again.sources.values())).origin.where is first.where
+    session.sql("ALTER TABLE t ADD COLUMN more INT")
+    assert next(iter(plan_query(session.state, query, {}).sources.values())).origin.where is not first.where
+
+
+def test_the_engine_finds_each_table_by_a_quoted_alias(tmp_path: Path) -> None:
+    session = paimon.connect(tmp_path).sql_session()
+    session.sql("CREATE TABLE t (id INT); INSERT INTO t VALUES (1), (2)")
+    (parsed,) = parse_script("SELECT A.id FROM t AS a, t")
+    assert isinstance(parsed.statement, Query)
+    planned = plan_query(session.state, parsed.statement, {})
+    assert planned.sql == 'SELECT A.id FROM "__paimon_0" AS "a", "__paimon_1" AS "t"'
+    assert sorted(query_engine(session.state).run(planned.sql, planned.sources).read_all()["id"].to_pylist()) == [
+        1,
+        1,
+        2,
+        2,
+    ]

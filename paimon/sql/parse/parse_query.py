@@ -314,7 +314,8 @@ def _name_tables(
         own = f"__paimon_{next(numbers)}"
         tables[own] = name
         if not node.alias:
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(name.parts[-1], quoted=True)))
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(name.parts[-1])))
+        node.args["alias"].this.set("quoted", True)  # so the engine finds the name of the table by its alias
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", exp.to_identifier(own, quoted=True))

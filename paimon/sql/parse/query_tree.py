@@ -10,12 +10,13 @@ result does not depend on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field
 from sqlglot import exp
 
 DIALECT = "duckdb"
+T = TypeVar("T")
 _FACTOR = 2
 """Tables of similar size stay: the estimate is not exact."""
 
@@ -29,6 +30,7 @@ class QueryTree:
     _by_type: dict[type, list[tuple[int, exp.Expression]]] | None = field(default=None, init=False, repr=False)
     _by_scope: dict[int, list[exp.Table]] | None = field(default=None, init=False, repr=False)
     _sql: str | None = field(default=None, init=False, repr=False)
+    _planned: tuple[object, Any] | None = field(default=None, init=False, repr=False)
 
     @property
     def sql(self) -> str:
@@ -36,6 +38,13 @@ class QueryTree:
         if self._sql is None:
             self._sql = self.root.sql(dialect=DIALECT)
         return self._sql
+
+    def plan_once(self, tables: object, plan: Callable[[], T]) -> T:
+        """Return what `plan` finds in the tree for these columns of its tables; the last result is kept."""
+        if self._planned is None or self._planned[0] != tables:
+            self._planned = tables, plan()
+        found: T = self._planned[1]
+        return found
 
     def find_all(self, *kinds: Any) -> Iterator[Any]:
         """Yield the nodes of these classes, as `sqlglot.exp.Expression.find_all` does."""

@@ -38,8 +38,7 @@ from paimon.sql.parse.query_tree import QueryTree, order_joins
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.count_from_metadata import plan_count
 from paimon.sql.plan.max_partitions import replace_max_partitions
-from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
-from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
+from paimon.sql.plan.pushdown_predicates import find_needs
 from paimon.sql.session import Session, TablePlace
 from paimon.system_table import SystemScan, SystemTable
 
@@ -132,15 +131,10 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
 
 def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
     known = {own: relation.columns for own, relation in relations.items()}
-    check_subquery_columns(tree, known)
-    columns = find_columns(tree, known)
-    pushable = {
-        own: PushableTable(own, {f.name.lower(): f for f in relation.fields})
-        for own, relation in relations.items()
-        if relation.fields
-    }
-    predicates = find_predicates(tree, pushable, partial(_evaluate, session))
-    limit = find_limit(tree)
+    fields = {own: relation.fields for own, relation in relations.items() if relation.fields}
+    columns, predicates, limit = tree.plan_once(
+        (known, fields), partial(find_needs, tree, known, fields, partial(_evaluate, session))
+    )
     sources: dict[str, QuerySource] = {}
     describe: list[Callable[[], str]] = []
     reads_files = query_engine(session).reads_files
@@ -288,9 +282,15 @@ class _Resolver:
     frames: Frames
     pinned: dict[object, PinnedTable] = field(factory=dict)
     converted: dict[str, pa.Table] = field(factory=dict)
+    resolved: dict[TableName, _Relation] = field(factory=dict)
 
     def resolve(self, name: TableName) -> _Relation:
         """Open the table, system table or data frame that a name means."""
+        if name not in self.resolved:
+            self.resolved[name] = self._resolve(name)
+        return self.resolved[name]
+
+    def _resolve(self, name: TableName) -> _Relation:
         frame = find_frame(self.frames, name)
         if frame is not None:
             return self._resolve_frame(frame)
@@ -309,14 +309,15 @@ class _Resolver:
         fields = first.fields
         pin = self.pinned.setdefault(_to_key(opened), first.pinned)
         plain = not any(option.startswith("incremental") for option in opened.options)
-        _check_names(name.text, first.arrow_schema.names)
+        names = first.read_plan.columns
+        _check_names(name.text, names)
 
         # An incremental read finds its range itself.
         shared = self._share_memory(opened)
         scan = partial(_scan_pinned, shared, pin) if plain else partial(_scan_changes, shared)
         table = opened if plain else None
         reads = tuple(evolve(read, state=ReadState.of(pin.snapshot)) for read in find_reads(first).reads)
-        return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened, reads=reads)
+        return _Relation(name.text, names, fields, table, scan, origin=opened, reads=reads)
 
     def _share_memory(self, table: Table) -> Table:
         """Return a table whose scans leave half of the memory budget to a query engine in this process."""

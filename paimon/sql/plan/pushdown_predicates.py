@@ -50,6 +50,7 @@ from paimon.domain.types.data_types import (
     VarCharType,
 )
 from paimon.sql.parse.query_tree import QueryTree
+from paimon.sql.plan.query_columns import check_subquery_columns, find_columns
 
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """Computes constant expressions, given as SQL."""
@@ -74,6 +75,21 @@ class PushableTable:
     name: str
     # Columns by name in lower case
     fields: Mapping[str, DataField]
+
+
+def find_needs(
+    tree: QueryTree,
+    columns: Mapping[str, Sequence[str]],
+    fields: Mapping[str, Sequence[DataField]],
+    evaluate: Evaluate,
+) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, Predicate], int | None]:
+    """Return the columns and the predicate by table, and the limit; check the columns of subqueries.
+
+    `columns` are all columns by table, `fields` those of tables whose scan takes a condition.
+    """
+    check_subquery_columns(tree, columns)
+    tables = {own: PushableTable(own, {f.name.lower(): f for f in found}) for own, found in fields.items()}
+    return find_columns(tree, columns), find_predicates(tree, tables, evaluate), find_limit(tree)
 
 
 def find_predicates(tree: QueryTree, tables: Mapping[str, PushableTable], evaluate: Evaluate) -> dict[str, Predicate]:

@@ -15,6 +15,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import BlobType
 from paimon.domain.types.nested_types import all_types
 
+_BLOBS = "blob-as-descriptor"
 _CHAIN = "chain-table.enabled"
 _POSTPONED_ROWS = "postpone.merge-on-read"
 
@@ -29,8 +30,10 @@ def check_scan_options(schema: TableSchema, options: TableOptions) -> None:
     _check_ignored_files(options)
     if schema.primary_keys:
         check_stored_options(options.values, ("sequence.snapshot-ordering",))
-    if any(isinstance(part, BlobType) for column in schema.fields for part in all_types(column.type)):
-        check_stored_options(options.values, ("blob-as-descriptor",))
+    if _BLOBS in options.values and any(
+        isinstance(part, BlobType) for column in schema.fields for part in all_types(column.type)
+    ):
+        check_stored_options(options.values, (_BLOBS,))
     _check_rows_elsewhere(options)
 
 
