@@ -91,7 +91,7 @@ class FileStatus:
 class RangeInput(ABC):
     """A file of which ranges are read, as a seekable input: what `pyarrow.PythonFile` needs of a remote file.
 
-    A subclass defines `read_at`, which opens no file and moves no position.
+    A subclass defines `read_at`, which does not move the position.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ Source: `ManifestEntrySerializer`, `DataFileMetaSerializer`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -111,12 +112,13 @@ class CheckedRecords:
         if self.is_owner and isinstance(self.records, JoinedColumns):
             pieces = self.records.divide(rows)
             self.records.parts.clear()
+        cut = deque((part, own[at : at + size]) for part, own in pieces for at in range(0, len(own), size))
+        pieces.clear()
         start = 0
-        while pieces:
-            part, own = pieces.pop(0)
-            for at in range(0, len(own), size):
-                yield self._check_files(part.take(own[at : at + size]), rows[start + at : start + at + size])
-            start += len(own)
+        while cut:
+            records = _take_together(cut, size)
+            yield self._check_files(records, rows[start : start + len(records)])
+            start += len(records)
 
     def _check_files(self, records: pa.StructArray, rows: Integers) -> pa.StructArray:
         found = records.field("_FILE")
@@ -145,6 +147,17 @@ class CheckedRecords:
                 return path
             row -= count
         raise IndexError(row)
+
+
+def _take_together(pieces: deque[tuple[RecordColumns, Integers]], size: int) -> pa.StructArray:
+    """Take the records of the first pieces, at most `size`, off the queue; each conversion has a fixed cost."""
+    found: list[pa.StructArray] = []
+    count = 0
+    while pieces and count + len(pieces[0][1]) <= size:
+        part, rows = pieces.popleft()
+        found.append(part.take(rows))
+        count += len(rows)
+    return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
 
 @frozen(eq=False)

@@ -50,7 +50,8 @@ class ScanRequest:
 class PruneStep:
     """One step of planning: the number of objects before and after it, and the bytes of the remaining files.
 
-    The steps for manifests, partitions, buckets and splits count these objects. All other steps count files.
+    The steps for manifests, partitions, buckets and splits count these objects. All other steps count files. Blocks of
+    manifests that were not decoded, because they lack the partitions of the plan, do not count before a step.
     """
 
     name: str

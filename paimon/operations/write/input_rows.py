@@ -188,7 +188,7 @@ def can_be_read_again(data: Any) -> bool:
 
 def _convert_source(data: Any, convert: Callable[[Any], Any]) -> Any:
     """Call a conversion, and report its error as an invalid request."""
-    if type(data).__module__.split(".")[0] == "polars":
+    if any(kind.__module__.split(".")[0] == "polars" for kind in type(data).__mro__):
         for name, kind in getattr(data, "schema", {}).items():
             if str(kind) == "Object":  # Polars hands out the addresses of the objects as values
                 hint = "convert them to values of one type, for example with map_elements"

@@ -136,6 +136,7 @@ def test_drained_files_are_equal_and_released() -> None:
     columns = entry_columns(parts[:3]).take(np.array([0, 2]))
     with pytest.raises(CorruptTable, match="manifest-3"):
         drain_files(entry_columns(parts).files)
+    assert [len(records) for records in entry_columns(parts[:3]).files.drain(2)] == [2, 1]  # converted together
     del parts
     assert released() is not None
     assert drain_files(columns.files) == [entries[0].file, entries[2].file]

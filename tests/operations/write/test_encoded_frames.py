@@ -177,10 +177,15 @@ def test_masks_of_numpy_inside_lists_and_rows_hide_values(catalog: paimon.Catalo
     assert catalog.table("d.inferred").to_arrow()["a"].to_pylist() == [[1, None], None]
 
 
+class FrameOfCaller(pl.DataFrame):
+    """A subclass, which other modules define."""
+
+
 @pytest.mark.parametrize(
     "frame",
     [
         pl.DataFrame({"a": pl.Series([object()])}),
+        FrameOfCaller({"a": pl.Series([object()])}),
         pl.LazyFrame({"a": pl.Series([object()])}),
         pd.DataFrame({"a": pd.period_range("2020-01", periods=1, freq="M")}),
     ],
