@@ -19,6 +19,8 @@ from paimon.adapters.formats.guards.orc_tail import read_tail
 from paimon.adapters.formats.guards.parquet_batches import GroupRange, Leaf, plan_batches
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
+from paimon.adapters.formats.orc.writer import find_orc_codec
+from paimon.adapters.formats.parquet.writer import find_parquet_codec
 from paimon.domain.errors import CorruptTable, Unsupported
 
 _TINY = frozenset(("_KIND", "_FILE_SOURCE"))
@@ -55,11 +57,10 @@ def write_arrow_records(
     fields = [_arrow_field(f) for f in schema["fields"]]
     table = pa.Table.from_pylist([dict(r) for r in records], schema=pa.schema(fields))
     sink = pa.BufferOutputStream()
-    codec = "none" if compression == "null" else compression
     if format_name == "parquet":
-        pq.write_table(table, sink, compression=codec, store_schema=False)
+        pq.write_table(table, sink, compression=find_parquet_codec(compression), store_schema=False)
     else:
-        orc.write_table(table, sink, compression="uncompressed" if codec == "none" else codec)
+        orc.write_table(table, sink, compression=find_orc_codec(compression))
     return bytes(sink.getvalue().to_pybytes())
 
 

@@ -15,7 +15,7 @@ from support.golden_tables import golden_directory
 from paimon.adapters.formats.avro.container import encode_header
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.formats.varints import encode_zigzag
-from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError
+from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, Unsupported
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.ports.formats import RecordIO
 from paimon.testing.contracts import RecordIOContract
@@ -69,6 +69,11 @@ def test_unknown_formats_and_codecs_are_refused() -> None:
         RECORDS.write_records([], MANIFEST_ENTRY, "zstd", "json")
     with pytest.raises(InvalidRequest, match="lzo"):
         RECORDS.write_records([], MANIFEST_ENTRY, "lzo", "avro")
+    for format_name in ("parquet", "orc"):
+        with pytest.raises((InvalidRequest, Unsupported), match="lzo"):
+            RECORDS.write_records([], MANIFEST_ENTRY, "lzo", format_name)
+    records = entries()
+    assert RECORDS.read_records(RECORDS.write_records(records, MANIFEST_ENTRY, "deflate", "orc"), "m") == records
     with pytest.raises(CorruptTable, match="manifest-7"):
         RECORDS.read_records(b"no magic", "manifest-7")
 

@@ -234,14 +234,17 @@ def _as_read(array: pa.Array, data_type: DataType) -> pa.Array:
     return from_physical(array, data_type) if isinstance(data_type, CharType) else array
 
 
-def _writer_options(request: WriteRequest) -> dict[str, Any]:
-    codec = _CODECS.get(request.compression.lower(), request.compression.lower())
+def find_orc_codec(name: str) -> str:
+    """Return the codec name of pyarrow's ORC writer. An unknown name is refused, never replaced."""
+    codec = _CODECS.get(name.lower(), name.lower())
     if codec not in _KNOWN_CODECS:
-        raise InvalidRequest(
-            f"ORC files cannot be compressed with {request.compression!r}",
-            subject=request.compression,
-            hint="use zstd, snappy, lz4, zlib or none",
-        )
+        hint = "use zstd, snappy, lz4, zlib or none"
+        raise InvalidRequest(f"ORC files cannot be compressed with {name!r}", subject=name, hint=hint)
+    return codec
+
+
+def _writer_options(request: WriteRequest) -> dict[str, Any]:
+    codec = find_orc_codec(request.compression)
     options = request.options
     stripe_bytes = request.block_bytes or int(options.get("orc.stripe.size", _STRIPE_BYTES))
     stripe_bytes = min(stripe_bytes, request.held_bytes or stripe_bytes)

@@ -377,7 +377,7 @@ def _block_limits(request: WriteRequest) -> tuple[int, int]:
 
 def _writer_options(request: WriteRequest) -> dict[str, Any]:
     options = request.options
-    name = _parquet_codec(request.compression)
+    name = find_parquet_codec(request.compression)
     page = options.get("parquet.page.size")
     dictionary = options.get("parquet.enable.dictionary")
     dictionary_page = options.get("parquet.dictionary.page.size")
@@ -394,7 +394,7 @@ def _writer_options(request: WriteRequest) -> dict[str, Any]:
     }
 
 
-def _parquet_codec(name: str) -> str:
+def find_parquet_codec(name: str) -> str:
     """Return the codec name of pyarrow's Parquet writer. An unknown name is refused, never replaced."""
     found = _CODECS.get(name.strip().lower())
     if found is None:
