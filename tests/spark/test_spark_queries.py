@@ -65,15 +65,27 @@ def test_a_condition_with_another_part_is_not_sent() -> None:
         ("SELECT week(DATE '2026-01-01') AS w", "SELECT weekofyear(CAST('2026-01-01' AS DATE)) AS w"),
         ("SELECT regexp_replace('aa', 'a', 'b', 'g') AS r", "SELECT regexp_replace('aa', 'a', 'b') AS r"),
         ("SELECT 1 AS a /* + hint */", "SELECT 1 AS a"),
-        ("SELECT a[0] FROM x", "SELECT get(a, -1) AS `a[0]` FROM `v` AS `x`"),
         (
-            "SELECT a FROM x WHERE a[b][-1] > m['k']",
-            "SELECT a FROM `v` AS `x` WHERE try_element_at(try_element_at(a, b), -1) > m['k']",
+            "SELECT a[i] FROM x",
+            "SELECT try_element_at(a, CASE WHEN typeof(a) LIKE 'array%' AND CAST(i AS STRING) = '0' "
+            "THEN NULL ELSE i END) AS `a[i]` FROM `v` AS `x`",
+        ),
+        ("SELECT a[1][2] FROM x", "SELECT try_element_at(try_element_at(a, 1), 2) AS `a[1][2]` FROM `v` AS `x`"),
+        ("SELECT MAP {1: 'a'}[1] AS m", "SELECT try_element_at(map(1, 'a'), 1) AS m"),
+        (
+            "SELECT a FROM x WHERE a[2][-1] > m['k']",
+            "SELECT a FROM `v` AS `x` WHERE try_element_at(try_element_at(a, 2), -1) > m['k']",
         ),
     ],
 )
 def test_a_query_is_written_as_spark_has_it(query: str, expected: str) -> None:
     assert translate_query(query, {"x": "v"}) == expected
+
+
+def test_a_position_of_zero_is_null_and_a_key_of_zero_is_not(spark: SparkSession) -> None:
+    rows = "(SELECT [4, 5] AS a, MAP {0: 'z'} AS m, i FROM (VALUES (CAST(0 AS INT))) AS v(i))"
+    found = SparkQueries(spark).run(f"SELECT a[i], a[0], a[i - 1], m[i], m[0] FROM {rows}", {}).read_all()
+    assert found.to_pylist() == [{"a[i]": None, "a[0]": None, "a[i - 1]": 5, "m[i]": "z", "m[0]": "z"}]
 
 
 def test_what_has_another_meaning_is_refused() -> None:

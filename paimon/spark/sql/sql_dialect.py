@@ -26,7 +26,7 @@ _ROUNDED_TIMES = {TYPE.TIMESTAMP_S: ("SECOND", "0.5"), TYPE.TIMESTAMP_MS: ("MILL
 _INTEGERS = (TYPE.TINYINT, TYPE.SMALLINT, TYPE.INT, TYPE.BIGINT)
 _WHOLE_NUMBERS = (exp.Count, exp.Length, exp.IntDiv, exp.Null, exp.Boolean)
 """Nodes whose values have no fraction."""
-_ROUNDED = "paimon_rounded"
+_ROUNDED, _TEXT = "paimon_rounded", "paimon_text"
 _RANGE = "range"
 
 
@@ -145,10 +145,33 @@ def _adapt_element(node: exp.Bracket) -> exp.Expression:
     index = node.expressions[0] if len(node.expressions) == 1 else None
     if index is None or isinstance(index, exp.Slice) or (isinstance(index, exp.Literal) and index.is_string):
         return node
-    is_zero = isinstance(index, exp.Literal) and index.name == "0"  # element_at fails
-    found = _call("get", node.this, exp.Neg(this=_number(1))) if is_zero else _call("try_element_at", node.this, index)
+    number = index.this if isinstance(index, exp.Neg) else index
+    is_certain = isinstance(number, exp.Literal) and number.name.strip("0") != ""
+    found = _call("try_element_at", node.this, index if is_certain else _replace_zero(node.this, index))
     is_column = isinstance(node.parent, exp.Select)
-    return exp.alias_(found, node.sql(dialect=PaimonDuckDialect), quoted=True) if is_column else found
+    return exp.alias_(found, node.meta[_TEXT], quoted=True) if is_column else found
+
+
+def _replace_zero(container: exp.Expression, index: exp.Expression) -> exp.Expression:
+    """Return null for position 0 of an array, where Spark's functions fail. It is a key of a map, of any type."""
+    is_array = exp.Like(this=_call("typeof", container.copy()), expression=exp.Literal.string("array%"))
+    is_zero = exp.EQ(this=exp.cast(index.copy(), TYPE.TEXT), expression=exp.Literal.string("0"))
+    return exp.Case().when(exp.and_(is_array, is_zero), exp.null()).else_(index)
+
+
+def _correct_elements(tree: exp.Expression) -> exp.Expression:
+    """Return the tree with ``MAP {…}[key]`` as an element of a map, not as a map of an element, and keep its texts."""
+    for made in list(tree.find_all(exp.ToMap)):
+        outer = inner = made.this
+        while isinstance(inner, exp.Bracket) and isinstance(inner.this, exp.Bracket):
+            inner = inner.this
+        if isinstance(inner, exp.Bracket):
+            made.replace(outer)
+            inner.set("this", exp.ToMap(this=inner.this))
+    for element in tree.find_all(exp.Bracket):
+        if isinstance(element.parent, exp.Select):
+            element.meta[_TEXT] = element.sql(dialect=PaimonDuckDialect, normalize_functions=False)
+    return tree
 
 
 def _to_key(key: exp.Expression) -> exp.Expression:
@@ -220,7 +243,7 @@ def translate_query(sql: str, views: Mapping[str, str]) -> str:
 def parse_for_spark(sql: str) -> exp.Expression:
     """Parse a query of DuckDB's dialect, and write its parts as Spark has them."""
     try:
-        tree: exp.Expression = sqlglot.parse_one(sql, dialect=PaimonDuckDialect)
+        tree = _correct_elements(sqlglot.parse_one(sql, dialect=PaimonDuckDialect))
     except SqlglotError as error:
         raise InvalidRequest(f"The query failed: {sql!r} cannot be parsed.", subject="query") from error
     for node in reversed(list(tree.dfs())):  # the parts of a node before the node
