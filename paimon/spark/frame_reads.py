@@ -11,13 +11,15 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.adapters.executors.spark import find_stop, is_remote
+from paimon.adapters.executors.spark import find_slow_start, find_stop, is_remote
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import PaimonError
 from paimon.domain.paths import MAIN_BRANCH
@@ -35,9 +37,13 @@ MARKED_ROWS = "FrameRelation"
 """The class in Java of the relations of `mark_rows`."""
 _VIEWS: dict[str, list[Any]] = {}
 """By view of `remember_view`: the data sources that it reads."""
-_MISSING_FILE = re.compile(r"(?:FILE_NOT_EXIST\].* file|\[PATH_NOT_FOUND\] Path does not exist:) (?:file:)?/*(/\S+)")
+_MISSING_FILE = re.compile(
+    r"(?:FILE_NOT_EXIST\].* file|\[PATH_NOT_FOUND\] Path does not exist:) (?:file:)?/*(/.+?)\.?"
+    r"(?= File does not exist| SQLSTATE|$)",
+    re.MULTILINE,
+)
 """Spark's error about a file that its own reader does not find."""
-_MOST_READS = 100
+_MOST_READS, _MOST_FILES = 100, 100_000
 _READS: deque[tuple[frozenset[str], TableContext, Snapshot]] = deque(maxlen=_MOST_READS)
 """The paths of files that Spark reads, with their table and snapshot, for the last scans."""
 
@@ -75,33 +81,52 @@ def remember_files(scan: Scan, paths: Iterable[str]) -> None:
     """Remember which files of a scan Spark reads, for the errors of `translate_actions`."""
     if scan.pinned.snapshot is not None:
         _READS.append((frozenset(paths), scan.context, scan.pinned.snapshot))
+        while len(_READS) > 1 and sum(len(known) for known, *_ in tuple(_READS)) > _MOST_FILES:
+            with suppress(IndexError):  # another thread removed it
+                _READS.popleft()
 
 
 def translate_actions() -> None:
     """Let each action of Spark in this process raise an error of this library, if it misses a file of `remember_files`.
 
-    The same applies to internal errors of Spark after it stopped. PySpark has no place for such a conversion.
+    The same applies to internal errors of Spark after it stopped, and to Python processes that do not start. PySpark
+    has no place for such a conversion. Errors of streams stay as they are: callers restart streams by their type.
     """
     convert = captured.convert_exception
-    if hasattr(convert, "__wrapped__") or not has_process_effects():
+    if getattr(convert, "paimon_reads", None) is _READS or not has_process_effects():
         return
 
     @wraps(convert)
     def convert_all(error: Any) -> Any:
         found = convert(error)
+        if isinstance(found, captured.StreamingQueryException):
+            return found
         text = str(found)
-        return _find_lost_file(text) or find_stop(text) or found
+        return _find_lost_file(text) or find_slow_start(text) or find_stop(text) or found
 
+    convert_all.paimon_reads = _READS  # type: ignore[attr-defined]
     captured.convert_exception = convert_all
 
 
 def _find_lost_file(text: str) -> PaimonError | None:
+    """Return the error for a missing file if no remembered scan of a snapshot that still exists reads it."""
+    missing, newest = _find_missing_paths(text), None
+    reads = reversed(tuple(_READS)) if missing else ()
+    for context, snapshot, path in ((c, s, path) for paths, c, s in reads for path in missing & paths):
+        try:
+            expired = find_expiry(context, snapshot.id, path, snapshot.delta_manifest_list)
+        except PaimonError:  # of the storage: the error of Spark says more
+            return None
+        if expired is None:
+            return None
+        newest = newest or expired
+    return newest
+
+
+def _find_missing_paths(text: str) -> frozenset[str]:
+    """Return the path that an error of Spark names, also without the escapes of URLs, which some errors have."""
     missing = _MISSING_FILE.search(text)
-    path = "" if missing is None else missing[1].rstrip(".")
-    for paths, context, snapshot in tuple(_READS) if path else ():
-        if path in paths:
-            return find_expiry(context, snapshot.id, path, snapshot.delta_manifest_list)
-    return None
+    return frozenset() if missing is None else frozenset((missing[1], unquote(missing[1])))
 
 
 def to_frame_error(frame: Any, error: Exception) -> PaimonError:
@@ -111,14 +136,14 @@ def to_frame_error(frame: Any, error: Exception) -> PaimonError:
 
 def find_frame_expiry(frame: Any, error: Exception) -> PaimonError | None:
     """Return the error for a missing file that Spark itself reads; None if its snapshot did not expire."""
-    missing = _MISSING_FILE.search(str(error))
-    if missing is None or getattr(frame, "_jdf", None) is None:
+    missing = _find_missing_paths(str(error))
+    if not missing or getattr(frame, "_jdf", None) is None:
         return None
-    path = missing[1].rstrip(".")
     for leaf in _list_leaves(frame):
         mark = _get_relation_option(leaf, FILES_MARK)
         location, snapshot_id, delta = ("", 0, None) if mark is None else json.loads(mark)
-        if location and path.startswith(f"{location.partition('$')[0]}/"):
+        path = next((path for path in missing if path.startswith(f"{location.partition('$')[0]}/")), None)
+        if location and path is not None:
             table = open_in_session(frame.sparkSession, location, None)
             return find_expiry(table.context, snapshot_id, path, delta)
     return None

@@ -59,6 +59,8 @@ def test_a_null_that_spark_refuses_is_an_error_of_the_request() -> None:
         ),
         ("[OPERATION_CANCELED] Operation has been canceled. SQLSTATE: HY008", StorageError, "the session stopped"),
         ("Job 3 cancelled because SparkContext was shut down", StorageError, "the session stopped"),
+        ("Python worker failed to connect back.", StorageError, "did not start within the 10 s"),
+        ("Unsupported: of another program", StorageError, "a task failed: Unsupported: of another program"),
         ("TableReplaced: Table '/t' was dropped and created again after it", TableReplaced, "Table '/t' was dropped"),
     ],
 )

@@ -13,8 +13,12 @@ from support.case_lists import mark_products
 
 import paimon
 import paimon.spark
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message_codec import encode
 from paimon.domain.errors import TableReplaced
 from paimon.operations.commit import commit as commit_module
+from paimon.spark.frame_reads import _find_missing_paths
+from paimon.spark.tasks.message_tasks import collect_prepared, run_message_tasks
 
 pytestmark = pytest.mark.spark
 
@@ -122,7 +126,19 @@ def test_files_of_a_table_that_was_created_again_are_missed_by_name(
     if reader == "spark":
         with pytest.raises(TableReplaced, match="was dropped and created again"):
             frame.collect()
+        written = CommitMessage(b"", 0, -1, f"{target.definition.location}/bucket-0")
+        (prepared := collect_prepared(spark)).add((encode([written]),))
+        messages = run_message_tasks(frame, bytes, prepared)
+        assert next(messages) == written  # of a task that succeeded: the caller deletes its files
+        with pytest.raises(TableReplaced):
+            next(messages)
     assert not target.snapshots()
+
+
+def test_a_missing_file_is_known_by_its_path_without_escapes() -> None:
+    text = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///my%20lake/p=%253A/a.parquet."
+    assert "/my lake/p=%3A/a.parquet" in _find_missing_paths(f"{text} File does not exist. It is possible\n")
+    assert "/my lake/a" in _find_missing_paths("[PATH_NOT_FOUND] Path does not exist: file:/my lake/a. SQLSTATE: 42K03")
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

@@ -70,11 +70,12 @@ _LOST_STATES = (SnapshotExpired.__name__, *_GONE)
 """Errors of a task that misses what it reads."""
 _GONE_TABLE = re.compile(r"Table '(.*?)' (?:was dropped|does not exist)")
 _TASK_ERROR = re.compile(
-    rf"^(?:paimon\.domain\.errors\.)?({'|'.join((*_REQUEST_ERRORS, *_LOST_STATES))}|Unsupported): "
+    rf"^(?:paimon\.domain\.errors\.(?=\w)|(?={'|'.join(_LOST_STATES)}))"
+    rf"({'|'.join((*_REQUEST_ERRORS, *_LOST_STATES))}|Unsupported): "
     r"(.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-"""The line of an error of this library, as a traceback of Python ends or as Java has it, before what Java appends."""
+"""The line of an error of this library, as a traceback of Python ends or, if state was lost, as Java has it."""
 CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTATE|\n|$)", re.DOTALL)
 """An error condition of Spark with its text, anywhere in a message."""
 INTERNAL_CONDITIONS = (
@@ -99,6 +100,7 @@ _DEAD_WORKER = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|SocketException: |java\.io\.EOFException", re.IGNORECASE
 )
 """What Spark reports about a worker or an executor that ended in a task."""
+_SLOW_START = "Python worker failed to connect back"
 _STOPPED = re.compile(
     r"SparkContext was shut down|stopped SparkContext|\[(?:OPERATION_CANCELED|INVALID_HANDLE|NO_ACTIVE_SESSION)|"
     r"cancelled part of cancelled job|Cannot invoke RPC on closed channel"
@@ -476,6 +478,9 @@ def _to_task_error(text: str) -> StorageError:
     reason = _reason(text)
     if _STOPPED.search(text):
         return _make_stop_error()
+    slow = find_slow_start(text)
+    if slow is not None:
+        return slow
     if _DEAD_WORKER.search(text):
         return StorageError("Spark", f"a process of a task died ({reason})", hint=_LOOK_FOR_MEMORY)
     hint = None if _STORAGE_FAULT.search(reason) else "the cause of this error has the report of Spark"
@@ -494,6 +499,14 @@ def find_stop(text: str) -> StorageError | None:
     if not is_internal or (context is not None and context._jsc is not None and not context._jsc.sc().isStopped()):
         return None
     return _make_stop_error()
+
+
+def find_slow_start(text: str) -> StorageError | None:
+    """Return the error for a Python process that Spark did not wait for any longer; None for other errors."""
+    if _SLOW_START not in text:
+        return None
+    hint = "run the call again with fewer cores for Spark, or on a machine with less load"
+    return StorageError("Spark", "a Python process did not start within the 10 s that Spark waits for it", hint=hint)
 
 
 def _make_stop_error() -> StorageError:

@@ -11,8 +11,9 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from paimon.adapters.executors.spark import SPARK_ERRORS, find_slow_start
 from paimon.builders.direct_writes import (
     SCHEMA_ATTEMPTS,
     WriteResult,
@@ -95,8 +96,8 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     ------
     InvalidRequest
         An argument does not fit, the checkpoint is not known, or it belongs to another table.
-    Unsupported
-        The table cannot be written by Spark.
+    Unsupported, StorageError
+        The table cannot be written by Spark. The process of Python that writes batches did not start in time.
     """
     _check_arguments(frame, trigger, output_mode, tasks)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
@@ -105,7 +106,17 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     commit = check_target(frame, commit, output_mode)
     writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
     named = writer if query_name is None else writer.queryName(query_name)
-    return (named if trigger is None else named.trigger(**trigger)).start()
+    return _start(named if trigger is None else named.trigger(**trigger))
+
+
+def _start(writer: DataStreamWriter) -> StreamingQuery:
+    try:
+        return writer.start()
+    except SPARK_ERRORS as error:
+        slow = find_slow_start(str(error))
+        if slow is None:
+            raise
+        raise slow from error
 
 
 def check_target(frame: DataFrame, commit: CommitBatch, output_mode: str) -> CommitBatch:

@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, BinaryType, LongType, StructField, Stru
 from paimon.adapters.executors.spark import SPARK_ERRORS, DistributedTasks, is_remote, stoppable_jobs
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
-from paimon.domain.errors import StorageError
+from paimon.domain.errors import PaimonError
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.engines import freeze_objects
 from paimon.ports.cancellation import Stopped
@@ -69,9 +69,9 @@ def run_message_tasks(
             is_frame = isinstance(frame, DataFrame)
             made = map_in_arrow(frame, task, _SCHEMA) if is_frame else frame.mapInArrow(task, _SCHEMA)
             rows = made.collect()
-    except (*SPARK_ERRORS, StorageError, Stopped) as error:
+    except (*SPARK_ERRORS, PaimonError, Stopped) as error:
         yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
-        if isinstance(error, StorageError | Stopped):
+        if isinstance(error, PaimonError | Stopped):
             raise
         raise to_frame_error(frame, error) from error
     for row in rows:
