@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Set
 from decimal import Decimal
 from itertools import islice
-from json import loads
+from json import dumps, loads
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ _CSV_NULLS = {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
 _MOST_DIGITS = 38
 _DECIMAL_BOUND = 10**_MOST_DIGITS
 _LONG_DIGITS = 19
-_NUMBER = r"^[+-]?(?P<whole>\d+)(?:\.(?P<fraction>\d*))?$"
+_NUMBER = r"^[+-]?(?P<whole>\d*)(?:\.(?P<fraction>\d*))?$"
 _LONG_INTEGER = re.compile(rb"[\s:\[,]-?\d{19,}\s*[,}\]]")
 
 
@@ -88,8 +88,10 @@ def _find_exact_type(texts: pa.ChunkedArray) -> pa.DataType | None:
     if numbers.null_count > texts.null_count:
         return None
     digits, scale = (pc.max(pc.utf8_length(pc.struct_field(numbers, part))).as_py() for part in ("whole", "fraction"))
+    if digits < _LONG_DIGITS:
+        return None
     if digits + scale <= _MOST_DIGITS:
-        return pa.decimal128(_MOST_DIGITS, scale) if digits >= _LONG_DIGITS or scale == 0 else None
+        return pa.decimal128(_MOST_DIGITS, scale)
     return None if scale else pa.string()
 
 
@@ -197,17 +199,18 @@ def _parse_integer(digits: str) -> int | Decimal:
     return number
 
 
-def _load(line: bytes | str) -> Any:
-    return loads(line, parse_int=_parse_integer, parse_float=_Fraction)
+def _load(line: bytes | str, parse_float: type[float] = _Fraction) -> Any:
+    return loads(line, parse_int=_parse_integer, parse_float=parse_float)
 
 
 def _parse_row(line: str, number: int, name: str, texts: Set[str]) -> dict[str, Any]:
     """Return the row of a line; numbers in columns of texts become their text."""
-    row = _load(line)
+    row = _load(line, _Fraction if texts else float)
     if not isinstance(row, dict):
         raise CorruptTable(name, f"line {number} is not a JSON object", hint="write one JSON object per line")
     for column in texts & row.keys():
         value = row[column]
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-            row[column] = value.text if isinstance(value, _Fraction) else str(value)
+            text = str(value) if isinstance(value, Decimal) else dumps(value)  # which writes NaN and Infinity as read
+            row[column] = value.text if isinstance(value, _Fraction) else text
     return row

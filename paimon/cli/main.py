@@ -93,8 +93,9 @@ def _explain_argument(words: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default this process's, from the words after the program; return the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    if sys.stdout is None:  # closed: a file that is opened later must not get its number
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed: a file that is opened later must not get its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     command = find_command(words)
     parser = list_commands() if command is None else build_parser(*([command] if command in COMMANDS else COMMANDS))
     parsed = parser.parse_args(words)

@@ -303,6 +303,8 @@ def test_an_output_that_cannot_be_written_is_an_error_of_one_line(
     monkeypatch.setattr("sys.stdout", None)
     assert main([*words, f"{lake}/db.db/t"]) == 0
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr", None)
+    assert main(["cat", f"{lake}/db.db/t"]) == 0
 
 
 def test_a_name_that_is_too_long_for_a_file_is_not_valid(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:

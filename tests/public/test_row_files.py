@@ -191,6 +191,8 @@ FILES = {
     "quoted.csv": (f'v,w\n{LONG},1\n"",2\n', "STRING", [str(LONG), ""]),
     "one.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1}}\n', "DECIMAL(38, 0)", [Decimal(LONG), Decimal(1)]),
     "mixed.jsonl": (f'{{"v": {LONG}}}\n{{"v": 0.5}}\n', "DECIMAL(38, 1)", [Decimal(LONG), Decimal("0.5")]),
+    "points.csv": (f"v\n{LONG}.\n.5\n", "DECIMAL(38, 1)", [Decimal(LONG), Decimal("0.5")]),
+    "short_points.csv": ("v\n1.\n2.\n", "DOUBLE", [1.0, 2.0]),
     "floating.csv": (f"v\n{LONG}\n1e300\n", "DOUBLE", [float(LONG), 1e300]),
     "floating.jsonl": (f'{{"v": {LONG}}}\n{{"v": 1e300}}\n', "DOUBLE", [float(LONG), 1e300]),
     "far.jsonl": (f'{{"v": {"9" * 39}}}\n{{"v": -0.50}}\n{{"v": 7}}\n', "DOUBLE", [1e39, -0.5, 7]),
@@ -221,3 +223,12 @@ def test_values_that_nest_too_deep_for_a_type_are_refused(catalog: paimon.Catalo
         value = [value]
     with pytest.raises(paimon.InvalidRequest, match="a list that nests too deep is not a valid INT"):
         catalog.create_table("shop.lists", "v ARRAY<INT>").write([{"v": value}])
+
+
+def test_numbers_of_json_in_a_column_of_texts_are_what_the_file_has(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"v": {v}}}\n' for v in ("NaN", "1.50", "1e3", LONG, '"x"')))
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "v STRING")
+    table.write(paimon.read_files(tmp_path / "rows.jsonl"))
+    assert table.scan().to_arrow()["v"].to_pylist() == ["NaN", "1.50", "1e3", str(LONG), "x"]

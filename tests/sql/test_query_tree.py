@@ -90,3 +90,19 @@ def test_the_engine_finds_each_table_by_a_quoted_alias(tmp_path: Path) -> None:
         2,
         2,
     ]
+
+
+def test_columns_with_a_subquery_are_named_by_their_text(tmp_path: Path) -> None:
+    session = paimon.connect(tmp_path).sql_session()
+    session.sql("CREATE TABLE t (id INT); INSERT INTO t VALUES (1), (2)")
+    query = (
+        "SELECT (SELECT max(id) FROM t AS b), id = (SELECT min(id) FROM `default`.t VERSION AS OF 1), (FROM t LIMIT 1),"
+        " a.* REPLACE ((SELECT 5 FROM t AS c LIMIT 1) AS id), (SELECT 6 FROM t AS d LIMIT 1) AS x FROM t AS a LIMIT 1"
+    )
+    assert session.sql(query).to_arrow().to_pydict() == {
+        "(SELECT MAX(id) FROM t AS b)": [2],
+        "id = (SELECT MIN(id) FROM default.t)": [True],
+        "(SELECT * FROM t LIMIT 1)": [1],
+        "id": [5],
+        "x": [6],
+    }

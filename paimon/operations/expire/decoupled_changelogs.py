@@ -11,8 +11,9 @@ Source: `ExpireSnapshotsImpl`, which has no such check.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from paimon.domain.errors import CorruptTable, StorageError
+from paimon.domain.errors import CorruptTable, NotFound, StorageError
 from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
@@ -85,8 +86,10 @@ def _write_changelog(context: TableContext, snapshot: Snapshot) -> bool:
             return True
         found = find_changelog(context, snapshot.id)
         if found is not None and found.is_same(snapshot):
-            flush_found(context.files, path)
-            return True
+            with suppress(NotFound):  # another process expired it
+                flush_found(context.files, path)
+                return True
+            continue
         if found is not None:
             raise CorruptTable(
                 path,

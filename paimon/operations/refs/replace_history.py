@@ -23,7 +23,7 @@ from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.history import forget_own_commit, replace_records
 from paimon.operations.metadata.delete_files import delete_files
-from paimon.operations.metadata.put_file import put_file
+from paimon.operations.metadata.put_file import flush_found, put_file
 from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
@@ -128,6 +128,7 @@ def copy_file(engine: Engine, source: str, target: str) -> None:
     data = engine.files.read(source, SCHEMA_FILE.max_bytes)
     try:
         if engine.files.read(target, SCHEMA_FILE.max_bytes) == data:
+            flush_found(engine.files, target)
             return
     except NotFound:
         pass

@@ -18,13 +18,14 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.history import delete_records_after, forget_own_commit
 from paimon.operations.commit.publish import delete_newest_snapshot
-from paimon.operations.metadata.put_file import put_file
+from paimon.operations.metadata.put_file import flush_found, put_file
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
     load_live_or_tagged,
     load_snapshot,
     load_tag,
+    read_hint,
     snapshot_before,
     snapshot_before_watermark,
     snapshot_ids,
@@ -160,12 +161,16 @@ def drop_changelog(snapshot: Snapshot) -> Snapshot:
 
 
 def _restore_snapshot(context: TableContext, target: Snapshot) -> None:
-    """Write the file of an expired snapshot that a tag protects."""
+    """Write the file of an expired snapshot that a tag protects; complete a call that failed or crashed after that."""
+    path = context.paths.snapshot(target.id)
     stored = find_snapshot(context, target.id)
     if stored is None:
-        data = snapshot_to_json(drop_expired_changelog(context, target))
-        if not put_file(context.files, context.paths.snapshot(target.id), data):
+        if not put_file(context.files, path, snapshot_to_json(drop_expired_changelog(context, target))):
             stored = load_snapshot(context, target.id)
-        write_hint(context, context.paths.earliest_hint, target.id)
+    else:
+        flush_found(context.files, path)
     if stored is not None and not stored.is_same(target):
-        raise CorruptTable(context.paths.snapshot(target.id), "contains another snapshot than the tag of this id")
+        raise CorruptTable(path, "contains another snapshot than the tag of this id")
+    hint = read_hint(context.engine, context.paths.earliest_hint)
+    if hint is not None and hint > target.id:
+        write_hint(context, context.paths.earliest_hint, target.id)

@@ -305,6 +305,7 @@ def _name_tables(
     tree: exp.Expression, marked: Mapping[str, tuple[tuple[str, ...], Options]]
 ) -> tuple[exp.Expression, dict[str, TableName]]:
     """Give each table of a tree a name of its own, and return the table of each name."""
+    _name_columns(tree, marked)
     tables: dict[str, TableName] = {}
     numbers = count()
     for node in list(tree.find_all(exp.Table)):
@@ -323,6 +324,18 @@ def _name_tables(
             _move_into_subquery(node)
     _shorten_columns(tree, tables)
     return _adapt_nodes(tree), tables
+
+
+def _name_columns(tree: exp.Expression, marked: Mapping[str, tuple[tuple[str, ...], Options]]) -> None:
+    """Name each column of a subquery by its text; the engine would take the text with its own names of the tables."""
+    for select in list(tree.find_all(exp.Select)):
+        for column in list(select.expressions):
+            if column.alias or isinstance(column, exp.Star | exp.Column) or not column.find(exp.Table):
+                continue
+            text = column.sql(dialect=DIALECT, comments=False)
+            for mark, (parts, _) in marked.items():
+                text = text.replace(quote_identifier(mark), ".".join(parts))
+            column.replace(exp.alias_(column.copy(), text, quoted=True))
 
 
 def _move_into_subquery(node: exp.Table) -> None:

@@ -41,9 +41,10 @@ class QueryTree:
 
     def plan_once(self, tables: object, plan: Callable[[], T]) -> T:
         """Return what `plan` finds in the tree for these columns of its tables; the last result is kept."""
-        if self._planned is None or self._planned[0] != tables:
-            self._planned = tables, plan()
-        found: T = self._planned[1]
+        last = self._planned
+        if last is None or last[0] != tables:
+            self._planned = last = tables, plan()  # one value, because threads may plan the same statement
+        found: T = last[1]
         return found
 
     def find_all(self, *kinds: Any) -> Iterator[Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -48,14 +49,39 @@ def table(tmp_path: Path) -> paimon.Table:
     return made
 
 
+def without_flush(table: paimon.Table) -> paimon.Table:
+    files = FaultyFiles(
+        table.engine.files, lambda operation, _: Fault.REPLY_NOT_DURABLE if operation == "put_if_absent" else None
+    )
+    return table.with_engine(evolve(table.engine, files=files))
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_metadata_that_a_power_loss_may_take_is_reported(table: paimon.Table, name: str) -> None:
     before = [s.id for s in table.snapshots()]
     tags = set(table.tags)
-    files = FaultyFiles(
-        table.engine.files, lambda operation, _: Fault.REPLY_NOT_DURABLE if operation == "put_if_absent" else None
-    )
     with pytest.raises(StorageError, match="failed to flush it to disk"):
-        VERBS[name](table.with_engine(evolve(table.engine, files=files)))
+        VERBS[name](without_flush(table))
     assert {s.id for s in table.snapshots()} >= set(before)
     assert set(table.tags) >= tags
+
+
+@pytest.mark.parametrize(("name", "snapshot_id"), [("fast-forward", 4), ("rollback", 1)])
+def test_a_repeated_verb_flushes_the_file_that_it_finds(
+    table: paimon.Table, monkeypatch: pytest.MonkeyPatch, name: str, snapshot_id: int
+) -> None:
+    with pytest.raises(StorageError):
+        VERBS[name](without_flush(table))
+    kind, flushed = type(table.engine.files), list[str]()
+    flush = kind.flush_and_create
+
+    def record(files: Any, deferred: Collection[str], others: Mapping[str, bytes]) -> None:
+        flushed.extend(deferred)
+        flush(files, deferred, others)
+
+    monkeypatch.setattr(kind, "flush_and_create", record)
+    VERBS[name](table)
+    assert table.context.paths.snapshot(snapshot_id) in flushed
+    if name == "rollback":
+        assert [s.id for s in table.snapshots()] == [1]
+        assert table.engine.files.read(table.context.paths.earliest_hint) == b"1"
