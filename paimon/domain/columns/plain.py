@@ -85,10 +85,9 @@ def to_plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def to_plain_table(table: pa.Table) -> pa.Table:
     """Return a table whose columns have plain types."""
-    for position, field in enumerate(table.schema):
-        check_nesting(field)
-        if plain_type(field.type) != field.type:
-            table = table.set_column(position, _plain_field(field), _decode_column(table.column(position)))
+    for position, field in enumerate(to_plain_schema(table.schema)):
+        if field.type != table.schema.field(position).type:
+            table = table.set_column(position, field, _decode_column(table.column(position)))
     return table
 
 

@@ -91,8 +91,9 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
         self._check_version()
         return encode_position(None)
 
-    def latestOffset(self, start: Mapping[str, Any], limit: Any) -> dict[str, Any]:
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
         """Return the end of the next batch; the start while the batch would have too few rows."""
+        self._check_version()  # PySpark 4.1 passes nothing
         is_whole, position = isinstance(limit, ReadAllAvailable), decode_position(start)
         end = self._stream.advance(position, BatchLimits() if is_whole else self._options.limits)
         return encode_position(position if not is_whole and self._waits(position, end) else end)
