@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly
 from support.example_profiles import PROFILE_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +54,7 @@ def test_the_ci_profile_draws_the_same_examples_with_any_loaded_modules() -> Non
     assert draw_examples("ci", "load") == examples
 
 
-@pytest.mark.parametrize("ci", ["", "true"])
+@pytest.mark.parametrize("ci", mark_nightly(["", "true"], always=["true"]))
 def test_the_default_profile_draws_new_examples(monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
     monkeypatch.setenv("CI", ci)  # Hypothesis has settings of its own for CI systems
     assert draw_examples(None) != draw_examples(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -32,23 +33,33 @@ STATE_MACHINES = {
 }
 
 
+@cache
 def modules(*folders: Path) -> list[Path]:
     return sorted(f for folder in folders for f in folder.rglob("*.py"))
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf8"))
+
+
+@cache
+def list_nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(parse(path)))
 
 
 def test_the_core_has_no_effects() -> None:
     found = []
     for path in modules(*PURE):
-        tree = ast.parse(path.read_text("utf8"))
-        called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        called = {n.func.id for n in list_nodes(path) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         found += [f"{path} calls {name}" for name in called & {"open", "print", "input", "exec", "eval"}]
-        if not ast.get_docstring(tree) and path.name != "__init__.py":
+        if not ast.get_docstring(parse(path)) and path.name != "__init__.py":
             found.append(f"{path} has no module docstring")
     assert found == []
 
 
 def classes(path: Path) -> list[ast.ClassDef]:
-    return [n for n in ast.walk(ast.parse(path.read_text("utf8"))) if isinstance(n, ast.ClassDef)]
+    return [n for n in list_nodes(path) if isinstance(n, ast.ClassDef)]
 
 
 def is_value_or_protocol(node: ast.ClassDef) -> bool:
@@ -110,9 +121,10 @@ def test_columnar_rules_have_their_reference() -> None:
         assert path.with_name(f"{reference}.py").exists(), f"{path} has no reference next to it"
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     """Return each module that a module imports, and each name that it imports from one, with their packages."""
-    nodes = list(ast.walk(ast.parse(path.read_text("utf8"))))
+    nodes = list_nodes(path)
     found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -217,7 +229,7 @@ BROAD = {
 def test_every_error_is_caught_at_named_borders_only() -> None:
     found = []
     for path in modules(PACKAGE):
-        for function in ast.walk(ast.parse(path.read_text("utf8"))):
+        for function in list_nodes(path):
             if isinstance(function, ast.FunctionDef):
                 place = f"{path.relative_to(PACKAGE)}: {function.name}"
                 found += [place for node in ast.walk(function) if catches_everything(node)]
@@ -241,7 +253,7 @@ LONGEST_FUNCTION = 60
 def test_functions_fit_on_one_screen() -> None:
     long = []
     for path in modules(PACKAGE):
-        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+        for node in list_nodes(path):
             if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION:
                 long.append(f"{path.relative_to(PACKAGE)}: {node.name}")
     assert long == [], "move steps into functions; the docstring counts, too"

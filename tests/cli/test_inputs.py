@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
+from support.case_lists import mark_products
 from support.command_line import run
 from support.terminal_commands import COMMAND, HOME, on_terminal
 
@@ -55,14 +56,12 @@ def read_written_rows(table: paimon.Table) -> list[dict[str, object]]:
     return table.scan(columns=["id", "name"]).to_arrow().to_pylist()
 
 
-@pytest.mark.parametrize("compression", sorted(PACKERS))
-@pytest.mark.parametrize(("ending", "content"), [("csv", CSV), ("jsonl", JSON), ("parquet", None)])
+@pytest.mark.parametrize(("compression", "ending"), mark_products(sorted(PACKERS), ["csv", "jsonl", "parquet"]))
 def test_compressed_files_are_written(
-    table: paimon.Table, capsys: pytest.CaptureFixture[str], compression: str, ending: str, content: bytes | None
+    table: paimon.Table, capsys: pytest.CaptureFixture[str], compression: str, ending: str
 ) -> None:
-    if content is None:
-        pq.write_table(pa.Table.from_pylist(ROWS), "rows.parquet")
-        content = Path("rows.parquet").read_bytes()
+    pq.write_table(pa.Table.from_pylist(ROWS), "rows.parquet")
+    content = {"csv": CSV, "jsonl": JSON, "parquet": Path("rows.parquet").read_bytes()}[ending]
     Path(f"rows.{ending}.{compression}").write_bytes(PACKERS[compression](content))
     run(capsys, "write", table.location, f"rows.{ending}.{compression}")
     assert read_written_rows(table) == ROWS
@@ -81,16 +80,15 @@ def test_a_zip_archive_of_one_file_is_written(table: paimon.Table, capsys: pytes
     assert len(table.snapshots()) == 1
 
 
-@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.csv.zip", "rows.csv.xz", "rows.csv.zst", "rows.parquet.gz"])
-@pytest.mark.parametrize(
-    "content",
-    [b"this is not compressed", b"", gzip.compress(CSV * 1000, mtime=0)[:-30]],
-    ids=["text", "empty", "cut"],
-)
+DAMAGED = {"text": b"this is not compressed", "empty": b"", "cut": gzip.compress(CSV * 1000, mtime=0)[:-30]}
+ARCHIVES = ["rows.csv.zip", "rows.csv.xz", "rows.csv.gz", "rows.csv.zst", "rows.parquet.gz"]
+
+
+@pytest.mark.parametrize(("name", "damage"), mark_products(ARCHIVES, DAMAGED))
 def test_damaged_archives_are_named(
-    table: paimon.Table, capsys: pytest.CaptureFixture[str], name: str, content: bytes
+    table: paimon.Table, capsys: pytest.CaptureFixture[str], name: str, damage: str
 ) -> None:
-    Path(name).write_bytes(content)
+    Path(name).write_bytes(DAMAGED[damage])
     message = run(capsys, "write", table.location, name, code=1)
     assert message.startswith(f"paimon: {name}: cannot be read as")
     assert "paimon-input" not in message, "the name of a temporary file means nothing to the user"
@@ -101,7 +99,9 @@ def run_with_input(data: bytes, *words: str) -> subprocess.CompletedProcess[byte
     return subprocess.run([*COMMAND, *words], input=data, capture_output=True, env={"PYTHONPATH": HOME})
 
 
-@pytest.mark.parametrize(("format_name", "content"), [("csv", CSV), ("json", JSON)])
+@pytest.mark.parametrize(
+    ("format_name", "content"), [("csv", CSV), pytest.param("json", JSON, marks=pytest.mark.nightly)]
+)
 def test_standard_input_is_written(table: paimon.Table, format_name: str, content: bytes) -> None:
     done = run_with_input(content, "write", table.location, "-", "--format", format_name)
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from support.canonical_rows import rows_of, types_of
+from support.case_lists import mark_nightly
 from support.golden_replay import Replay, number_steps
 from support.golden_tables import GoldenRead, golden_directory, golden_reads
 
@@ -64,7 +65,7 @@ def assert_read(case: str, directory: Path) -> None:
         assert rows_of(scan.to_arrow(), types_of(scan.fields)) == read.rows(), read.name
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*LEFT_BY_JAVA, *CASES[::2]]))
 def test_no_file_of_java_is_an_orphan(case: str, tmp_path: Path) -> None:
     directory = copy_case(case, tmp_path)
     found = open_table(directory).maintain.remove_orphans(NOW, dry_run=True)["path"].to_pylist()
@@ -72,7 +73,7 @@ def test_no_file_of_java_is_an_orphan(case: str, tmp_path: Path) -> None:
     assert (len(data), len(found) - len(data)) == LEFT_BY_JAVA.get(case, (0, 0)), found
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=CASES[1::2]))
 def test_what_stays_reads_as_before(case: str, tmp_path: Path) -> None:
     directory = copy_case(case, tmp_path)
     table = open_table(directory)

@@ -196,23 +196,24 @@ def zeros(count: int) -> bytes:
 
 
 MILLION = 1 << 20
-ONE = record("boolean")
-AVRO_BOMBS = {
-    "a block of 820 MiB": avro(ONE, [(820 * MILLION, zeros(820 * MILLION))]),
-    "small records": avro(ONE, [(4 * MILLION, zeros(4 * MILLION))]),
-    "records of nulls": avro(record("boolean", *["null"] * 2000), [(MILLION, zeros(MILLION))]),
-    "doubling nulls": avro(make_doubling_record("null"), [(1, b"\0" * 10)], "null"),
-    "doubling numbers": avro(make_doubling_record("int"), [(1, b"\0" * 10)], "null"),
-    "a fixed of -1 bytes": avro(record({"type": "fixed", "name": "x", "size": -1}), [(1, bytes(10))], "null"),
-    "a fixed of 10**12 bytes": avro(record({"type": "fixed", "name": "x", "size": 10**12}), [(1, bytes(99))], "null"),
-    "a deep schema": avro('{"type":"array","items":' * 100_000 + '"int"' + "}" * 100_000, [], "null"),
-    "deep types": avro(record(json.loads('{"type":"array","items":' * 40 + '"int"' + "}" * 40)), [], "null"),
-    "2**62 items": avro(record({"type": "array", "items": "int"}), [(1, encode_zigzag(2**62) + bytes(99))], "null"),
-    "-2**62 items": avro(record({"type": "array", "items": "int"}), [(1, encode_zigzag(-(2**62)) + bytes(99))], "null"),
-    "2**62 characters": avro(record("string"), [(1, encode_zigzag(2**62) + bytes(99))], "null"),
-    "2**62 records": avro(ONE, [(2**62, bytes(99))], "null"),
-    "a size of 2**62": avro(ONE, [], "null") + encode_zigzag(1) + encode_zigzag(2**62),
-    "an unknown codec": avro(ONE, [(1, b"\0")], "lz9"),
+ONE, INTS = record("boolean"), record({"type": "array", "items": "int"})
+FIXED = {"type": "fixed", "name": "x"}
+AVRO_BOMBS: dict[str, Callable[[], bytes]] = {
+    "a block of 820 MiB": lambda: avro(ONE, [(820 * MILLION, zeros(820 * MILLION))]),
+    "small records": lambda: avro(ONE, [(4 * MILLION, zeros(4 * MILLION))]),
+    "records of nulls": lambda: avro(record("boolean", *["null"] * 2000), [(MILLION, zeros(MILLION))]),
+    "doubling nulls": lambda: avro(make_doubling_record("null"), [(1, b"\0" * 10)], "null"),
+    "doubling numbers": lambda: avro(make_doubling_record("int"), [(1, b"\0" * 10)], "null"),
+    "a fixed of -1 bytes": lambda: avro(record({**FIXED, "size": -1}), [(1, bytes(10))], "null"),
+    "a fixed of 10**12 bytes": lambda: avro(record({**FIXED, "size": 10**12}), [(1, bytes(99))], "null"),
+    "a deep schema": lambda: avro('{"type":"array","items":' * 100_000 + '"int"' + "}" * 100_000, [], "null"),
+    "deep types": lambda: avro(record(json.loads('{"type":"array","items":' * 40 + '"int"' + "}" * 40)), [], "null"),
+    "2**62 items": lambda: avro(INTS, [(1, encode_zigzag(2**62) + bytes(99))], "null"),
+    "-2**62 items": lambda: avro(INTS, [(1, encode_zigzag(-(2**62)) + bytes(99))], "null"),
+    "2**62 characters": lambda: avro(record("string"), [(1, encode_zigzag(2**62) + bytes(99))], "null"),
+    "2**62 records": lambda: avro(ONE, [(2**62, bytes(99))], "null"),
+    "a size of 2**62": lambda: avro(ONE, [], "null") + encode_zigzag(1) + encode_zigzag(2**62),
+    "an unknown codec": lambda: avro(ONE, [(1, b"\0")], "lz9"),
 }
 LIKE_ENTRIES = b"\x04\0\x18\0\0\0" * 300_000
 """What begins like an entry at every sixth byte."""
@@ -220,7 +221,7 @@ LIKE_ENTRIES = b"\x04\0\x18\0\0\0" * 300_000
 
 @pytest.mark.parametrize("name", AVRO_BOMBS)
 def test_avro_files_have_limits(name: str) -> None:
-    data = AVRO_BOMBS[name]
+    data = AVRO_BOMBS[name]()
     check_refused(lambda: RECORDS.read_records(data, "f-7"), "f-7")
     check_refused(lambda: RECORDS.read_columns([("f-7", data)], ENTRY_TYPE), "f-7")
     check_refused(lambda: list(AvroFormat().read(pa.BufferReader(data), ReadRequest("f-7", COLUMN))), "f-7")

@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 from paimon import col
@@ -180,8 +181,7 @@ INPUTS: dict[str, Callable[[pa.Table], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(INPUTS))
-@pytest.mark.parametrize("keys", [["id", "day"], []], ids=["keyed", "append"])
+@pytest.mark.parametrize(("kind", "keys"), mark_products(sorted(INPUTS), [["id", "day"], []]))
 def test_everything_tabular_can_be_written(catalog: paimon.Catalog, kind: str, keys: list[str]) -> None:
     options = {"bucket": 2} if keys else {}
     table = catalog.create_table("shop.t", DDL, primary_keys=keys, partition_keys=["day"], options=options)

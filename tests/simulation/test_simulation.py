@@ -117,10 +117,12 @@ def test_many_drawn_histories(part: int) -> None:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_sampled_fault_points(name: str) -> None:
+@pytest.mark.parametrize("part", mark_nightly(range(2), always=[0]))
+def test_sampled_fault_points(name: str, part: int) -> None:
     plan, kinds = WORKLOADS[name], [*Fault]
     operations = check(plan).operations
-    for number, place in enumerate(range(1, operations + 1, max(13, operations // MOST_FAULT_POINTS))):
+    places = range(1, operations + 1, max(13, operations // MOST_FAULT_POINTS))
+    for number, place in enumerate(places[part::2]):
         fault = kinds[number % len(kinds)]
         check(evolve(plan, faults={place: fault}, is_store=fault in STORE_FAULTS))
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 
 import paimon
 from paimon.domain.errors import InvalidRequest
@@ -230,8 +231,7 @@ CHANGED_TABLES = {
 }
 
 
-@pytest.mark.parametrize("table", CHANGED_TABLES)
-@pytest.mark.parametrize("statement", CORRELATED)
+@pytest.mark.parametrize(("statement", "table"), mark_products(CORRELATED, CHANGED_TABLES))
 def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Path, statement: str, table: str) -> None:
     chance = random.Random(7)
     days = [f"2026-01-0{n}" for n in range(1, 4)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly
 from support.sql_engines import ENGINES, SqlEngine, open_engine
 
 import paimon
@@ -330,20 +331,32 @@ def test_the_walkthrough(session: SqlEngine, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        (SEQUENCE_GROUPS, [(1, 2, 2, 2, 1, 1, 1), (1, 2, 2, 2, 3, 3, 3)]),
-        (GROUP_AGGREGATION, [(1, 2, 1, 2, 3)]),
-        (NO_DEFAULT, [(1, 1, None, 1)]),
-        (DEFAULT, [(1, 1, 0, 1)]),
-        (AGGREGATION, [(1, 30.2, 35)]),
-        (SEQUENCE_FIELD, [(1, 1.5, 1)]),
-        (BUCKETS, []),
-    ],
-    ids=["sequence groups", "aggregation in groups", "no default", "default", "aggregation", "sequence", "buckets"],
-)
-def test_primary_key_tables(session: SqlEngine, script: str, expected: list[tuple[object, ...]]) -> None:
+PRIMARY_KEY_TABLES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
+    "sequence groups": (SEQUENCE_GROUPS, [(1, 2, 2, 2, 1, 1, 1), (1, 2, 2, 2, 3, 3, 3)]),
+    "aggregation in groups": (GROUP_AGGREGATION, [(1, 2, 1, 2, 3)]),
+    "no default": (NO_DEFAULT, [(1, 1, None, 1)]),
+    "default": (DEFAULT, [(1, 1, 0, 1)]),
+    "aggregation": (AGGREGATION, [(1, 30.2, 35)]),
+    "sequence": (SEQUENCE_FIELD, [(1, 1.5, 1)]),
+    "buckets": (BUCKETS, []),
+}
+
+
+@pytest.mark.parametrize("name", PRIMARY_KEY_TABLES)
+@pytest.mark.parametrize("session", ["embedded"], indirect=True)
+def test_primary_key_tables(session: SqlEngine, name: str) -> None:
+    check_primary_key_table(session, name)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", mark_nightly(PRIMARY_KEY_TABLES, always=["sequence groups"]))
+@pytest.mark.parametrize("session", ["spark"], indirect=True)
+def test_primary_key_tables_on_spark(session: SqlEngine, name: str) -> None:
+    check_primary_key_table(session, name)
+
+
+def check_primary_key_table(session: SqlEngine, name: str) -> None:
+    script, expected = PRIMARY_KEY_TABLES[name]
     assert [tuple(row.values()) for (row,) in run(session, script)] == expected
 
 

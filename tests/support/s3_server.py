@@ -12,12 +12,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import takewhile
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from unittest.mock import patch
 
-from moto.backends import list_of_moto_modules
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication
-from moto.server import ThreadedMotoServer
+if TYPE_CHECKING:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
 BUCKET = "lake"
 _HOP = {"connection", "keep-alive"}
@@ -48,6 +47,9 @@ def _one_after_the_other() -> Iterator[None]:
     """Serialize requests. moto checks whether an object exists and then puts it, so two threads may both create it.
     A real store checks and puts atomically. (Eight processes hit this race in one of 21 rounds, and the overwritten
     writer reported it.) Threads that wait for the lock do not compete for the interpreter."""
+    from moto.backends import list_of_moto_modules  # loaded where a test uses the server
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+
     step = threading.Lock()
     handle = DomainDispatcherApplication.__call__
     modules = tuple(list_of_moto_modules())  # moto lists a directory for each request
@@ -71,6 +73,8 @@ def s3_server() -> Iterator[str]:
 
 
 def _serve_bucket() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

@@ -148,6 +148,7 @@ def test_damage_of_one_of_many_blocks_means_the_same_both_ways(
     assert outcome(plan, *pieces) == outcome(evolve(plan, flat=None), *pieces)
 
 
+@pytest.mark.fewer_examples
 @settings(max_examples=120, deadline=None)
 @given(planned=blocks(), random=st.randoms(use_true_random=False), kind=st.integers(0, 5))
 def test_damage_means_the_same_both_ways(planned: tuple[DecodePlan, Block], random: Random, kind: int) -> None:

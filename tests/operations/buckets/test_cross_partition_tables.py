@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import evolve
-from support.case_lists import mark_nightly
+from support.case_lists import mark_nightly, mark_products
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, KeyIndexConflict, StorageError
@@ -189,8 +189,7 @@ def test_the_whole_table_is_overwritten(catalog: paimon.Catalog) -> None:
     assert state(table) == [("b", 7, 7)]
 
 
-@pytest.mark.parametrize("partition", [None, {"p": "a"}])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "partition"), mark_products(ENGINES, [None, {"p": "a"}]))
 def test_an_overwrite_of_a_partition_leaves_the_others(
     catalog: paimon.Catalog, engine: str, partition: dict[str, str] | None
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 from support.tables import create_table
 
 import paimon
@@ -334,8 +335,7 @@ KEYS: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
-@pytest.mark.parametrize("key_type", KEYS)
+@pytest.mark.parametrize(("key_type", "file_format"), mark_products(KEYS, ["parquet", "orc"]))
 def test_keys_of_any_type_are_found_in_files_of_many_blocks(tmp_path: Path, key_type: str, file_format: str) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")

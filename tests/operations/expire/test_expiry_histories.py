@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 from support.expiry_table import ExpiryTable, has_succeeded, steps
 
 STEPS = sorted(steps(ExpiryTable.new()))
@@ -15,8 +16,7 @@ TAMES = {"expire", "expire looking everywhere", "expire branch", "expire changel
 """Steps after which all remaining states have the same content as before."""
 
 
-@pytest.mark.parametrize("producer", ["none", "input"])
-@pytest.mark.parametrize("decoupled", [False, True], ids=["together", "decoupled"])
+@pytest.mark.parametrize(("producer", "decoupled"), mark_products(["none", "input"], [False, True]))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=HISTORIES)
 def test_every_listed_state_can_be_read(producer: str, decoupled: bool, history: list[tuple[str, int]]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.case_lists import mark_products
 from support.expiry_table import ExpiryTable
 
 from paimon.domain.errors import CorruptTable, NotFound
@@ -111,8 +112,7 @@ def test_a_changelog_that_others_rely_on_is_retained() -> None:
         assert files(w) == HISTORY[:-1]
 
 
-@pytest.mark.parametrize("reply", LOST_REPLIES)
-@pytest.mark.parametrize("late", [1, 3, COUNT - 2])
+@pytest.mark.parametrize(("reply", "late"), mark_products(LOST_REPLIES, [1, 3, COUNT - 2]))
 def test_a_lost_reply_has_no_effect(late: int, reply: Fault | None) -> None:
     w = create_history()
     assert expire_with_stall(w, puts(late), expire_everything, reply)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_products
 
 import paimon
 from paimon.adapters.observers import CountingObserver
@@ -176,8 +177,7 @@ def read_rows(table: paimon.Table) -> list[dict[str, Any]]:
     return sorted(shown.scan().to_arrow().to_pylist(), key=lambda row: row["k"])
 
 
-@pytest.mark.parametrize("door", ["statement", "command", "fix"])
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("name", "door"), mark_products(MAKERS, ["fix", "statement", "command"]))
 def test_the_repair_of_a_finding_runs_and_repairs_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, door: str
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from support.case_lists import mark_products
 from support.tables import create_table
 
 import paimon
@@ -50,9 +51,7 @@ def record_reads(table: paimon.Table, form: str) -> tuple[FormatRecorder, paimon
     return recorder, table.with_engine(evolve(table.engine, formats=formats))
 
 
-@pytest.mark.parametrize("keys", [["k"], []])
-@pytest.mark.parametrize("texts", list(TEXTS))
-@pytest.mark.parametrize("verb", ["scan", "check", "compact"])
+@pytest.mark.parametrize(("verb", "texts", "keys"), mark_products(["scan", "check", "compact"], TEXTS, [["k"], []]))
 def test_batches_are_a_part_of_the_budget(tmp_path: Path, keys: Sequence[str], texts: str, verb: str) -> None:
     options = {"bucket-key": "k"} if not keys else {}
     table = open_table(tmp_path, texts, keys, **options)

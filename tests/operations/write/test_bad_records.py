@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Iterator
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +73,10 @@ FORMATS = ("parquet", "orc", "avro")
 
 
 @pytest.mark.parametrize(
-    ("case", "engine"), mark_products([*product(BEYOND, FORMATS)], ["aggregation", "partial-update"])
+    ("kind", "file_format", "engine"), mark_products(BEYOND, FORMATS, ["aggregation", "partial-update"])
 )
-def test_sums_that_leave_their_type_are_javas(tmp_path: Path, case: tuple[str, str], engine: str) -> None:
+def test_sums_that_leave_their_type_are_javas(tmp_path: Path, kind: str, file_format: str, engine: str) -> None:
     """Integers wrap, decimals keep 64 bits where the file does, and a null starts anew; nothing is ever refused."""
-    kind, file_format = case
     table = create_write_only_table(tmp_path, f"k INT NOT NULL, s INT, v {kind}", **{
         "merge-engine": engine, "fields__v__aggregate-function": "sum", "file__format": file_format,
         **({"fields.s.sequence-group": "v"} if engine == "partial-update" else {}),
@@ -121,8 +119,13 @@ def test_products_that_leave_their_type_are_javas(
         table.compact(full=True)
 
 
-@pytest.mark.parametrize("changelog", [{}, {"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}])
-@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
+@pytest.mark.parametrize(
+    ("changelog", "engine"),
+    mark_products(
+        [{}, {"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}],
+        ["aggregation", "partial-update"],
+    ),
+)
 def test_an_overflow_never_blocks_a_bucket(tmp_path: Path, engine: str, changelog: dict[str, str]) -> None:
     """A sum over two commits, each in the range of its type; the writer's own compaction meets it."""
     table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v INT", **changelog, **{

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 
@@ -48,8 +49,7 @@ def rows(table: Any) -> list[dict[str, Any]]:
     return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["i"])
 
 
-@pytest.mark.parametrize("keyed", [True, False])
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize(("name", "keyed"), mark_products(INPUTS, [True, False]))
 def test_every_input_is_written(catalog: paimon.Catalog, name: str, keyed: bool) -> None:
     table = make_table(catalog, keyed)
     table.write(INPUTS[name]())

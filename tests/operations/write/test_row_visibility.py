@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve
+from support.case_lists import mark_products
 from support.tables import create_table
 
 import paimon
@@ -27,8 +28,10 @@ from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 VECTORS = {"deletion-vectors.enabled": "true"}
 FIRST_ROW = {"merge-engine": "first-row"}
 LOOKUP = {"changelog-producer": "lookup"}
-HIDING = [VECTORS, {**VECTORS, **LOOKUP}, FIRST_ROW, {**FIRST_ROW, **LOOKUP}]
-IDS = ["vectors", "vectors-changelog", "first-row", "first-row-changelog"]
+HIDING = {
+    "vectors": VECTORS, "vectors-changelog": {**VECTORS, **LOOKUP},
+    "first-row": FIRST_ROW, "first-row-changelog": {**FIRST_ROW, **LOOKUP},
+}  # fmt: skip
 Act = Callable[[], object]
 
 
@@ -112,12 +115,9 @@ OTHERS: dict[str, Callable[[paimon.Table], Act]] = {
 }
 
 
-@pytest.mark.parametrize("options", HIDING, ids=IDS)
-@pytest.mark.parametrize("other", OTHERS)
-def test_an_acknowledged_row_is_readable_despite_concurrent_commits(
-    tmp_path: Path, options: dict[str, str], other: str
-) -> None:
-    table = create_retrying_table(tmp_path, options)
+@pytest.mark.parametrize(("other", "hiding"), mark_products(OTHERS, HIDING))
+def test_an_acknowledged_row_is_readable_despite_concurrent_commits(tmp_path: Path, other: str, hiding: str) -> None:
+    table = create_retrying_table(tmp_path, HIDING[hiding])
     table.write(write_one(0, 0))
     mine = interrupt_commits(table, OTHERS[other](table))
     mine.write(write_one(1, 10))
@@ -126,10 +126,9 @@ def test_an_acknowledged_row_is_readable_despite_concurrent_commits(
     assert list_orphans(table) == []
 
 
-@pytest.mark.parametrize("options", HIDING, ids=IDS)
-@pytest.mark.parametrize("verb", ["stream", "encoded", "overwrite"])
-def test_every_committer_makes_its_rows_readable(tmp_path: Path, options: dict[str, str], verb: str) -> None:
-    table = create_retrying_table(tmp_path, options)
+@pytest.mark.parametrize(("hiding", "verb"), mark_products(HIDING, ["stream", "encoded", "overwrite"]))
+def test_every_committer_makes_its_rows_readable(tmp_path: Path, hiding: str, verb: str) -> None:
+    table = create_retrying_table(tmp_path, HIDING[hiding])
     table.write(write_one(0, 0))
     mine = interrupt_commits(table, commits_what_was_prepared(table))
     if verb == "overwrite":
@@ -218,12 +217,11 @@ def test_rows_of_a_writer_that_was_opened_before_a_column_was_added_are_readable
     assert found[1]["v"] == 10 and found[5]["added"] == 5 and found[1]["added"] is None
 
 
-@pytest.mark.parametrize("options", HIDING, ids=IDS)
-@pytest.mark.parametrize("again", ["commit", "filter", "write"])
+@pytest.mark.parametrize(("hiding", "again"), mark_products(HIDING, ["commit", "filter", "write"]))
 def test_a_repeated_commit_makes_rows_readable_after_a_death_before_compaction(
-    tmp_path: Path, options: dict[str, str], again: str
+    tmp_path: Path, hiding: str, again: str
 ) -> None:
-    table = create_retrying_table(tmp_path, options)
+    table = create_retrying_table(tmp_path, HIDING[hiding])
     table.write(write_one(0, 0))
 
     def die() -> None:
