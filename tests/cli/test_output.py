@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather
 from support.case_lists import mark_nightly, mark_products
-from support.terminal_commands import COMMAND, HOME, all_on_terminal, into_file, on_terminal
+from support.terminal_commands import COMMAND, HOME, RUN, all_on_terminal, into_file, on_terminal
+from support.warm_processes import run_code
 
 import paimon
 from paimon.cli.main import main
@@ -278,17 +279,15 @@ def test_rows_are_written_in_each_format(tmp_path: Path, output: str, rows: int)
 
 
 def test_binary_output_goes_to_a_pipe_and_not_to_a_terminal(lake: Path) -> None:
-    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([*COMMAND, *words], env=os.environ | {"PYTHONPATH": HOME}, capture_output=True)
-
-    cat = run("cat", f"{lake}/db.db/t", "--output", "parquet")
-    assert pq.read_table(pa.BufferReader(cat.stdout)).num_rows == ROWS
-    one = run("sql", str(lake), "-e", "CREATE VIEW v AS SELECT 1 AS x; SELECT * FROM v", "--output", "arrow")
-    assert feather.read_table(pa.BufferReader(one.stdout)).to_pylist() == [{"x": 1}]
-    two = run("sql", str(lake), "-e", "SELECT 1; SELECT 2", "--output", "parquet")
-    assert two.returncode == 1 and b"one statement only" in two.stderr
+    words = ["cat", f"{lake}/db.db/t", "--output", "parquet"]
+    piped = subprocess.check_output([*COMMAND, *words], env=os.environ | {"PYTHONPATH": HOME})
+    assert pq.read_table(pa.BufferReader(piped)).num_rows == ROWS
+    query = ["sql", str(lake), "-e", "CREATE VIEW v AS SELECT 1 AS x; SELECT * FROM v", "--output", "arrow"]
+    assert feather.read_table(pa.BufferReader(run_code(RUN, *query).output)).to_pylist() == [{"x": 1}]
+    two = run_code(RUN, "sql", str(lake), "-e", "SELECT 1; SELECT 2", "--output", "parquet")
+    assert two.code == 1 and b"one statement only" in two.errors
     with pytest.raises(AssertionError, match=r"redirect it: > rows\.parquet"):
-        on_terminal(["cat", f"{lake}/db.db/t", "--output", "parquet"])
+        on_terminal(words)
 
 
 @pytest.mark.parametrize("words", (["head"], ["show"]))

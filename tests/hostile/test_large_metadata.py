@@ -81,8 +81,8 @@ def test_work_on_columns_grows_with_their_number() -> None:
         "conformed": lambda fields, names: conform_to_fields(_one_row(fields), fields, "t"),
     }
     for name, work in works.items():
-        small, large = (min(_seconds(work, columns) for _ in range(3)) for columns in (5_000, 40_000))
-        assert large < 30 * max(small, 0.02), name
+        attempts = ([_seconds(work, columns) for columns in (5_000, 40_000)] for _ in range(3))
+        assert any(large < 30 * max(small, 0.02) for small, large in attempts), name
 
 
 def _one_row(fields: tuple[DataField, ...]) -> pa.Table:
