@@ -16,6 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from paimon.adapters.process_effects import loading_modules as loading_modules
 from paimon.adapters.process_effects import prepare_allocator
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ if not TYPE_CHECKING:  # a type checker must see only the names above
 
     def __getattr__(name: str) -> Any:
         if name in _HOMES:
-            return getattr(import_module(_HOMES[name]), name)
+            with loading_modules():
+                return getattr(import_module(_HOMES[name]), name)
         from paimon.display.other_names import MODULE_NAMES, suggest_way
 
         raise AttributeError(f"module 'paimon' has no attribute {name!r}{suggest_way(name, MODULE_NAMES)}", name=name)

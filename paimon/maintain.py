@@ -20,7 +20,6 @@ from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.compact.compact_manifests import ManifestsCompacted, compact_manifests
 from paimon.operations.compact.rewrite_indexes import IndexesRewritten, rewrite_file_indexes
@@ -46,7 +45,7 @@ from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
 from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
 from paimon.operations.rescale.sort_buckets import plan_bucket_sort, sort_buckets
-from paimon.operations.table_context import TableContext
+from paimon.operations.table_context import TableContext, commit_user_of
 from paimon.operations.write.compact_table import compact_table, plan_table_compaction
 from paimon.references import Age, age_millis, before_millis, to_older_than
 from paimon.scan import condition_of

@@ -38,7 +38,6 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
-from paimon.operations.lookup_rows import lookup_rows
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.metadata.snapshots import find_snapshot, read_statistics, report_expired
 from paimon.operations.read.changes.followed import plan_incremental_read
@@ -531,6 +530,8 @@ def lookup_keys(scan: Scan, keys: Any, keep_missing: bool) -> pa.Table:
     if scan._between is not None:
         hint = "give snapshot=, or reset the options of the incremental read"
         raise InvalidRequest("An incremental read has no rows to look up.", subject="keys", hint=hint)
+    from paimon.operations.lookup_rows import lookup_rows  # loaded with the first lookup
+
     return lookup_rows(scan.context, request, columns, keys, keep_missing=keep_missing)
 
 

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.builders.read_builder import ReadBuilder
 from paimon.display.listings import SnapshotList
 from paimon.display.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.display.other_names import TABLE_NAMES, explain_attribute
-from paimon.domain.commit.request import CommitResult
 from paimon.domain.errors import CommitOverwritten, CommitUncertain
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.setting import option_text
@@ -36,16 +34,13 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.text_checks import check_mapping
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataType
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshots
 from paimon.operations.open_context import open_context
-from paimon.operations.table_context import TableContext
+from paimon.operations.table_context import TableContext, commit_user_of
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.engine import Engine, with_callbacks
-from paimon.references import Age, Branches, Consumers, Tags
 from paimon.results import find_reads
 from paimon.scan import Scan, lookup_keys
-from paimon.system_table import SystemTable, open_system_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,14 +49,18 @@ if TYPE_CHECKING:
 
     from paimon.builders.direct_writes import WriteResult
     from paimon.builders.merge_builder import MergeBuilder
+    from paimon.builders.read_builder import ReadBuilder
     from paimon.builders.stream_read_builder import StreamReadBuilder
     from paimon.builders.write_builder import BatchWriteBuilder, StreamWriteBuilder
     from paimon.changes import Changes, Follow
+    from paimon.domain.commit.request import CommitResult
     from paimon.maintain import Maintain
     from paimon.operations.analyze import Analyzed
     from paimon.operations.compact.compact import CompactResult
     from paimon.operations.rescale.rescale import RescaleResult
     from paimon.operations.write.resolve_commit import CommitOutcome
+    from paimon.references import Age, Branches, Consumers, Tags
+    from paimon.system_table import SystemTable
 
 
 @frozen(eq=False, repr=False)
@@ -374,6 +373,8 @@ class Table(NotebookDisplay):
 
     def new_read_builder(self) -> ReadBuilder:
         """Return the program API for reading: plan in this process, read in others."""
+        from paimon.builders.read_builder import ReadBuilder
+
         return ReadBuilder(self.context)
 
     def new_stream_read_builder(self) -> StreamReadBuilder:
@@ -384,6 +385,8 @@ class Table(NotebookDisplay):
 
     def system_table(self, name: str) -> SystemTable:
         """Return a system table, such as ``"files"`` or ``"snapshots"``."""
+        from paimon.system_table import open_system_table  # loaded with the first system table
+
         return open_system_table(self.context, name)
 
     def write(  # noqa: PLR0913  (a public signature)
@@ -927,16 +930,22 @@ class Table(NotebookDisplay):
     @property
     def tags(self) -> Tags:
         """The tags by name, with methods that create, replace, rename and delete them."""
+        from paimon.references import Tags  # loaded with the first reference
+
         return Tags(self.context)
 
     @property
     def branches(self) -> Branches:
         """The branches other than main, with methods that create, delete and fast-forward them."""
+        from paimon.references import Branches
+
         return Branches(self.context)
 
     @property
     def consumers(self) -> Consumers:
         """The consumers by name, with methods that reset and delete them."""
+        from paimon.references import Consumers
+
         return Consumers(self.context)
 
     @property
@@ -990,5 +999,7 @@ def open_at(
     """Open the table, or its system table, at a location; see `open_context`."""
     context = open_context(engine, location, identifier, options, allowed_roots)
     if identifier.system_table is not None:
+        from paimon.system_table import open_system_table
+
         return open_system_table(context, identifier.system_table)
     return Table(context)

@@ -5,8 +5,6 @@ Invariant: no redirect is followed, so a report goes to the server that the tabl
 
 from __future__ import annotations
 
-from http.client import HTTPException
-
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.secrets import remove_password
 
@@ -19,7 +17,8 @@ class HttpReports:
 
     def post(self, url: str, body: bytes) -> bytes:
         """Send a document, and return the response."""
-        from urllib import parse, request  # loaded with the first report
+        from http.client import HTTPException  # loaded with the first report, as urllib
+        from urllib import parse, request
 
         class Direct(request.HTTPRedirectHandler):
             """Follows no redirect."""

@@ -199,6 +199,21 @@ def freeze_objects() -> None:
         gc.freeze()
 
 
+@contextmanager
+def loading_modules() -> Iterator[None]:
+    """Load modules without collections, and move all objects to the oldest generation.
+
+    The classes of a module live as long as the process: collections while they are created took a tenth of the CPU
+    time of a process that reads one row. No effect if a program has frozen objects: they stay frozen.
+    """
+    loaded = len(sys.modules)
+    with _pause_gc():
+        yield
+        if len(sys.modules) > loaded and has_process_effects() and not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
+
+
 class Inherited(Protocol):
     """An object whose threads, locks or files do not work in a forked child."""
 

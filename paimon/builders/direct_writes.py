@@ -54,13 +54,13 @@ from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_column
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
 from paimon.domain.undo import undo_after, undo_on_failure
-from paimon.operations.commit.commit import check_callbacks, commit_user_of
+from paimon.operations.commit.commit import check_callbacks
 from paimon.operations.commit.prepared_files import defer_flushes, is_still_needed
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.schemas import explain_missing_table
 from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.table_context import TableContext
+from paimon.operations.table_context import TableContext, commit_user_of
 from paimon.operations.write.input_rows import can_be_read_again, open_files, read_checked_rows
 from paimon.ports.cancellation import Stopped
 from paimon.results import find_own_reads, stamp_messages

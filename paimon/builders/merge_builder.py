@@ -17,7 +17,6 @@ from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.report import CardDisplay
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge import (
@@ -31,7 +30,7 @@ from paimon.operations.row_level.merge import (
 )
 from paimon.operations.row_level.merge_source import read_source
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
-from paimon.operations.table_context import TableContext
+from paimon.operations.table_context import TableContext, commit_user_of
 from paimon.results import OwnReads, find_own_reads, stamp_messages
 
 _Change = TypeVar("_Change")

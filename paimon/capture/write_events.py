@@ -55,8 +55,8 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_layout import TextColumn
 from paimon.domain.types.data_types import DataType
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
+from paimon.operations.table_context import commit_user_of
 from paimon.operations.write.input_rows import can_be_read_again, to_arrow_tables
 from paimon.table import Table
 

@@ -1,13 +1,15 @@
-"""Define the context of a table: the ports and the definition of the table as one value."""
+"""Define the context of a table: the ports and the definition of the table as one value; and name its commit users."""
 
 from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
 
@@ -77,3 +79,30 @@ class TableContext:
         """Return a context whose reads include the rows of level 0 that they otherwise skip before a compaction."""
         options = self.options.with_values({"deletion-vectors.merge-on-read": "true"})
         return self.with_table(evolve(self.table, options=options))
+
+
+def commit_user_of(
+    context: TableContext, commit_user: str | None, commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+) -> str:
+    """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
+
+    Raises InvalidRequest if the user is an empty text, or if it is missing although there is an identifier.
+    """
+    if commit_user is None and commit_identifier != BATCH_COMMIT_IDENTIFIER:
+        raise missing_user_error("identifier")
+    if commit_user == "":
+        raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
+    if commit_user is not None:
+        return commit_user
+    prefix = context.options.get("commit.user-prefix")
+    user = context.engine.ids.uuid()
+    return f"{prefix}_{user}" if prefix else user
+
+
+def missing_user_error(argument: str) -> InvalidRequest:
+    """Return the error for a commit identifier without a user: with a new user, no repeated commit is recognized."""
+    return InvalidRequest(
+        f"Argument {argument!r} has no effect without a commit user.",
+        subject=argument,
+        hint=f"name the job with 'commit_user', or leave {argument!r} out",
+    )

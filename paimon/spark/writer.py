@@ -29,7 +29,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.operations.commit.commit import missing_user_error
+from paimon.operations.table_context import missing_user_error
 from paimon.spark.options import DYNAMIC, STATIC, SourceOptions
 from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import TIME_ZONE

@@ -16,7 +16,13 @@ import pyarrow as pa
 import pytest
 
 from paimon.adapters import process_effects
-from paimon.adapters.process_effects import SWITCH, SystemProcessEffects, freeze_objects, set_environment
+from paimon.adapters.process_effects import (
+    SWITCH,
+    SystemProcessEffects,
+    freeze_objects,
+    loading_modules,
+    set_environment,
+)
 from paimon.ports.effects import NoProcessEffects, ProcessEffects
 
 EFFECTS: ProcessEffects = SystemProcessEffects()
@@ -179,6 +185,26 @@ def test_a_switch_during_a_pause_does_not_prevent_its_end(collector: None, monke
 def test_an_engine_has_no_effects_of_its_own(collector: None) -> None:
     with NoProcessEffects().pause_gc():
         assert gc.isenabled()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_objects_of_loaded_modules_are_in_the_oldest_generation(
+    collector: None, monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    """No collection looks at them soon, and what a program froze stays frozen."""
+    gc.unfreeze()
+    try:
+        if frozen:
+            gc.freeze()
+        with loading_modules():
+            assert not gc.isenabled()
+            monkeypatch.setitem(sys.modules, "one_more_module", ModuleType("one_more_module"))
+            loaded = [object()]
+        assert gc.isenabled()
+        assert any(found is loaded for found in gc.get_objects(generation=2)) is not frozen
+        assert bool(gc.get_freeze_count()) is frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_objects_are_frozen_once_for_the_modules_that_are_loaded(

@@ -5,6 +5,8 @@ Invariant: positions are physical, so that slices of a file are disjoint whateve
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from attrs import field, frozen
 from pyroaring import BitMap
@@ -72,3 +74,38 @@ class RowSlice:
             wanted = DeletionVector((self.selected,)).mask(first, last + 1 - first)
             marked |= ~wanted[positions - first]
         return marked
+
+
+def _to_names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+@frozen(eq=False)
+class RowSelection:
+    """The rows of a file that a predicate can select."""
+
+    # ascending positions; None: all rows
+    rows: BitMap | None
+    # the indexes that leave out rows, such as "bitmap(color)"
+    indexes: tuple[str, ...] = field(converter=_to_names, default=())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row can be selected, so that the file need not be read."""
+        return self.rows is not None and not self.rows
+
+    def intersect(self, other: RowSelection) -> RowSelection:
+        """Return the rows that both can select."""
+        if self.rows is None or other.rows is None:
+            return self if other.rows is None else other
+        return RowSelection(self.rows & other.rows, self.indexes + other.indexes)
+
+    def unite(self, other: RowSelection) -> RowSelection:
+        """Return the rows that one of them can select."""
+        if self.rows is None or other.rows is None:
+            return ALL_ROWS
+        return RowSelection(self.rows | other.rows, self.indexes + other.indexes)
+
+
+ALL_ROWS = RowSelection(None)
+NO_ROWS = RowSelection(BitMap())

@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 from pyroaring import BitMap
 
+from paimon.domain.deletion.row_slice import ALL_ROWS, NO_ROWS, RowSelection
 from paimon.domain.errors import CorruptTable
 from paimon.domain.index.bit_sliced_index import BitSlicedIndex
 from paimon.domain.index.bitmap_index import BitmapIndex
@@ -60,41 +61,6 @@ class _EmptyIndex:
 
     def select_nulls(self) -> Rows:
         return None
-
-
-def _to_names(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-@frozen(eq=False)
-class RowSelection:
-    """The rows of a file that a predicate can select."""
-
-    # ascending positions; None: all rows
-    rows: Rows
-    # the indexes that leave out rows, such as "bitmap(color)"
-    indexes: tuple[str, ...] = field(converter=_to_names, default=())
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row can be selected, so that the file need not be read."""
-        return self.rows is not None and not self.rows
-
-    def intersect(self, other: RowSelection) -> RowSelection:
-        """Return the rows that both can select."""
-        if self.rows is None or other.rows is None:
-            return self if other.rows is None else other
-        return RowSelection(self.rows & other.rows, self.indexes + other.indexes)
-
-    def unite(self, other: RowSelection) -> RowSelection:
-        """Return the rows that one of them can select."""
-        if self.rows is None or other.rows is None:
-            return ALL_ROWS
-        return RowSelection(self.rows | other.rows, self.indexes + other.indexes)
-
-
-ALL_ROWS = RowSelection(None)
-NO_ROWS = RowSelection(BitMap())
 
 
 @frozen(eq=False)

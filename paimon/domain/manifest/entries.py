@@ -24,6 +24,8 @@ class FileKind(IntEnum):
 
 DELETION_VECTORS = "DELETION_VECTORS"
 """The index type of files with deletion vectors. A commit that changes such a file is an OVERWRITE."""
+INDEX_SUFFIX = ".index"
+"""How the name of a file with the file indexes of a data file ends."""
 HASH_INDEX = "HASH"
 """The index type of the files that list the key hashes of a dynamic bucket."""
 
@@ -83,6 +85,16 @@ class DataFileMeta:
     def stored_names(self) -> tuple[str, ...]:
         """The names of all files that belong to it: its own, and those of its extra files."""
         return (self.file_name, *self.extra_files)
+
+    @property
+    def index_name(self) -> str | None:
+        """The name of its `.index` file; None if it has none."""
+        return next((name for name in self.extra_files if name.endswith(INDEX_SUFFIX)), None)
+
+    @property
+    def has_indexes(self) -> bool:
+        """Whether it has file indexes."""
+        return self.embedded_index is not None or self.index_name is not None
 
     def path_in(self, directory: str) -> str:
         """Return the path of the file, whose bucket has this directory; an external path is not checked here."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from paimon.domain.columns.buffers import read_validity
-from paimon.domain.index.select_rows import FileIndexes
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import rename_columns, restrict_to_columns
@@ -31,6 +30,8 @@ def index_masks(
     rows = np.flatnonzero(read_validity(stored))
     if not len(rows):
         return masks
+    from paimon.domain.index.select_rows import FileIndexes  # loaded where manifests contain indexes
+
     names, counts, ids = (_take(entries, name, rows) for name in ("_FILE_NAME", "_ROW_COUNT", "_SCHEMA_ID"))
     conditions = {i: restrict_to_stored(predicate, schema, schemas[i]) for i in set(ids)}
     types = {i: {f.name: f.type for f in schemas[i].fields} for i in conditions}

@@ -41,6 +41,7 @@ from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
 from paimon.domain.predicate.pruning_columnar import may_match_mask
 from paimon.domain.predicate.transform import simplify, split_conjuncts
 from paimon.domain.row.binary_row import serialize
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     BooleanType,
@@ -174,7 +175,7 @@ def bucket_mask(
     Entries without a fixed number of buckets are always marked.
     """
     mask = np.ones(len(entries), dtype=bool)
-    for total in np.unique(entries.total_buckets).tolist():
+    for total in from_numpy(entries.total_buckets).unique().to_pylist():  # `np.unique` loads `numpy.ma`
         if total <= 0:
             continue
         buckets = sorted({compute_bucket(key, types, total, function) for key in keys})

@@ -93,8 +93,8 @@ def _group_by_layout(files: FileColumns) -> Iterator[tuple[Integers, int, str | 
     lists = (files.field(name) for name in ("_VALUE_STATS_COLS", "_WRITE_COLS"))
     named = pc.coalesce(*(pc.binary_join(names, _SEPARATOR) for names in lists)).dictionary_encode()
     codes = _to_integers(named.indices.fill_null(_NO_NAMES))
-    for schema_id in np.unique(schema_ids).tolist():
-        for code in np.unique(codes[schema_ids == schema_id]).tolist():
+    for schema_id in from_numpy(schema_ids).unique().to_pylist():
+        for code in from_numpy(codes[schema_ids == schema_id]).unique().to_pylist():
             rows = np.flatnonzero((schema_ids == schema_id) & (codes == code))
             yield rows, schema_id, None if code < 0 else named.dictionary[code].as_py()
 

@@ -33,7 +33,6 @@ from paimon.domain.errors import (
     CommitConflict,
     CommitOverwritten,
     CommitUncertain,
-    InvalidRequest,
     PaimonError,
     Unsupported,
 )
@@ -290,30 +289,3 @@ def _format_failure(name: str, event: CommitEvent, error: Exception) -> str:
     what = f"Snapshot {event.snapshot.id}" if event.snapshot else f"Commit {event.identifier}"
     reason = f"{type(error).__name__}: {error}"
     return f"{what} of table {event.table.table_name!r} is committed, but callback {name!r} failed: {reason}"
-
-
-def commit_user_of(
-    context: TableContext, commit_user: str | None, commit_identifier: int = BATCH_COMMIT_IDENTIFIER
-) -> str:
-    """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
-
-    Raises InvalidRequest if the user is an empty text, or if it is missing although there is an identifier.
-    """
-    if commit_user is None and commit_identifier != BATCH_COMMIT_IDENTIFIER:
-        raise missing_user_error("identifier")
-    if commit_user == "":
-        raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
-    if commit_user is not None:
-        return commit_user
-    prefix = context.options.get("commit.user-prefix")
-    user = context.engine.ids.uuid()
-    return f"{prefix}_{user}" if prefix else user
-
-
-def missing_user_error(argument: str) -> InvalidRequest:
-    """Return the error for a commit identifier without a user: with a new user, no repeated commit is recognized."""
-    return InvalidRequest(
-        f"Argument {argument!r} has no effect without a commit user.",
-        subject=argument,
-        hint=f"name the job with 'commit_user', or leave {argument!r} out",
-    )

@@ -27,7 +27,7 @@ from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import ColumnIndex, decode_container, encode_container
-from paimon.domain.manifest.entries import DataFileMeta, to_files
+from paimon.domain.manifest.entries import INDEX_SUFFIX, DataFileMeta, to_files
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.splits import DataSplit
@@ -39,7 +39,7 @@ from paimon.operations.commit.commit import commit
 from paimon.operations.commit.prepared_files import abort_on_failure, abort_on_refusal, delete_prepared
 from paimon.operations.compact.compact import find_buckets
 from paimon.operations.compact.partition_condition import bind_partition_condition
-from paimon.operations.data_files.file_indexes import INDEX_SUFFIX, index_path
+from paimon.operations.data_files.file_indexes import index_path
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot

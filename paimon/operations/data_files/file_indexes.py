@@ -13,17 +13,17 @@ from collections.abc import Mapping
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.deletion.row_slice import RowSelection
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.index.bloom_filter import BloomFilter
 from paimon.domain.index.container import REBUILD_HINT, IndexEntry, decode_head, read_head_length
-from paimon.domain.index.select_rows import FileIndexes, RowSelection
+from paimon.domain.index.select_rows import FileIndexes
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import join_path
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataType
 from paimon.ports.engine import Engine
 
-INDEX_SUFFIX = ".index"
 _FIRST_BYTES = 8_192
 """The first read of an `.index` file, which contains most heads."""
 _MOST_CACHED_BYTES = 1 << 20
@@ -33,23 +33,9 @@ _ENTRY_BYTES = 500
 _HEAD, _FILTERS = "head", "bloom filters of"
 
 
-def has_indexes(file: DataFileMeta) -> bool:
-    """Return whether a data file has file indexes."""
-    return file.embedded_index is not None or find_index_name(file) is not None
-
-
-def find_index_name(file: DataFileMeta) -> str | None:
-    """Return the name of the `.index` file of a data file; None if it has none."""
-    for name in file.extra_files:
-        if name.endswith(INDEX_SUFFIX):
-            return name
-    return None
-
-
 def index_path(path: str, file: DataFileMeta) -> str | None:
     """Return the path of the `.index` file of a data file at a path; None if it has none."""
-    name = find_index_name(file)
-    return None if name is None else join_path(path.rpartition("/")[0], name)
+    return None if file.index_name is None else join_path(path.rpartition("/")[0], file.index_name)
 
 
 def select_rows(
@@ -75,7 +61,7 @@ def read_bloom_filters(
     engine: Engine, path: str, file: DataFileMeta, types: Mapping[str, DataType]
 ) -> Mapping[str, BloomFilter]:
     """Return cached bloom filters of a data file's columns, by its path: most index paths need no joining."""
-    if not has_indexes(file):
+    if not file.has_indexes:
         return {}
     view = " ".join((_FILTERS, *types, *file.extra_files))
     found = engine.cache.get(path, view)

@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from paimon.domain.columns.cast import cast_column
-from paimon.domain.deletion.row_slice import RowSlice
+from paimon.domain.deletion.row_slice import ALL_ROWS, RowSelection, RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, Unsupported
-from paimon.domain.index.select_rows import ALL_ROWS, RowSelection
 from paimon.domain.lsm.sorted_run import SortedRun
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
@@ -37,7 +36,6 @@ from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.domain.types.type_text import format_type
-from paimon.operations.data_files.file_indexes import has_indexes, select_rows
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import check_stop
@@ -215,9 +213,11 @@ def narrow_by_indexes(
 
 def select_by_indexes(bucket: Bucket, file: DataFileMeta, predicate: Predicate) -> RowSelection:
     """Return the rows, deleted ones included, that can match by the file indexes."""
-    condition = _file_predicate(predicate, _columns_without_cast(bucket, file)) if has_indexes(file) else None
+    condition = _file_predicate(predicate, _columns_without_cast(bucket, file)) if file.has_indexes else None
     if condition is None:
         return ALL_ROWS
+    from paimon.operations.data_files.file_indexes import select_rows  # loaded where a file has indexes
+
     types = {f.name: f.type for f in _file_fields(bucket, file)}
     return select_rows(bucket.context.engine, bucket.path_of(file), file, types, condition)
 

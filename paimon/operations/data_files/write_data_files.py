@@ -20,7 +20,7 @@ from paimon.domain.columns.blob_file import count_rows_until, measure_records
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import encode_container
-from paimon.domain.manifest.entries import DataFileMeta, FileSource
+from paimon.domain.manifest.entries import INDEX_SUFFIX, DataFileMeta, FileSource
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import check_segment, join_path
@@ -37,7 +37,6 @@ from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, to_key_field
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.data_files.file_indexes import INDEX_SUFFIX
 from paimon.operations.data_files.read_data_file import RELEASED_BYTES
 from paimon.ports.engine import Engine
 from paimon.ports.files import OutputFile

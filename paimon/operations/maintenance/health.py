@@ -25,7 +25,7 @@ from paimon.domain.maintenance.health import (
     VectorFacts,
 )
 from paimon.domain.maintenance.snapshot_expiry import Retention, has_decoupled_changelogs
-from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestFileMeta
+from paimon.domain.manifest.entries import DELETION_VECTORS, INDEX_SUFFIX, FileKind, ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Mask
 from paimon.domain.manifest.merge_plan import must_change
 from paimon.domain.paths import MAIN_BRANCH
@@ -45,7 +45,6 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.table_statistics import TableStatistics
 from paimon.operations.commit.manifest_writer import build_merge_limits
 from paimon.operations.compact.plan_bucket import check_compactable
-from paimon.operations.data_files.file_indexes import INDEX_SUFFIX
 from paimon.operations.evolve import load_at_newest_schema
 from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.orphan_files import find_orphan_files

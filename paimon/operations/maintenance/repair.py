@@ -36,7 +36,6 @@ from paimon.domain.markup import format_count, format_size
 from paimon.domain.schema.changes import SetOption
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.operations.analyze import analyze
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult, compact, compact_with_executor
 from paimon.operations.compact.compact_manifests import compact_manifests
 from paimon.operations.compact.plan_bucket import BucketWork
@@ -46,7 +45,7 @@ from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_snapshots import expire_snapshots
 from paimon.operations.expire.orphan_files import remove_orphans
 from paimon.operations.maintenance.health import Conditions, examine
-from paimon.operations.table_context import TableContext
+from paimon.operations.table_context import TableContext, commit_user_of
 from paimon.operations.write.compact_table import compact_table
 
 _BATCH_BYTES = 4 << 30

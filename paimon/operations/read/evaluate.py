@@ -7,11 +7,10 @@ the rest over these columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_values
-from paimon.domain.assignment.expression import Expression, SqlValue
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.evaluate_columnar import evaluate, read_path
 from paimon.domain.predicate.expression import Compare, ForeignExpression, Operator, Predicate, ScalarSql, SqlCondition
@@ -22,6 +21,9 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.read.projection import resolve_paths
 from paimon.ports.engine import Engine
 from paimon.ports.expressions import ExpressionEvaluator
+
+if TYPE_CHECKING:
+    from paimon.domain.assignment.expression import Expression
 
 
 def evaluate_condition(engine: Engine, condition: Predicate, rows: pa.RecordBatch) -> pa.BooleanArray:
@@ -61,6 +63,9 @@ def _not_a_truth_error(expression: ScalarSql, kind: pa.DataType) -> InvalidReque
 
 def evaluate_expression(engine: Engine, expression: Expression, rows: pa.RecordBatch, column: DataField) -> pa.Array:
     """Return the new values of a column for all rows, in a type that the column accepts."""
+    from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_values  # loaded when rows are changed
+    from paimon.domain.assignment.expression import SqlValue
+
     if isinstance(expression, SqlValue):
         return fit_values(evaluate_sql(engine, expression.expression, rows), column)
     return evaluate_column(expression, rows, column)

@@ -23,6 +23,7 @@ Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`, `FallbackReadFileStoreTab
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import evolve, frozen
@@ -61,6 +62,7 @@ from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.operations.metadata.manifests import (
     find_deletion_files,
     read_data_manifests,
@@ -71,8 +73,10 @@ from paimon.operations.metadata.manifests import (
 )
 from paimon.operations.metadata.schemas import latest_schema, load_schemas
 from paimon.operations.metadata.snapshots import latest_snapshot, report_expired, snapshot_before
-from paimon.operations.read.global_indexes import IndexedRows, find_indexed_rows
 from paimon.operations.table_context import TableContext
+
+if TYPE_CHECKING:
+    from paimon.operations.read.global_indexes import IndexedRows
 
 _MOST_CACHED_FILES = 1_000
 _MOST_CACHED_COLUMNS = 1_000
@@ -289,12 +293,14 @@ def _find_indexed_rows(scan: _Request) -> IndexedRows | None:
     is_used = options.data_evolution_enabled and options.global_index_enabled and scan.request.kind is ScanKind.ALL
     if not is_used or scan.snapshot.index_manifest is None or scan.predicate is None:
         return None
+    from paimon.operations.read.global_indexes import find_indexed_rows  # loaded where a table has global indexes
+
     return find_indexed_rows(scan.context, scan.snapshot, scan.predicate)
 
 
 def _load_schemas(scan: _Request, entries: EntryColumns) -> dict[int, TableSchema]:
     own = scan.context.schema
-    ids = set(np.unique(entries.number("_SCHEMA_ID")).tolist()) - {own.id}
+    ids = set(from_numpy(entries.number("_SCHEMA_ID")).unique().to_pylist()) - {own.id}
     return {own.id: own, **load_schemas(scan.context, ids)}
 
 

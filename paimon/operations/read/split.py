@@ -47,8 +47,6 @@ from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.external_sort import read_clustered_file
-from paimon.operations.data_files.file_indexes import has_indexes
 from paimon.operations.data_files.read_data_file import (
     BATCH_ROWS,
     BatchLimit,
@@ -58,7 +56,6 @@ from paimon.operations.data_files.read_data_file import (
     select_by_indexes,
 )
 from paimon.operations.metadata.snapshots import report_expired
-from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_evolution_read import RowSelection, read_data_evolution_files
 from paimon.operations.read.evaluate import evaluate_condition
 from paimon.operations.read.merge_read import MergeRead, read_live_rows
@@ -185,6 +182,8 @@ def read_in_key_order(
     The read can end after the largest key that matches `skip`. Several files at once need `share_sort_memory`.
     """
     if file.level > 0 and bucket.context.options.pk_clustering_override:
+        from paimon.operations.data_files.external_sort import read_clustered_file  # loaded where a table needs it
+
         return read_clustered_file(bucket, file, columns, skip, deleted, limit)
     return read_data_file(bucket, file, columns, skip, deleted, limit, in_key_order=True)
 
@@ -241,7 +240,7 @@ def leave_out_by_indexes(
     """Return the splits without files whose indexes prove that no row matches; their `.index` files are read."""
     condition = None if predicate is None else restrict_to_columns(predicate, context.schema.names)
     files = [file for split in splits for file in split.files]
-    if condition is None or len(files) > _MOST_INDEXED_FILES or not any(map(has_indexes, files)):
+    if condition is None or len(files) > _MOST_INDEXED_FILES or not any(f.has_indexes for f in files):
         return splits
     restrict = partial(_restrict_by_indexes, context.for_tasks(len(splits)), condition)
     return [split for split in context.engine.executor.map(restrict, splits) if split is not None]
@@ -250,7 +249,7 @@ def leave_out_by_indexes(
 def _restrict_by_indexes(context: TableContext, condition: Predicate, split: DataSplit) -> DataSplit | None:
     """Return a split without the files that `leave_out_by_indexes` leaves out; None if no file remains."""
     place = get_split_context(context, split)
-    if not _uses_indexes(place, split) or split.before_files or not any(map(has_indexes, split.files)):
+    if not _uses_indexes(place, split) or split.before_files or not any(f.has_indexes for f in split.files):
         return split
     bucket = Bucket.of(place, split)
     with report_expired(place, split.snapshot_id):
@@ -293,6 +292,8 @@ def _read_difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterat
     keys = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.primary_keys)
     spec, window_bytes = MergeSpec.of(context.schema, context.options), get_window_bytes(context.engine)
     source = share_sort_memory(bucket, len(split.files) + len(split.before_files))
+    from paimon.operations.read.changes.difference_read import DifferenceRead  # loaded with the first difference
+
     yield from DifferenceRead(spec, partial(_read_version, source, keys), window_bytes, read.row_kinds).rows(split)
 
 

@@ -16,9 +16,9 @@ from paimon.domain.maintenance.sort_order import NO_STRATEGY, SortOrder, bind_so
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.maintenance.after_commit import run_after_commit
+from paimon.operations.table_context import commit_user_of
 from paimon.operations.write.compact_table import compact_postponed, compact_table
 from paimon.scan import condition_of
 from paimon.spark.maintenance.postponed import SparkPostponedCompaction

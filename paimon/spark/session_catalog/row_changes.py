@@ -39,7 +39,6 @@ from paimon.domain.row.literals import INTEGER_BITS
 from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.commit.prepared_files import abort_on_failure
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -52,6 +51,7 @@ from paimon.operations.row_level.numbered_rows import (
     plan_numbered_rows,
 )
 from paimon.operations.row_level.selected_rows import WrittenChanges
+from paimon.operations.table_context import commit_user_of
 from paimon.results import find_own_reads
 from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
 from paimon.spark.row_level.merge import merge

@@ -38,7 +38,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.type_text import format_type, parse_type
-from paimon.operations.commit.commit import commit_user_of
+from paimon.operations.table_context import commit_user_of
 from paimon.spark.frame_reads import to_frame_error
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, CommitName, StreamSink

@@ -46,7 +46,6 @@ from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.engines import engine_for, location_of
-from paimon.operations.commit.commit import missing_user_error
 from paimon.operations.commit.history import (
     check_batch_can_repeat,
     check_stream_batch,
@@ -56,6 +55,7 @@ from paimon.operations.commit.history import (
 )
 from paimon.operations.commit.publish import is_detached
 from paimon.operations.metadata.manifests import read_delta_list, read_live_entries
+from paimon.operations.table_context import missing_user_error
 from paimon.ports.files import FileIO
 from paimon.spark.options import find_recipe
 from paimon.table import Table

@@ -18,7 +18,6 @@ from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expr
 from paimon.domain.schema.rules.row_level import check_updatable
 from paimon.domain.types.sql_tokens import StatementReader
 from paimon.domain.types.type_text import quote_identifier
-from paimon.operations.commit.commit import commit_user_of
 from paimon.operations.maintenance.after_commit import run_after_commit
 from paimon.operations.row_level.delete_update import RowChange
 from paimon.operations.row_level.numbered_rows import (
@@ -29,6 +28,7 @@ from paimon.operations.row_level.numbered_rows import (
     write_numbered_changes,
 )
 from paimon.operations.row_level.selected_rows import WrittenChanges
+from paimon.operations.table_context import commit_user_of
 from paimon.ports.queries import QuerySource
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.parse_rows import is_default
