@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from select import select
 from typing import Any
 
 import pytest
+from support.terminal_commands import RUN
+from support.warm_processes import start_code
 
 import paimon
 from paimon.cli.main import main
@@ -209,49 +210,47 @@ def test_a_catalog_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["ls", str(lake), "--catalog", "metastore=jdbc", "--catalog", "uri=nonsense"]) == 1
 
 
+def run_on_terminal(words: list[str], question: str, answer: str | None, output: Path) -> int | None:
+    """Run a command whose input and errors are a terminal; give an answer to its question. Return the exit code."""
+    terminal, other_end = pty.openpty()
+    output.touch()
+    run = start_code(RUN, words, [os.ttyname(other_end), str(output), os.ttyname(other_end)])
+    prompt = b""
+    while answer is not None and b"[y/N]" not in prompt:
+        assert run.is_alive(), prompt
+        if select([terminal], [], [], 0.05)[0]:
+            prompt += os.read(terminal, 1000)
+    assert answer is None or question.encode() in prompt
+    os.write(terminal, (answer or "").encode())
+    run.join(60)
+    os.close(other_end)
+    os.close(terminal)
+    return run.exitcode
+
+
 @pytest.mark.parametrize(
     ("answer", "words", "left"),
     [("\n", [], 3), ("n\n", [], 3), ("y\n", [], 2), ("YES\n", [], 2), (None, ["--yes"], 2)],
 )
-def test_rollback_asks_on_a_terminal(orders: paimon.Table, answer: str | None, words: list[str], left: int) -> None:
-    terminal, other_end = pty.openpty()
-    command = [sys.executable, "-m", "paimon", "rollback", orders.location, "--snapshot", "2", *words]
-    with subprocess.Popen(command, stdin=other_end, stderr=other_end, stdout=subprocess.PIPE) as run:
-        os.close(other_end)
-        if answer is not None:
-            prompt = b""
-            while b"[y/N]" not in prompt:
-                prompt += os.read(terminal, 1000)
-            assert b"is at snapshot 3. Roll back to snapshot 2?" in prompt
-            os.write(terminal, answer.encode())
-        assert run.stdout is not None
-        printed = run.stdout.read()
-        assert run.wait() == (0 if left == 2 else 1)
-    os.close(terminal)
-    assert (b"snapshots forgotten" in printed) == (left == 2)
+def test_rollback_asks_on_a_terminal(
+    orders: paimon.Table, answer: str | None, words: list[str], left: int, tmp_path: Path
+) -> None:
+    command = ["rollback", orders.location, "--snapshot", "2", *words]
+    question, output = "is at snapshot 3. Roll back to snapshot 2?", tmp_path / "output"
+    assert run_on_terminal(command, question, answer, output) == (0 if left == 2 else 1)
+    assert ("snapshots forgotten" in output.read_text()) == (left == 2)
     assert orders.snapshots()[-1].id == left
 
 
 @pytest.mark.parametrize(("answer", "words", "snapshots"), [("n\n", [], 3), ("y\n", [], 1), (None, ["--yes"], 1)])
 def test_fast_forward_asks_on_a_terminal(
-    orders: paimon.Table, answer: str | None, words: list[str], snapshots: int
+    orders: paimon.Table, answer: str | None, words: list[str], snapshots: int, tmp_path: Path
 ) -> None:
     orders.tags.create("one", 1)
     orders.branches.create("trial", "one")
-    terminal, other_end = pty.openpty()
-    command = [sys.executable, "-m", "paimon", "branch", "fast-forward", orders.location, "trial", *words]
-    with subprocess.Popen(command, stdin=other_end, stderr=other_end, stdout=subprocess.PIPE) as run:
-        os.close(other_end)
-        if answer is not None:
-            prompt = b""
-            while b"[y/N]" not in prompt:
-                prompt += os.read(terminal, 1000)
-            assert b"is at snapshot 3. Fast-forward to branch trial?" in prompt
-            os.write(terminal, answer.encode())
-        assert run.stdout is not None
-        run.stdout.read()
-        assert run.wait() == (0 if snapshots == 1 else 1)
-    os.close(terminal)
+    command = ["branch", "fast-forward", orders.location, "trial", *words]
+    question = "is at snapshot 3. Fast-forward to branch trial?"
+    assert run_on_terminal(command, question, answer, tmp_path / "output") == (0 if snapshots == 1 else 1)
     assert len(orders.snapshots()) == snapshots
 
 

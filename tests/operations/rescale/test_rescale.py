@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +13,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.case_lists import mark_products
+from support.warm_processes import run_code
 
 import paimon
 from paimon.domain.bucket.bucket_rule import compute_bucket
@@ -183,7 +182,7 @@ def test_a_rescale_that_died_before_its_commit_is_repeated(tmp_path: Path) -> No
     table = create_keyed(tmp_path, 2)
     table.write([{"k": k, "p": "a", "s": 0, "v": "x"} for k in range(20)])
     before = read_rows(table)
-    subprocess.run([sys.executable, "-c", _DYING_RESCALE, table.location], check=False, timeout=60)
+    assert run_code(_DYING_RESCALE, table.location).code == 9
     table = reopen(table)
     assert table.options["bucket"] == "5" and count_buckets(table) == {"a": {2}} and read_rows(table) == before
     with pytest.raises(InvalidRequest, match=r"has 2 buckets, but option 'bucket' is 5.*Table\.rescale\(5\)"):
