@@ -18,6 +18,8 @@ import pytest
 from pyarrow import csv as arrow_csv
 from pyarrow import feather, orc
 from pyarrow import parquet as pq
+from support.terminal_commands import RUN
+from support.warm_processes import run_code
 
 import paimon
 from paimon.cli.main import main
@@ -425,15 +427,14 @@ def test_progress_is_printed_on_a_terminal(orders: str, shell: Shell, monkeypatc
 
 
 def test_the_module_runs_as_a_program(shell: Shell, orders: str) -> None:
-    home = str(Path(paimon.__file__).parents[1])
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "paimon", *arguments]
-        return subprocess.run(command, env=os.environ | {"PYTHONPATH": home}, capture_output=True, text=True)
-
-    good = run("cat", orders, "--where", "id = 1", "--output", "json")
+    command = [sys.executable, "-m", "paimon", "cat", orders, "--where", "id = 1", "--output", "json"]
+    surrounding = os.environ | {"PYTHONPATH": str(Path(paimon.__file__).parents[1])}
+    good = subprocess.run(command, env=surrounding, capture_output=True, text=True)
     assert (good.returncode, json.loads(good.stdout)["day"], good.stderr) == (0, "mon", "")
-    bad = run("cat", orders, "--where", "idd = 1")
-    assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "paimon: Column 'idd' does not exist\nhint: did you mean 'id'?\n"
-    assert run("--version").stdout.startswith("paimon ")
+
+
+def test_a_program_ends_with_its_code_and_its_errors(orders: str) -> None:
+    bad = run_code(RUN, "cat", str(Path(orders).resolve()), "--where", "idd = 1")
+    assert (bad.code, bad.output) == (1, b"")
+    assert bad.errors == b"paimon: Column 'idd' does not exist\nhint: did you mean 'id'?\n"
+    assert run_code(RUN, "--version").output.startswith(b"paimon ")

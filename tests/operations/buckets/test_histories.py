@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.warm_processes import start_code
 
 import paimon
 
@@ -89,10 +89,16 @@ for step in range(12):
 
 def test_two_processes_write_the_same_partitions(tmp_path: Path) -> None:
     table = create(tmp_path, {"dynamic-bucket.target-row-num": "10"})
-    command = [sys.executable, "-c", WRITER, table.location]
-    processes = [subprocess.Popen([*command, str(number)], stderr=subprocess.PIPE) for number in (1, 2)]
-    errors = [process.communicate(timeout=240)[1].decode() for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], errors
+    logs = [tmp_path / f"errors-{number}" for number in (1, 2)]
+    for log in logs:
+        log.touch()
+    processes = [
+        start_code(WRITER, [table.location, str(number)], [os.devnull, os.devnull, str(log)])
+        for number, log in enumerate(logs, 1)
+    ]
+    for process in processes:
+        process.join(240)
+    assert [process.exitcode for process in processes] == [0, 0], [log.read_text() for log in logs]
     rows = table.scan().to_arrow().to_pylist()
     assert sorted(row["k"] for row in rows) == list(range(150))
     assert len({row["v"] // 100 for row in rows}) <= 2
