@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +29,12 @@ from paimon.domain.manifest.checked_columns import (
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.manifest.record_columns import Integers, PickedRecords
 from paimon.domain.stats.simple_stats import EMPTY_STATS, SimpleStats
+from paimon.domain.types.arrow_arrays import to_numpy
 
 __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRecords", "Mask", "arrow_of",
            "drain_files", "entry_columns", "files_at", "to_files"]  # fmt: skip
 
-
+T = TypeVar("T", DataFileMeta, SimpleStats)
 _FILES_AT_ONCE = 1 << 16
 """The number of files that are converted together, which takes about 600 bytes each beside the result."""
 
@@ -129,14 +130,18 @@ def drain_files(files: FileColumns) -> list[DataFileMeta]:
 def to_files(records: pa.StructArray) -> list[DataFileMeta]:
     """Convert checked file records to values, which share equal parts."""
     columns = [_to_python(records.field(i)) for i in range(records.type.num_fields)]
-    # Column by column: the `__init__` of a frozen class takes half of the time of a plan of all files.
-    found = [DataFileMeta.__new__(DataFileMeta) for _ in range(len(records))]
-    for write_field, values in zip(_FIELD_WRITERS, _order_arguments(records.type, columns), strict=True):
-        deque(map(write_field, found, values), maxlen=0)
+    return _make_values(DataFileMeta, _order_arguments(records.type, columns))
+
+
+def _make_values(kind: type[T], columns: Sequence[Sequence[Any]]) -> list[T]:
+    """Make values of a class from columns in the order of its fields, whose converters are not called.
+
+    Column by column: the `__init__` of a frozen class takes half of the time of a plan of all files.
+    """
+    found = [kind.__new__(kind) for _ in columns[0]]
+    for attribute, values in zip(fields(kind), columns, strict=True):
+        deque(map(getattr(kind, attribute.name).__set__, found, values), maxlen=0)
     return found
-
-
-_FIELD_WRITERS = tuple(getattr(DataFileMeta, f.name).__set__ for f in fields(DataFileMeta))
 
 
 def _order_arguments(kind: pa.StructType, columns: Sequence[list[Any]]) -> list[list[Any]]:
@@ -153,46 +158,55 @@ _FILE_FIELDS: Sequence[Mapping[str, Any]] = MANIFEST_ENTRY["fields"][-1]["type"]
 
 def _to_python(array: pa.Array) -> list[Any]:
     if pa.types.is_struct(array.type):
-        return _to_stats_list(*(_to_python(array.field(i)) for i in range(array.type.num_fields)))
+        return _to_stats_list(*(array.field(i) for i in range(array.type.num_fields)))
     if pa.types.is_list(array.type):
         return _to_tuples(array)
-    if pa.types.is_binary(array.type) and _has_one_value(array):
+    if _has_one_value(array):
         return [array[0].as_py()] * len(array)
     return list(array.to_pylist())
 
 
 def _has_one_value(array: pa.Array) -> bool:
-    return len(array) > 1 and pc.all(pc.equal(array, array[0]), skip_nulls=False).as_py() is True
+    if len(array) < 2 or array.null_count or array[0] != array[-1]:
+        return False
+    return pc.all(pc.equal(array, array[0])).as_py() is True
 
 
-def _to_stats_list(lows: list[bytes], highs: list[bytes], counts: list[tuple[int | None, ...] | None]) -> list[Any]:
+def _to_stats_list(low: pa.Array, high: pa.Array, null_counts: pa.ListArray) -> list[SimpleStats]:
     """Return the statistics of each file; one shared object if all are equal, as the keys of append tables are."""
-    if lows and _is_constant(lows) and _is_constant(highs) and _is_constant(counts):
-        return [_to_stats(lows[0], highs[0], counts[0])] * len(lows)
+    lows, counts = _to_python(low), _to_python(null_counts)
+    highs = lows if low.equals(high) else [b if a != b else a for a, b in zip(lows, _to_python(high), strict=True)]
+    if _is_constant(lows) and _is_constant(highs) and _is_constant(counts):
+        return [_to_stats(*parts) for parts in zip(lows[:1], highs, counts, strict=False)] * len(lows)
+    if all(counts):
+        return _make_values(SimpleStats, (lows, highs, counts))
     return list(map(_to_stats, lows, highs, counts))
 
 
 def _is_constant(values: Sequence[Any]) -> bool:
-    return values.count(values[0]) == len(values)
+    return values.count(values[0]) == len(values) if values else True
 
 
 def _to_stats(low: bytes, high: bytes, counts: tuple[int | None, ...] | None) -> SimpleStats:
     if len(low) == 12 and not counts and low == high == EMPTY_STATS.min_values:
         return EMPTY_STATS
-    return SimpleStats(low, low if low == high else high, counts or ())
+    return SimpleStats(low, high, counts or ())
 
 
 def _to_tuples(array: pa.ListArray) -> list[tuple[Any, ...] | None]:
     if array.null_count == len(array):
         return [None] * len(array)
-    offsets = array.offsets.to_pylist()
+    offsets = to_numpy(array.offsets)
     if not array.null_count and offsets[0] == offsets[-1]:
         return [()] * len(array)
-    items = array.values.to_pylist()
     lengths = np.diff(offsets)
+    items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
     if not array.null_count and bool((lengths == max(lengths[0], 1)).all()):
+        if _has_one_value(items):
+            return [(items[0].as_py(),) * int(lengths[0])] * len(array)
         shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        rows = zip(*[iter(items[offsets[0] : offsets[-1]])] * int(lengths[0]), strict=True)
+        rows = zip(*[iter(items.to_pylist())] * int(lengths[0]), strict=True)
         return [shared.setdefault(row, row) for row in rows]
+    values, starts = items.to_pylist(), (offsets - offsets[0]).tolist()
     valid = array.is_valid().to_pylist()
-    return [tuple(items[offsets[i] : offsets[i + 1]]) if ok else None for i, ok in enumerate(valid)]
+    return [tuple(values[starts[i] : starts[i + 1]]) if ok else None for i, ok in enumerate(valid)]

@@ -107,7 +107,7 @@ def mark_live(columns: EntryColumns) -> Mask:
 
 def check_added_once(live: EntryColumns) -> None:
     """Refuse files that are added twice; `live` are entries that `mark_live` marks, or a part of them."""
-    if pc.count_distinct(live.files.field("_FILE_NAME")).as_py() == len(live):
+    if len(live.files.field("_FILE_NAME").unique()) == len(live):
         return
     seen: set[tuple[object, ...]] = set()
     for identity in _list_identities(live, np.arange(len(live))):

@@ -167,7 +167,7 @@ def assemble_splits(
 ) -> Iterator[DataSplit]:
     """Yield the splits of one bucket."""
     for group in pack_bucket(bucket, rules):
-        deletions = tuple(vectors.get(f.file_name) for f in group.files)
+        deletions = tuple(vectors.get(f.file_name) for f in group.files) if vectors else ()
         yield DataSplit(
             snapshot_id=snapshot_id,
             partition=bucket.partition,

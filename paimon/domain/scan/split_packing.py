@@ -10,7 +10,7 @@ Source: `AppendOnlySplitGenerator`, `MergeTreeSplitGenerator`, `BinPacking`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from attrs import frozen
@@ -35,6 +35,11 @@ class SplitLimits:
         """Return the limits that table options set."""
         return cls(options.split_target_bytes, options.split_open_file_cost_bytes)
 
+    def weigh(self, sizes: Iterable[int]) -> list[int]:
+        """Return the sizes that items count with."""
+        least = self.open_cost_bytes
+        return [size if size > least else least for size in sizes]
+
 
 @frozen
 class FileGroup:
@@ -44,35 +49,36 @@ class FileGroup:
     raw_convertible: bool
 
 
-def pack(items: Iterable[T], weight: Callable[[T], int], target: int) -> list[list[T]]:
-    """Pack adjacent items in order, up to a total `weight` of `target`; a larger item is a pack of its own."""
+def pack(items: Sequence[T], weights: Sequence[int], target: int) -> list[Sequence[T]]:
+    """Pack adjacent items in order, up to a total weight of `target`; a larger item is a pack of its own."""
+    if items and sum(weights) <= target:
+        return [items]
     packs: list[list[T]] = []
     total = 0
-    for item in items:
-        size = weight(item)
+    for item, size in zip(items, weights, strict=True):
         if not packs or total + size > target:
             packs.append([])
             total = 0
         packs[-1].append(item)
         total += size
-    return packs
+    return list(packs)
 
 
 def pack_files(files: Sequence[DataFileMeta], limits: SplitLimits) -> tuple[FileGroup, ...]:
     """Pack files that are read one after the other, in this order."""
-    packs = pack(files, lambda f: max(f.file_size, limits.open_cost_bytes), limits.target_bytes)
+    packs = pack(files, limits.weigh([f.file_size for f in files]), limits.target_bytes)
     return tuple(FileGroup(tuple(p), raw_convertible=True) for p in packs)
 
 
 def pack_ranges(groups: Sequence[tuple[DataFileMeta, ...]], limits: SplitLimits) -> tuple[FileGroup, ...]:
     """Pack groups of files with the same rows. A pack in which each file has its own rows is raw convertible."""
-    packs = pack(groups, lambda g: max(sum(f.file_size for f in g), limits.open_cost_bytes), limits.target_bytes)
+    packs = pack(groups, limits.weigh([sum(f.file_size for f in g) for g in groups]), limits.target_bytes)
     return tuple(FileGroup(tuple(f for g in p for f in g), all(len(g) == 1 for g in p)) for p in packs)
 
 
 def pack_sections(sections: Sequence[Section], limits: SplitLimits) -> tuple[FileGroup, ...]:
     """Pack the sections of an LSM tree. A pack without overlapping files and without retracts is raw convertible."""
-    packs = pack(sections, lambda s: max(_section_size(s), limits.open_cost_bytes), limits.target_bytes)
+    packs = pack(sections, limits.weigh([_section_size(s) for s in sections]), limits.target_bytes)
     return tuple(FileGroup(_list_files(p), raw_convertible=_is_raw(p)) for p in packs)
 
 

@@ -108,14 +108,14 @@ def group_by_key_order(
     return [tuple(group) for group in groups.values()]
 
 
-def group_small_splits(splits: Iterable[S], limits: SplitLimits) -> list[tuple[S, ...]]:
+def group_small_splits(splits: Sequence[S], limits: SplitLimits) -> list[tuple[S, ...]]:
     """Return the splits of each task where rows need no order: one split, or adjacent ones of the size of a split."""
 
     def weigh(item: S) -> int:
         split: DataSplit = item.split if isinstance(item, FollowedSplit) else item
         files = (*split.before_files, *split.files)
         rows = sum(file.row_count for file in files)
-        size = sum(max(file.file_size, limits.open_cost_bytes) for file in files)
+        size = sum(limits.weigh(file.file_size for file in files))
         return max(size, rows * limits.target_bytes // _TASK_ROWS)
 
-    return [tuple(task) for task in pack(splits, weigh, limits.target_bytes)]
+    return [tuple(task) for task in pack(splits, list(map(weigh, splits)), limits.target_bytes)]

@@ -163,7 +163,7 @@ def plan_bucket_work(
         clustering, packs = bind_clustering_order(context.table), _pack_to_sort(unit.files)
         if is_clustered_locally(context.options) and packs:
             target = context.options.target_file_size_bytes(False)
-            packs = tuple(map(tuple, pack(packs[0], lambda f: f.file_size, target)))
+            packs = tuple(map(tuple, pack(packs[0], [f.file_size for f in packs[0]], target)))
         return evolve(work, packs=packs, order=clustering, level=unit.output_level)
     return evolve(work, packs=pack_small_files(bucket.files, PackRules.of(context.options, full), marked))
 

@@ -53,7 +53,7 @@ def divide_into_shares(works: Sequence[BucketWork], tasks: int) -> list[FileShar
     return [
         FileShare(number, evolve(work, packs=(tuple(files),)))
         for number, work in enumerate(works)
-        for files in pack(work.rewritten, lambda f: f.file_size, most_bytes)
+        for files in pack(work.rewritten, [f.file_size for f in work.rewritten], most_bytes)
     ]
 
 

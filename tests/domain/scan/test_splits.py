@@ -72,7 +72,7 @@ def rules(*, merges: bool, target: int, engine: str = "deduplicate") -> ReadRule
 
 @given(st.lists(st.integers(0, 30)), st.integers(1, 60))
 def test_packing_preserves_order_and_all_files(sizes: list[int], target: int) -> None:
-    packs = pack(sizes, lambda size: size, target)
+    packs = pack(sizes, sizes, target)
     assert [s for p in packs for s in p] == sizes
     assert all(len(p) == 1 or sum(p) <= target for p in packs)
     assert all(sum(a) + b[0] > target for a, b in pairwise(packs))

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import mutable
 
+from paimon.domain.types.arrow_arrays import from_numpy
+
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Rows = Integers | None
@@ -161,7 +163,7 @@ def span_array(
     np.add(ascending, lengths, out=offsets[1::2], casting="unsafe")
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     pieces = pa.Array.from_buffers(kind, max(len(offsets) - 1, 0), buffers)
-    even = pa.array(np.arange(0, len(offsets), 2), mask=None if valid is None else ~valid)
+    even = from_numpy(np.arange(0, len(offsets), 2), valid)
     array = pieces.take(even)
     if pa.types.is_string(kind):
         array.validate(full=True)

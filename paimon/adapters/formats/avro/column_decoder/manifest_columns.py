@@ -21,6 +21,7 @@ from attrs import field, frozen
 from paimon.adapters.formats.avro.column_decoder.cursor import PADDING, Cursors, Integers, Mask, Rows, span_array
 from paimon.adapters.formats.avro.container import BlockData
 from paimon.domain.manifest.record_columns import ArrayColumns, RecordColumns
+from paimon.domain.types.arrow_arrays import from_numpy
 
 Values = npt.NDArray[np.signedinteger[Any]]
 
@@ -57,7 +58,7 @@ class _Numbers:
 
     def to_arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
         """Return the column as an int64 array."""
-        return pa.array(self.values.astype(np.int64, copy=False), mask=None if self.valid is None else ~self.valid)
+        return from_numpy(self.values.astype(np.int64, copy=False), self.valid)
 
 
 @frozen(eq=False)
@@ -107,9 +108,9 @@ class _Lists:
         counts = np.bincount(self.owners, minlength=self.size)
         offsets = np.zeros(self.size + 1, dtype=np.int32)
         np.cumsum(counts, out=offsets[1:])
-        mask = None if self.valid is None else pa.array(~self.valid)
+        mask = None if self.valid is None else from_numpy(~self.valid)
         items = self.items.take(np.argsort(self.owners, kind="stable"))
-        return pa.ListArray.from_arrays(pa.array(offsets), items.to_arrow(data, kind.value_type), mask=mask)
+        return pa.ListArray.from_arrays(from_numpy(offsets), items.to_arrow(data, kind.value_type), mask=mask)
 
 
 @frozen(eq=False)
@@ -179,7 +180,7 @@ class DecodedColumns:
     def select(self, rows: Integers, *path: str) -> pa.Array:
         """Return one column of the records at ascending positions."""
         made = self._made.get(path)
-        return self._convert(path, rows) if made is None else made.take(pa.array(rows))
+        return self._convert(path, rows) if made is None else made.take(from_numpy(rows))
 
     def _convert(self, path: Sequence[str], rows: Rows) -> pa.Array:
         column: _Column | None = self.found
@@ -193,13 +194,13 @@ class DecodedColumns:
             return (column if rows is None else column.take(rows)).to_arrow(self.data, kind)
         except pa.ArrowException:
             found = ArrayColumns(self.row_wise()).column(*path)
-            return found if rows is None else found.take(pa.array(rows))
+            return found if rows is None else found.take(from_numpy(rows))
 
     def take(self, rows: Integers) -> pa.StructArray:
         """Return whole records."""
         try:
             if len(self) <= _FEW:
-                return self._whole().take(pa.array(rows))
+                return self._whole().take(from_numpy(rows))
             return self.found.take(rows).to_arrow(self.data, self.kind)
         except pa.ArrowException:
             return ArrayColumns(self.row_wise()).take(rows)
