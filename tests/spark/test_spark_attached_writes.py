@@ -44,6 +44,12 @@ def test_partitions_of_nulls_are_overwritten(spark: SparkSession, lake: paimon.C
     assert read_ids(table) == [1, 2, 5, 6]
 
 
+def test_a_partition_column_has_a_space_in_its_name(spark: SparkSession, lake: paimon.Catalog) -> None:
+    spark.sql("CREATE TABLE lake.db.t (id INT, `p q` STRING) PARTITIONED BY (`p q`)")
+    spark.sql("INSERT OVERWRITE lake.db.t PARTITION (`p q` = 'a/b') SELECT 1")
+    assert run(spark, "SELECT * FROM lake.db.t WHERE `p q` = 'a/b'") == [(1, "a/b")]
+
+
 @pytest.mark.nightly
 def test_partitions_of_each_type_are_overwritten(spark: SparkSession, lake: paimon.Catalog) -> None:
     spark.sql(

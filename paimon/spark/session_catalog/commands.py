@@ -33,6 +33,8 @@ _EXECUTION = "org.apache.spark.sql.execution.datasources.v2"
 _RELATION, _SCAN = "DataSourceV2Relation", "DataSourceV2ScanRelation"
 _WHOLE = frozenset({"Project", "SubqueryAlias", "View"})
 """Nodes of a plan that have each row of their child."""
+_PYTHON = frozenset({"BatchEvalPython", "ArrowEvalPython"})
+"""Nodes that call functions of Python; Spark takes them out of the conditions and the values of a command."""
 
 
 class CommandPlanner(JavaProxy):
@@ -207,6 +209,9 @@ def _check_target(plan: Any, table: TableProxy, words: str) -> None:
         raise Unsupported(f"{words} a table at a chosen snapshot", hint="name the table alone, and reset scan options")
     while plan.children().size() == 1 and plan.getClass().getSimpleName() in _WHOLE:
         plan = plan.children().apply(0)
+    if plan.getClass().getSimpleName() in _PYTHON:
+        hint = "call the function in a query: WHERE id IN (SELECT id FROM … WHERE …)"
+        raise Unsupported(f"{words} a table with a function of Python", hint=hint)
     if plan.children().size():
         raise Unsupported(f"{words} a view that selects rows", hint="name the table, and repeat the view's condition")
 

@@ -34,7 +34,7 @@ from paimon.spark.session_catalog.predicates import Node, read_predicates, to_ex
 from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy, Selected
 from paimon.spark.session_catalog.streams import StreamWrites, can_stream, open_stream
 from paimon.spark.session_catalog.write_proxy import UpsertBuilderProxy, WriteBuilderProxy, overwrite_all
-from paimon.spark.types import to_spark_schema
+from paimon.spark.types import quote_column, to_spark_schema
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
@@ -95,7 +95,7 @@ class RelationProxy(UnmeasuredProxy):
     def partitioning(self) -> Any:
         """Return the partition columns."""
         identity = self.jvm.connector("expressions.Expressions").identity
-        names = [identity(name) for name in self._partitions]
+        names = [identity(quote_column(name)) for name in self._partitions]
         return self.jvm.make_array(f"{CONNECTOR}.expressions.Transform", names)
 
     def constraints(self) -> Any:
