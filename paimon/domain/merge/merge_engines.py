@@ -18,7 +18,7 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS, check_type
-from paimon.domain.merge.aggregate.reduce_columnar import aggregate_column, build_merged_table
+from paimon.domain.merge.aggregate.reduce_columnar import aggregate_adds, aggregate_column, build_merged_table
 from paimon.domain.merge.aggregate.rule import ADD, RETRACT, SET, Aggregate
 from paimon.domain.merge.aggregate.steps_columnar import Actions, Steps
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -47,10 +47,11 @@ def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Ta
 
 def aggregate_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """Merge by aggregation, or last values; InvalidRequest if a function cannot retract a value."""
+    if not groups.gather(mask_retracts(table)).any():
+        return build_merged_table(table, groups, aggregate_adds(table, groups, spec.aggregates))
     kinds = groups.gather(get_row_kinds(table))
-    plain = not (kinds & 1).any()  # -U and -D are odd
     removed = (kinds == _DELETE) & spec.removes_on_delete
-    steps = Steps(groups.rows, _find_actions(kinds, removed, groups), groups.group_ids(), groups.key_count, plain)
+    steps = Steps(groups.rows, _find_actions(kinds, removed, groups), groups.group_ids(), groups.key_count)
     columns = {
         a.column.name: aggregate_column(table[a.column.name].chunk(0), a, steps)
         for a in spec.aggregates

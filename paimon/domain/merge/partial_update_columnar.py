@@ -33,11 +33,11 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.columns.buffers import read_validity
+from paimon.domain.columns.buffers import combine_column, read_validity
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.aggregate.reduce_columnar import aggregate_column, build_merged_table
+from paimon.domain.merge.aggregate.reduce_columnar import aggregate_adds, aggregate_column, build_merged_table
 from paimon.domain.merge.aggregate.rule import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
-from paimon.domain.merge.aggregate.steps_columnar import Actions, Steps
+from paimon.domain.merge.aggregate.steps_columnar import Actions, Steps, find_row_numbers
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import Groups, Mask, Rows, get_row_kinds, mask_retracts
@@ -62,25 +62,19 @@ def partial_update(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Tab
 
 def _merge_adds(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """Merge adds only: a member of a sequence group takes the value of the record with the largest sequence."""
-    numbers, count = groups.group_ids(), groups.key_count
     if not spec.sequence_groups:
         _check_values(table, groups, spec)
-    actions = np.full(len(numbers), ADD, dtype=np.int8)
-    if any(spec.is_aggregated(field.name) for field in spec.value_fields):
-        actions[groups.singleton_positions] = SET
-    steps = Steps(groups.rows, actions, numbers, count, plain=True)
     largest = {
         name: rows
         for group in select_known_groups(table, spec)
-        for rows in [steps.row_numbers_at(find_newest_in_order(table, groups, group))]
+        for rows in [find_row_numbers(groups.rows, find_newest_in_order(table, groups, group))]
         for name in (*group.sequence, *group.members)
     }
-    columns = {}
-    for aggregate in (a for a in spec.aggregates if a.column.name in table.column_names):
-        name = aggregate.column.name
-        (column,) = combine_chunks([table[name]])
-        columns[name] = column.take(largest[name]) if name in largest else aggregate_column(column, aggregate, steps)
-    return build_merged_table(table, groups, columns, np.zeros(count, dtype=np.int8))
+    columns = {
+        name: combine_column(table[name]).take(rows) for name, rows in largest.items() if name in table.column_names
+    }
+    free = [a for a in spec.aggregates if a.column.name not in largest]
+    return build_merged_table(table, groups, columns | aggregate_adds(table, groups, free))
 
 
 def _merge_steps(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:

@@ -139,6 +139,12 @@ def get_function(aggregate: Aggregate) -> AggregateFunction:
     return found
 
 
+def sees_actions(aggregate: Aggregate) -> bool:
+    """Return whether the function distinguishes between a SET and an ADD that is the only step of its group."""
+    is_plain_sum = aggregate.function == "sum" and not isinstance(aggregate.column.type, dt.DecimalType)
+    return get_function(aggregate).needs_folding is not None and not is_plain_sum
+
+
 def can_refuse_values(aggregate: Aggregate) -> bool:
     """Return whether the function can refuse a value of the right type."""
     can_refuse = get_function(aggregate).can_refuse

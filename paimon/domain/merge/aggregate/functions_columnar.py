@@ -89,7 +89,7 @@ def count(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
 def _read_numbers(column: pa.Array) -> Numbers:
     """Return the numbers of a column, 0 where it is null; unscaled values of decimals of up to 18 digits."""
     if not pa.types.is_decimal(column.type):
-        return np.asarray(column.fill_null(0))
+        return np.asarray(column.fill_null(0) if column.null_count else column)
     pairs = np.frombuffer(column.buffers()[1], dtype="<i8", count=2 * len(column), offset=16 * column.offset)
     return pairs[0::2]
 
@@ -206,18 +206,11 @@ def last_non_null_value(column: pa.Array, aggregate: Aggregate, steps: Steps) ->
 
 def _pick_newest(column: pa.Array, steps: Steps) -> pa.Array:
     """Return the last value of each group that is not null, where steps only add; numbers are copied without a take."""
-    valid = mask_valid_steps(column, steps)
+    places = steps.last(mask_valid_steps(column, steps))
     if not has_stored_numbers(column.type):
-        return steps.take_at(column, steps.last(valid))
-    numbers, groups = steps.gather(to_stored_numbers(column)), steps.groups
-    if valid is not None:
-        places = np.flatnonzero(valid)
-        numbers, groups = numbers[places], groups[places]
-    newest = np.zeros(steps.group_count, dtype=numbers.dtype)
-    newest[groups] = numbers  # of equal groups numpy keeps the last
-    found = np.zeros(steps.group_count, dtype=np.bool_)
-    found[groups] = True
-    return from_stored_numbers(newest, column.type, found)
+        return steps.take_at(column, places)
+    numbers = to_stored_numbers(column)[places if steps.rows is None else steps.rows[places]]
+    return from_stored_numbers(numbers, column.type, places >= 0)
 
 
 def first_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:

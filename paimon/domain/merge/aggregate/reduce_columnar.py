@@ -35,16 +35,17 @@ Invariant: equals `Folding.fold_steps` for each group. A single value that was s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paimon.domain.merge.aggregate.aggregate_functions import AggregateFunction, get_function
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.merge.aggregate.aggregate_functions import AggregateFunction, get_function, sees_actions
 from paimon.domain.merge.aggregate.foldings import make_retract_error
 from paimon.domain.merge.aggregate.functions_columnar import last_value
-from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.merge.aggregate.rule import ADD, LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, SET, Aggregate
 from paimon.domain.merge.aggregate.steps_columnar import Steps, scatter_to_groups
 from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import Mask
@@ -67,6 +68,24 @@ def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa
     if marked is None:
         return function.columnar(column, aggregate, steps)
     return _aggregate_in_two_parts(column, aggregate, steps, marked & _mask_groups_with_work(steps))
+
+
+def aggregate_adds(table: pa.Table, groups: Grouping, aggregates: Iterable[Aggregate]) -> dict[str, pa.Array]:
+    """Reduce columns of a table whose records only add; left out are those whose value the last record has."""
+    wanted = [a for a in aggregates if a.column.name in table.column_names and not _is_of_last_record(table, a)]
+    if not wanted:
+        return {}
+    actions = np.full(table.num_rows if groups.rows is None else len(groups.rows), ADD, dtype=np.int8)
+    if any(map(sees_actions, wanted)):
+        actions[groups.singleton_positions] = SET
+    steps = Steps(groups.rows, actions, groups.group_ids(), groups.key_count, plain=True)
+    return {a.column.name: aggregate_column(combine_column(table[a.column.name]), a, steps) for a in wanted}
+
+
+def _is_of_last_record(table: pa.Table, aggregate: Aggregate) -> bool:
+    """Return whether the last record of each key has the value, where all records add."""
+    is_newest = aggregate.function == LAST_NON_NULL_VALUE and table[aggregate.column.name].null_count == 0
+    return is_newest or aggregate.function in (LAST_VALUE, PRIMARY_KEY)
 
 
 def _aggregate_in_two_parts(column: pa.Array, aggregate: Aggregate, steps: Steps, slow: Mask) -> pa.Array:
@@ -126,11 +145,12 @@ def _fold_groups(column: pa.Array, aggregate: Aggregate, steps: Steps, function:
 
 
 def build_merged_table(
-    table: pa.Table, groups: Grouping, made: Mapping[str, pa.Array], kinds: npt.NDArray[np.int8]
+    table: pa.Table, groups: Grouping, made: Mapping[str, pa.Array], kinds: npt.NDArray[np.int8] | None = None
 ) -> pa.Table:
     """Build one row for each group: the computed columns, and of all others the value of the last record.
 
-    `made` has one value for each group. `kinds` applies to groups with several records; singletons keep their row kind.
+    `made` has one value for each group. `kinds` applies to groups with several records, None: they are inserts.
+    Singletons keep their row kind.
     """
     last = pa.array(groups.last)
     columns = []
@@ -138,6 +158,6 @@ def build_merged_table(
         column = made[name] if name in made else table[name].take(last)
         if name == VALUE_KIND.name:
             own = np.asarray(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-            column = pa.array(np.where(groups.singletons, own, kinds).astype(np.int8))
+            column = pa.array(np.where(groups.singletons, own, 0 if kinds is None else kinds).astype(np.int8))
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=table.schema)

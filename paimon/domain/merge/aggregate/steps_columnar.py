@@ -49,7 +49,7 @@ class Steps(NamedTuple):
     # the group id of each step
     groups: Rows
     group_count: int
-    # whether every step is an ADD, or a SET that is the only step of its group
+    # whether every group has a step, and each step is an ADD, or a SET that is the only step of its group
     plain: bool = False
 
     def of(self, mask: Mask) -> Steps:
@@ -57,7 +57,7 @@ class Steps(NamedTuple):
         if mask.all():
             return self
         rows = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
-        return self._replace(rows=rows, actions=self.actions[mask], groups=self.groups[mask])
+        return Steps(rows, self.actions[mask], self.groups[mask], self.group_count)
 
     def to_contiguous(self) -> Steps:
         """Return the same steps, group after group."""
@@ -87,6 +87,8 @@ class Steps(NamedTuple):
 
     def any_of(self, mask: Mask | None) -> Mask:
         """Return, for each group, whether one of its steps is in the mask; None: whether it has a step."""
+        if mask is None and self.plain:
+            return np.ones(self.group_count, dtype=np.bool_)
         if mask is None:
             return np.bincount(self.groups, minlength=self.group_count) > 0
         found = np.zeros(self.group_count, dtype=np.bool_)
@@ -125,14 +127,9 @@ class Steps(NamedTuple):
         last = find_last_positions(self.groups, self.group_count, (self.actions == SET) | (self.actions == CLEAR))
         return bool(((np.arange(len(self.groups)) < last[self.groups]) & (self.actions != CLEAR)).any())
 
-    def row_numbers_at(self, places: Rows) -> pa.Array:
-        """Return the row numbers of the steps at these positions; null where a position is -1."""
-        rows = places if self.rows is None or len(self.rows) == 0 else self.rows[places]
-        return from_stored_numbers(rows, pa.int64(), places >= 0)
-
     def take_at(self, column: pa.Array, places: Rows) -> pa.Array:
         """Return the values of the column for the steps at these positions; null where a position is -1."""
-        return column.take(self.row_numbers_at(places))
+        return column.take(find_row_numbers(self.rows, places))
 
     def last(self, mask: Mask | None = None) -> Rows:
         """Return the position of the last step of each group, of those in the mask; -1 where there is none."""
@@ -153,6 +150,12 @@ class Steps(NamedTuple):
         """Which steps retract."""
         mask: Mask = self.actions == RETRACT
         return mask
+
+
+def find_row_numbers(rows: Rows | None, places: Rows) -> pa.Array:
+    """Return the row numbers at positions in merge order; null where a position is -1. None: all rows in order."""
+    found = places if rows is None or len(rows) == 0 else rows[places]
+    return from_stored_numbers(found, pa.int64(), places >= 0)
 
 
 def reduce_groups(operation: np.ufunc, neutral: float, values: Numbers, steps: Steps) -> Numbers:

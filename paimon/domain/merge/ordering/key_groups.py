@@ -10,7 +10,7 @@ equal 0.0.
 #
 #     key (one word)   4  0  2  4  0         the largest is below 8 slots for each row: dense
 #     slots            1  0  1  0  1         a 1 for each key that occurs
-#     running sum      1  1  2  2  3         key 4 is the third one, key 2 the second one
+#     ranks            0  .  1  .  2         key 4 is the third one, key 2 the second one
 #     numbers          2  0  1  2  0         of row 0, 1, 2, 3, 4
 #     last             4  2  3               the last row of each key, by number; numpy keeps the last assignment
 #
@@ -119,12 +119,12 @@ def _number_keys(keys: list[KeyWord], rows: int) -> tuple[Rows, int]:
     """Return the number of each row's key, and the number of keys."""
     if len(keys) == 1 and int(keys[0].max()) < SLOTS_PER_ROW * rows:
         slots = keys[0].view(np.int64)
-        taken = np.zeros(int(slots.max()) + 1, dtype=np.int64)
-        taken[slots] = 1
-        ends = np.cumsum(taken, out=taken)
-        numbers = ends[slots]
-        numbers -= 1
-        return numbers, int(ends[-1])
+        taken = np.zeros(int(slots.max()) + 1, dtype=np.bool_)
+        taken[slots] = True
+        used = np.flatnonzero(taken)
+        numbers = np.empty(len(taken), dtype=np.int32 if rows < 1 << 31 else np.int64)
+        numbers[used] = np.arange(len(used))
+        return numbers[slots].astype(np.int64, copy=False), len(used)
     order = argsort_keys(keys, rows)
     is_start = mark_key_starts(keys, order)
     return number_keys_in_order(order, is_start), int(np.count_nonzero(is_start))
