@@ -26,7 +26,7 @@ from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.data_files.read_data_file import BatchLimit
+from paimon.operations.data_files.read_data_file import BATCH_ROWS, BatchLimit
 
 ReadFile = Callable[[DataFileMeta, Sequence[DataField], Predicate | None, BatchLimit | None], Iterator[pa.RecordBatch]]
 """Reads columns of a file: file, columns, predicate that skips row groups, limit of a batch."""
@@ -45,6 +45,8 @@ class MergeRead:
     # the size limit of a merge window
     buffer_bytes: int
     keep_retracts: bool = False
+    # the most rows of a batch; fewer than usual if the read ends after few rows
+    batch_rows: int = BATCH_ROWS
 
     def rows(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         """Read and merge a bucket's files, by key within a section; retracts only with `keep_retracts`."""
@@ -60,12 +62,15 @@ class MergeRead:
         ordered = sort_oldest_first(files)
         columns = self._merge_columns(files, ordered)
         ages = {file.file_name: age for age, file in enumerate(ordered or ())}
-        limit = BatchLimit.of(2 * self.buffer_bytes // len(section), columns, self.spec.fields, section)
+        limit_bytes = 2 * self.buffer_bytes // len(section)
+        limit = BatchLimit.of(limit_bytes, columns, self.spec.fields, section, self.batch_rows)
         runs = [self._read_run(run, columns, ages, limit) for run in section]
         if self.spec.may_meet_nans:
             runs = add_run_positions(runs)
         combine = self._filter_window if get_merge_engine(self.spec).newest_wins else self._merge_window
-        for window in cut_into_windows(runs, self.spec.key_fields, self.buffer_bytes):
+        # A read that ends after few rows merges one batch of each run at a time.
+        window_bytes = self.buffer_bytes if self.batch_rows == BATCH_ROWS else 1
+        for window in cut_into_windows(runs, self.spec.key_fields, window_bytes):
             yield from combine(window)
 
     def _merge_columns(

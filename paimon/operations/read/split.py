@@ -156,7 +156,8 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
         columns = wanted or spec.key_fields[:1]
-        merging = MergeRead(spec, columns, skip, read_file, get_window_bytes(context.engine), keep_retracts)
+        window_bytes = get_window_bytes(context.engine)
+        merging = MergeRead(spec, columns, skip, read_file, window_bytes, keep_retracts, bucket.batch_rows)
         yield from merging.rows(split.files)
         return
     if context.options.data_evolution_enabled and not split.raw_convertible:

@@ -107,3 +107,14 @@ def test_tasks_that_use_all_threads_decode_in_their_own(tmp_path: Path) -> None:
         recorder, shared = record_reads(shared, "parquet")
         shared.scan().to_arrow()
         assert {request.is_concurrent for request in recorder.requests} == {expected}
+
+
+def test_a_merge_of_few_rows_decodes_few(tmp_path: Path) -> None:
+    options = {"bucket": "1", "write-only": "true"}
+    table = create_table(tmp_path, "k BIGINT NOT NULL, v BIGINT", primary_keys=["k"], options=options)
+    for value in range(3):
+        table.write(pa.table({"k": range(9_000), "v": [value] * 9_000}))
+    recorder, recorded = record_reads(table, "parquet")
+    assert recorded.scan(limit=9).to_arrow().to_pylist() == [{"k": key, "v": 2} for key in range(9)]
+    assert [request.batch_rows for request in recorder.requests] == [4_096] * 3
+    assert len(recorder.sizes) == 3, "one batch of each run"
