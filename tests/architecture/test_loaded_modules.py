@@ -29,6 +29,11 @@ CONNECT = "import paimon; catalog = paimon.connect({warehouse!r})"
 OPEN = "table = catalog.table({name!r})"
 OPEN_PATH = "import paimon; table = paimon.open_table({warehouse!r} + '/d.db/' + {name!r}[2:])"
 READ = "assert table.scan().to_arrow().num_rows == 2"
+READ_COLUMNS = (
+    "from paimon.adapters.formats import on_demand, records; "
+    "on_demand._record_io = lambda: records.AvroRecordIO(few_bytes=-1)"
+)
+"""From then on, small manifests are decoded as columns, as large ones are."""
 READ_STREAM = "assert sum(batch.num_rows for batch in table.scan().to_batches()) == 2"
 FILTER = "assert table.scan(where=paimon.col('id') == 1).to_arrow().num_rows == 1"
 FILTER_TEXT = "assert table.scan(where='id = 1').to_arrow().num_rows == 1"
@@ -128,6 +133,7 @@ def test_reading_loads_no_heavy_library(warehouse: str) -> None:
     """One process opens and reads in each way: what a way loads stays loaded."""
     ways = (CONNECT, OPEN, READ, READ_STREAM, FILTER, FILTER_TEXT, OPEN_PATH, READ)
     statements = [way.format(warehouse=warehouse, name=name) for name in TABLES for way in ways]
+    statements.insert(len(ways), READ_COLUMNS)
     found = find_loaded_modules(*statements)
     assert not found & HEAVY
     assert not {name for name in found if name.startswith(NOT_READ)}
