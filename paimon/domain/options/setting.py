@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import frozen
 
@@ -42,6 +42,10 @@ class HoldsValues(Protocol):
     def values(self) -> Mapping[str, str]:
         """Option texts by key."""
 
+    @property
+    def parsed(self) -> dict[str, Any]:
+        """The values that were read before, by key; a commit reads a hundred of them several times."""
+
 
 def effective_text(values: Mapping[str, str], key: str) -> str | None:
     """Return the effective text of an option: given, given under an older key, or the default."""
@@ -65,7 +69,10 @@ class Setting(Generic[T_co]):
     read: Callable[[str | None, str], T_co]
 
     def __get__(self, owner: HoldsValues, kind: type | None = None) -> T_co:
-        return self.read(effective_text(owner.values, self.key), self.key)
+        parsed = owner.parsed
+        if self.key not in parsed:
+            parsed[self.key] = self.read(effective_text(owner.values, self.key), self.key)
+        return parsed[self.key]  # type: ignore[no-any-return]
 
 
 def required_setting(key: str, parse: Callable[[str, str], T]) -> Setting[T]:

@@ -8,6 +8,7 @@ Source: `CoreOptions`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from attrs import field, frozen
 
@@ -50,6 +51,8 @@ class TableOptions:
     """
 
     values: Mapping[str, str] = field(converter=_texts, factory=dict)
+    # what `Setting` read before; the texts never change
+    parsed: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
 
     # Layout
     table_type = required_setting("type", as_word)

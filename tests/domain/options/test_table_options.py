@@ -126,3 +126,17 @@ def test_typed_access() -> None:
     assert options.with_values({"write-only": "false"}) == TableOptions.of(
         {"write-only": "false", "file.format.per.level": "0:avro,5:orc", "sequence.field": "a, b"}
     )
+
+
+def test_a_value_is_parsed_once_for_each_set_of_texts() -> None:
+    texts: list[str | None] = []
+
+    class Options(TableOptions):
+        """Options with a setting that records what it parses."""
+
+        counted = Setting("bucket", lambda text, _: texts.append(text) or len(texts))
+
+    options = Options({"bucket": "4"})
+    assert (options.counted, options.counted, texts) == (1, 1, ["4"])
+    assert (Options({"bucket": "5"}).counted, texts) == (2, ["4", "5"])
+    assert pickle.loads(pickle.dumps(TableOptions({"bucket": "4"}))) == TableOptions({"bucket": "4"})
