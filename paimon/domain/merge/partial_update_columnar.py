@@ -70,9 +70,8 @@ def _merge_adds(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
         for rows in [find_row_numbers(groups.rows, find_newest_in_order(table, groups, group))]
         for name in (*group.sequence, *group.members)
     }
-    columns = {
-        name: combine_column(table[name]).take(rows) for name, rows in largest.items() if name in table.column_names
-    }
+    values = {f.name for f in spec.value_fields} & {*table.column_names}  # a group can name a key column, which stays
+    columns = {name: combine_column(table[name]).take(rows) for name, rows in largest.items() if name in values}
     free = [a for a in spec.aggregates if a.column.name not in largest]
     return build_merged_table(table, groups, columns | aggregate_adds(table, groups, free))
 

@@ -153,3 +153,13 @@ def test_many_versions_of_one_key() -> None:
     (row,) = merge(table, spec).to_pylist()
     assert row["s"] == count * (count - 1) // 2
     assert row["t"] == ",".join("x" * count)
+
+
+def test_a_key_stays_though_its_sequence_group_has_no_sequence() -> None:
+    fields = (DataField(1, "g", IntType()), DataField(2, "a", IntType()))
+    spec = MergeSpec(
+        (KEY,), fields, engine="partial-update", options=TableOptions.of({"fields.g.sequence-group": "k,a"})
+    )
+    records = [Record({"k": 1, "g": None, "a": a}, a, 0, 0) for a in range(2)]
+    assert merge(as_table(records, spec), spec).select("kga").to_pylist() == [{"k": 1, "g": None, "a": None}]
+    assert [r.values for r in reference_merge(records, spec)] == [{"k": 1, "g": None, "a": None}]
