@@ -13,10 +13,9 @@ bucket. Their files are on a file system or an object store.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from paimon.adapters.process_effects import loading_modules as loading_modules
+from paimon.adapters.process_effects import load_module as load_module
 from paimon.adapters.process_effects import prepare_allocator
 
 if TYPE_CHECKING:
@@ -213,8 +212,7 @@ if not TYPE_CHECKING:  # a type checker must see only the names above
 
     def __getattr__(name: str) -> Any:
         if name in _HOMES:
-            with loading_modules():
-                return getattr(import_module(_HOMES[name]), name)
+            return getattr(load_module(_HOMES[name]), name)
         from paimon.display.other_names import MODULE_NAMES, suggest_way
 
         raise AttributeError(f"module 'paimon' has no attribute {name!r}{suggest_way(name, MODULE_NAMES)}", name=name)

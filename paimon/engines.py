@@ -39,7 +39,7 @@ from paimon.adapters.process_effects import (
     SystemProcessEffects,
     abandon_in_children,
     choose_memory_pool,
-    loading_modules,
+    load_module,
     release_free_memory,
 )
 from paimon.adapters.process_effects import freeze_objects as freeze_objects
@@ -489,8 +489,8 @@ def open_with_engine(
 
     `options` are dynamic options. `allowed_roots` are directories outside the table that may contain its files.
     """
-    with loading_modules():
-        from paimon.table import open_at  # loaded with the first table, so that connecting is fast
+    load_module("paimon.table")  # with the first table, so that connecting is fast
+    from paimon.table import open_at
 
     text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
     location, identifier = split_table_path(path)

@@ -12,10 +12,9 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
-from paimon import __version__, loading_modules
+from paimon import __version__, load_module
 from paimon.cli.commands import COMMANDS
 from paimon.domain.errors import PaimonError, PaimonWarning, suggest_or
 
@@ -175,9 +174,7 @@ def build_parser(*names: str) -> argparse.ArgumentParser:
     """Return the parser of these commands, and of others in their modules; by default of all."""
     parser, commands = _start_parser()
     for module in dict.fromkeys(COMMANDS[name][0] for name in names or COMMANDS):
-        with loading_modules():
-            found = import_module(f"paimon.cli.{module}")
-        found.add_commands(commands)
+        load_module(f"paimon.cli.{module}").add_commands(commands)
     return parser
 
 

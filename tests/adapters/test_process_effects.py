@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from paimon.adapters.process_effects import (
     SWITCH,
     SystemProcessEffects,
     freeze_objects,
-    loading_modules,
+    load_module,
     set_environment,
 )
 from paimon.ports.effects import NoProcessEffects, ProcessEffects
@@ -187,23 +189,29 @@ def test_an_engine_has_no_effects_of_its_own(collector: None) -> None:
         assert gc.isenabled()
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("state", ["enabled", "disabled", "frozen"])
 def test_objects_of_loaded_modules_are_in_the_oldest_generation(
-    collector: None, monkeypatch: pytest.MonkeyPatch, frozen: bool
+    collector: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str
 ) -> None:
-    """No collection looks at them soon, and what a program froze stays frozen."""
+    """No collection looks at them soon, young garbage does not become old, and what a program chose stays so."""
+    (tmp_path / "loaded_module.py").write_text("import gc\nENABLED, LOADED = gc.isenabled(), [object()]\n")
+    monkeypatch.syspath_prepend(tmp_path)
     gc.unfreeze()
+    if state == "frozen":
+        gc.freeze()
+    if state == "disabled":
+        gc.disable()
     try:
-        if frozen:
-            gc.freeze()
-        with loading_modules():
-            assert not gc.isenabled()
-            monkeypatch.setitem(sys.modules, "one_more_module", ModuleType("one_more_module"))
-            loaded = [object()]
-        assert gc.isenabled()
-        assert any(found is loaded for found in gc.get_objects(generation=2)) is not frozen
-        assert bool(gc.get_freeze_count()) is frozen
+        garbage = ModuleType("garbage")
+        garbage.itself, gone = garbage, weakref.ref(garbage)  # type: ignore[attr-defined]
+        del garbage
+        loaded = load_module("loaded_module")
+        assert gone() is None or state != "enabled"
+        assert (loaded.ENABLED, gc.isenabled()) == (False, state != "disabled")
+        assert any(found is loaded.LOADED for found in gc.get_objects(generation=2)) is (state == "enabled")
+        assert bool(gc.get_freeze_count()) is (state == "frozen")
     finally:
+        sys.modules.pop("loaded_module", None)
         gc.unfreeze()
 
 

@@ -62,7 +62,7 @@ def effective_text(values: Mapping[str, str], key: str) -> str | None:
 
 @frozen(eq=False)
 class Setting(Generic[T_co]):
-    """A descriptor that reads one option."""
+    """A descriptor that reads one option, which no other descriptor of its class reads."""
 
     key: str
     # takes the effective text (None if there is none) and the key, and returns the value

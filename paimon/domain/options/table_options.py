@@ -51,7 +51,7 @@ class TableOptions:
     """
 
     values: Mapping[str, str] = field(converter=_texts, factory=dict)
-    # what `Setting` read before; the texts never change
+    # what `Setting` read before, in this process; the texts never change
     parsed: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
 
     # Layout
@@ -242,6 +242,10 @@ class TableOptions:
     def of(cls, values: Mapping[str, str]) -> TableOptions:
         """Build options from texts by key."""
         return cls(values)
+
+    def __reduce__(self) -> tuple[type[TableOptions], tuple[Mapping[str, str]]]:
+        """Pickle and copy the texts alone: each task of a table has its options."""
+        return type(self), (self.values,)
 
     def with_values(self, values: Mapping[str, str]) -> TableOptions:
         """Return these options with others on top; an older key replaces the newer one of the same option."""

@@ -139,4 +139,13 @@ def test_a_value_is_parsed_once_for_each_set_of_texts() -> None:
     options = Options({"bucket": "4"})
     assert (options.counted, options.counted, texts) == (1, 1, ["4"])
     assert (Options({"bucket": "5"}).counted, texts) == (2, ["4", "5"])
-    assert pickle.loads(pickle.dumps(TableOptions({"bucket": "4"}))) == TableOptions({"bucket": "4"})
+
+
+def test_parsed_values_are_not_pickled_and_have_one_key_each() -> None:
+    options = TableOptions({"bucket": "4"})
+    data = pickle.dumps(options)
+    settings = [value for value in vars(TableOptions).values() if isinstance(value, Setting)]
+    read = [setting.__get__(options) for setting in settings]
+    assert pickle.dumps(options) == data
+    assert pickle.loads(data) == options
+    assert len(options.parsed) == len({setting.key for setting in settings}) == len(read)
