@@ -60,13 +60,15 @@ BEYOND: dict[str, tuple[Any, Any, Any, Any]] = {
     "INT": (2**31 - 1, 2**31 - 3, 2**31 - 3, 2**31 - 3),
     "BIGINT": (2**63 - 1, 2**63 - 3, 2**63 - 3, 2**63 - 3),
     "DECIMAL(5, 2)": (Decimal("999.99"), Decimal("2999.97"), Decimal("2999.97"), None),
-    "DECIMAL(9, 2)": (Decimal("9999999.99"), Decimal("29999999.97"), Decimal("-12949672.99"), None),
     "DECIMAL(10, 2)": (Decimal("99999999.99"), Decimal("299999999.97"), Decimal("299999999.97"), None),
-    "DECIMAL(18, 0)": (Decimal(4 * 10**17), Decimal(12 * 10**17), Decimal(12 * 10**17), None),
-    "DECIMAL(19, 0)": (Decimal(10**19 - 1), Decimal(10**19 - 1), Decimal(10**19 - 1), Decimal(10**19 - 1)),
+    "DECIMAL(9, 2)": (Decimal("9999999.99"), Decimal("29999999.97"), Decimal("-12949672.99"), None),
     "DECIMAL(38, 2)": (*[Decimal("9" * 36 + ".99")] * 4,),
+    "DECIMAL(19, 0)": (Decimal(10**19 - 1), Decimal(10**19 - 1), Decimal(10**19 - 1), Decimal(10**19 - 1)),
+    "DECIMAL(18, 0)": (Decimal(4 * 10**17), Decimal(12 * 10**17), Decimal(12 * 10**17), None),
 }
-"""A value, three of it summed while a scan reads them, and the sum in Parquet files, and in ORC and Avro files."""
+"""A value, three of it summed while a scan reads them, and the sum in Parquet files, and in ORC and Avro files.
+
+In this order, Parquet has decimals of 9 and of 18 digits by day: it stores 32 and 64 bits of their sums."""
 
 
 FORMATS = ("parquet", "orc", "avro")
