@@ -113,7 +113,7 @@ def draw_numbers(data_type: DataType) -> st.SearchStrategy[Any]:
         return st.floats(allow_nan=False, width=32 if name == "FloatType" else 64)
     if name == "DecimalType":
         limit = 10**data_type.precision - 1
-        return st.integers(-limit, limit).map(lambda n: Decimal(n).scaleb(-data_type.scale))
+        return st.integers(-limit, limit).map(lambda n: Decimal(f"{n}e-{data_type.scale}"))
     bits = {"TinyIntType": 8, "SmallIntType": 16, "IntType": 32, "BigIntType": 64}[name]
     return wide.filter(lambda n: -(2 ** (bits - 1)) <= n < 2 ** (bits - 1))
 
