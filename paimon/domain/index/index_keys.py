@@ -30,6 +30,7 @@ from attrs import frozen
 
 from paimon.domain.columns.buffers import read_validity, to_stored_numbers
 from paimon.domain.columns.java_float_order import from_float_ordinals, to_float_ordinal, to_float_ordinals
+from paimon.domain.row.binary_writer import to_unscaled
 from paimon.domain.types.arrow import UNIT_NANOS
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (
@@ -132,7 +133,7 @@ def to_key(value: Any, form: KeyForm) -> Key:
     if isinstance(data_type, DoubleType):
         return to_float_ordinal(float(value))
     if isinstance(data_type, DecimalType):
-        return int(Decimal(value).scaleb(data_type.scale))
+        return to_unscaled(Decimal(value), data_type.scale)
     if isinstance(data_type, TIMESTAMP_TYPES):
         return int(value) // _key_nanos(data_type.precision)
     return int(value)

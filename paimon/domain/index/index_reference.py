@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from pyroaring import BitMap
@@ -44,7 +44,7 @@ def _to_key(value: Any, data_type: DataType) -> Any:
     if isinstance(data_type, dt.TIMESTAMP_TYPES):
         return value // (1_000_000 if data_type.precision <= 3 else 1_000)
     if isinstance(data_type, dt.DecimalType):
-        return int(Decimal(value).scaleb(data_type.scale))
+        return int(Decimal(value).scaleb(data_type.scale, Context(prec=40)))
     return value.encode() if isinstance(value, str) else value
 
 

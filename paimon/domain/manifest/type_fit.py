@@ -240,13 +240,13 @@ def _holds_numbers(stored: DataType, wanted: DataType, low: Any, high: Any) -> b
     if not isinstance(stored, (*dt.INTEGER_TYPES, dt.DecimalType)):
         return False
     scale = stored.scale if isinstance(stored, dt.DecimalType) else 0
-    largest = max(abs(low), abs(high))
+    largest = max(Decimal(low).copy_abs(), Decimal(high).copy_abs())  # abs rounds to the precision of the thread
     match wanted:
         case dt.DecimalType():
-            return scale <= wanted.scale and largest < Decimal(10) ** (wanted.precision - wanted.scale)
+            return scale <= wanted.scale and largest < Decimal(f"1e{wanted.precision - wanted.scale}")
         case dt.FloatType() | dt.DoubleType():
             whole = _EXACT_WHOLES[type(wanted)]
-            digits = Decimal(10) ** (_EXACT_DIGITS[type(wanted)] - scale)
+            digits = Decimal(f"1e{_EXACT_DIGITS[type(wanted)] - scale}")
             return bool(largest <= whole if scale == 0 else largest < digits)
     half = 1 << (_INTEGER_BITS[type(wanted)] - 1)
     return scale == 0 and -half <= low <= high < half

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from paimon.domain.predicate.expression_tree import Call, Constant, Field, Node, call
+from paimon.domain.row.binary_reader import to_decimal
 
 UNKNOWN = Call("", ())
 _OPERATORS: Mapping[str, str] = {
@@ -125,7 +125,7 @@ def _make_time(value: Any) -> pa.Scalar:
 
 def _make_decimal(value: Any) -> pa.Scalar:
     unscaled, precision, scale = value
-    return pa.scalar(Decimal(unscaled).scaleb(-scale), pa.decimal128(precision, scale))
+    return pa.scalar(to_decimal(unscaled, scale), pa.decimal128(precision, scale))
 
 
 def _make_integer(value: Any) -> pa.Scalar:

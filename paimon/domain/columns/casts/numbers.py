@@ -8,7 +8,7 @@ Source: `NumericPrimitiveCastRule`, `DecimalUtils`, `NumericPrimitiveToDecimalCa
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from paimon.domain.columns.java_text import format_java_float
 
 _WIDE = 76
+_EXACT = Context(prec=500)
 _LARGEST = {pa.int32(): 2**31 - 1, pa.int64(): 2**63 - 1}
 
 
@@ -93,7 +94,7 @@ def fit_decimals(wide: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     if target.scale < wide.type.scale:
         wide = pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity")
     moved = wide.cast(pa.decimal256(_WIDE, target.scale))
-    bound = pa.scalar(Decimal(10) ** (target.precision - target.scale), pa.decimal256(_WIDE, target.scale))
+    bound = pa.scalar(Decimal(f"1e{target.precision - target.scale}"), pa.decimal256(_WIDE, target.scale))
     fits = pc.and_(pc.less(moved, bound), pc.greater(moved, pc.negate(bound)))
     return pc.if_else(fits, moved, pa.scalar(None, moved.type)).cast(target)
 
@@ -102,13 +103,15 @@ def _floats_to_decimal(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     """Cast by the digits that Java prints of a DOUBLE, one distinct number at a time; NaN and infinity become null."""
     encoded = array.cast(pa.float64()).dictionary_encode()
     numbers = encoded.dictionary.to_numpy(zero_copy_only=False)
-    largest = Decimal(10) ** 38
-    digits = [Decimal(format_java_float(v)) if np.isfinite(v) else Decimal(10) ** 38 for v in numbers]
-    kept = [_shorten_digits(d) if abs(d) < largest else None for d in digits]
+    largest = Decimal("1e38")
+    digits = [Decimal(format_java_float(v)) if np.isfinite(v) else largest for v in numbers]
+    kept = [_shorten_digits(d) if d.copy_abs() < largest else None for d in digits]
     return fit_decimals(pa.array(kept, pa.decimal256(_WIDE, 38)), target).take(encoded.indices)
 
 
 def _shorten_digits(number: Decimal) -> Decimal:
     """Round to 38 digits after the point; further digits decide the rounding of extremely small numbers only."""
     exponent = number.as_tuple().exponent
-    return number if isinstance(exponent, int) and exponent >= -38 else round(number, 38)
+    return (
+        number if isinstance(exponent, int) and exponent >= -38 else number.quantize(Decimal("1e-38"), context=_EXACT)
+    )
