@@ -62,16 +62,22 @@ class MergeRead:
         ordered = sort_oldest_first(files)
         columns = self._merge_columns(files, ordered)
         ages = {file.file_name: age for age, file in enumerate(ordered or ())}
+        batch_rows = BATCH_ROWS if self._hides_many(files) else self.batch_rows
         limit_bytes = 2 * self.buffer_bytes // len(section)
-        limit = BatchLimit.of(limit_bytes, columns, self.spec.fields, section, self.batch_rows)
+        limit = BatchLimit.of(limit_bytes, columns, self.spec.fields, section, batch_rows)
         runs = [self._read_run(run, columns, ages, limit) for run in section]
         if self.spec.may_meet_nans:
             runs = add_run_positions(runs)
         combine = self._filter_window if get_merge_engine(self.spec).newest_wins else self._merge_window
         # A read that ends after few rows merges one batch of each run at a time.
-        window_bytes = self.buffer_bytes if self.batch_rows == BATCH_ROWS else 1
+        window_bytes = self.buffer_bytes if batch_rows == BATCH_ROWS else 1
         for window in cut_into_windows(runs, self.spec.key_fields, window_bytes):
             yield from combine(window)
+
+    def _hides_many(self, files: Sequence[DataFileMeta]) -> bool:
+        """Return whether retracts may hide half of the rows, so that even a read of few rows must decode many."""
+        retracts = 0 if self.keep_retracts else sum(f.delete_row_count or 0 for f in files)
+        return 4 * retracts >= sum(f.row_count for f in files)
 
     def _merge_columns(
         self, files: Sequence[DataFileMeta], ordered: Sequence[DataFileMeta] | None

@@ -118,3 +118,7 @@ def test_a_merge_of_few_rows_decodes_few(tmp_path: Path) -> None:
     assert recorded.scan(limit=9).to_arrow().to_pylist() == [{"k": key, "v": 2} for key in range(9)]
     assert [request.batch_rows for request in recorder.requests] == [4_096] * 3
     assert len(recorder.sizes) == 3, "one batch of each run"
+    recorded.write(pa.table({"k": range(9_000), "kind": ["-D"] * 9_000}), kind_column="kind")
+    recorder.requests.clear()
+    assert recorded.scan(limit=9).to_arrow().num_rows == 0
+    assert [request.batch_rows for request in recorder.requests] == [BATCH_ROWS] * 4, "retracts hide most rows"
