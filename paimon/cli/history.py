@@ -14,9 +14,9 @@ import pyarrow as pa
 from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table, parse_names
 from paimon.cli.output import TERMINAL_ROWS, print_records, print_rows
 from paimon.cli.table_overview import count_known_rows
+from paimon.domain.partition.partition_text import format_utc
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.read.plan import get_recorded_row_count
-from paimon.verbs.reference_verbs import format_utc
 
 _INTERVAL = "continuous.discovery-interval"
 

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from paimon.builders.direct_writes import WriteResult
 from paimon.cli.terminal import draw_fitted, draw_records, print_styled, show_row_count
 from paimon.display.row_formats import BINARY_FORMATS, split_batches, write_rows, write_texts
 from paimon.display.text_table import measure_layout, to_text_columns
@@ -23,7 +23,10 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.domain.text_layout import ELLIPSIS, TextColumn
 from paimon.domain.types.arrow_arrays import make_array
-from paimon.sql.run.result import SqlResult
+
+if TYPE_CHECKING:  # else each command would load the writer and SQL
+    from paimon.builders.direct_writes import WriteResult
+    from paimon.sql.run.result import SqlResult
 
 __all__ = [
     "TERMINAL_ROWS",

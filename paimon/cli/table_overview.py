@@ -16,6 +16,7 @@ from paimon.display.column_texts import to_plain_texts
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.bucket_layout import LayoutRules, LevelShape, measure_buckets
 from paimon.domain.markup import format_count
+from paimon.domain.partition.partition_text import format_utc
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.type_text import format_type
 from paimon.operations.expire.retention_reasons import read_references
@@ -24,7 +25,6 @@ from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.plan import count_rows_from_metadata
 from paimon.operations.read.system.partitions_and_buckets import format_partition_name
 from paimon.table import Table
-from paimon.verbs.reference_verbs import format_utc
 
 _SHOWN_BUCKETS = 40
 

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from paimon.domain.errors import NotFound, did_you_mean
-from paimon.domain.partition.partition_text import format_plain_text
+from paimon.domain.partition.partition_text import format_utc
 from paimon.domain.snapshot.snapshot import Tag
-from paimon.domain.types.data_types import TimestampType
 from paimon.operations.refs.rollback import RolledBack
 from paimon.verbs.arguments import Time
 from paimon.verbs.expiry_verbs import DELETED, EXPIRE_CONSUMERS, to_consumer_rows
@@ -183,11 +182,6 @@ def _ask_rollback(table: VerbTable, given: Mapping[str, Any]) -> str | None:
         f"{table.name} is at snapshot {latest.id}. Roll back to {target}? Later snapshots, changelogs and tags are "
         "deleted, and this cannot be undone."
     )
-
-
-def format_utc(millis: int) -> str:
-    """Format a time in milliseconds since 1970 as text in UTC."""
-    return format_plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"
 
 
 def _name_of(noun: str, java: str) -> Parameter:

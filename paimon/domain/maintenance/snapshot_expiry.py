@@ -30,8 +30,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import FileKind, FileSource, ManifestEntry
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.partition.partition_text import format_plain_text
-from paimon.domain.types.data_types import TimestampType
+from paimon.domain.partition.partition_text import format_utc
 
 NOT_REFERENCED = 2**63 - 1
 """The next snapshot of the slowest consumer, if there is no consumer."""
@@ -158,12 +157,8 @@ class RetentionReason:
     since_millis: int | None = None
 
     def __str__(self) -> str:
-        since = "" if self.since_millis is None else f" since {_format_utc(self.since_millis)}"
+        since = "" if self.since_millis is None else f" since {format_utc(self.since_millis)}"
         return f"{self.kind} {self.name!r} at snapshot {self.snapshot_id}{since}"
-
-
-def _format_utc(millis: int) -> str:
-    return format_plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"
 
 
 def find_retention_reasons(

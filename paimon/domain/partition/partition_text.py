@@ -57,6 +57,11 @@ def format_plain_text(value: Any, data_type: DataType) -> str:
             return _number_text(value, data_type)
 
 
+def format_utc(millis: int) -> str:
+    """Format a time in milliseconds since 1970 as text in UTC."""
+    return _timestamp(millis * 1_000_000, 3) + "Z"
+
+
 def _number_text(value: Any, data_type: DataType) -> str:
     renderers: dict[type[DataType], Callable[[Any], str]] = {
         BooleanType: lambda v: "true" if v else "false",
