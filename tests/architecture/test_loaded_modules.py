@@ -122,6 +122,7 @@ COMMANDS = {"ls": "['ls', {warehouse!r}]", "show": "['show', {warehouse!r} + '/d
 def test_the_command_line_loads_no_heavy_library(warehouse: str, command: str) -> None:
     found = find_loaded_modules(f"from paimon.cli.main import main; main({command})", warehouse=warehouse)
     assert not found & HEAVY
+    assert not {name for name in found if name.startswith(("paimon.operations.write", "paimon.verbs", "paimon.sql."))}
 
 
 def test_the_list_of_commands_loads_no_library(warehouse: str) -> None:
