@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import decimal
+from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,15 +17,24 @@ SMALL = Decimal("-1234567.89")
 
 
 @pytest.fixture
-def coarse_context() -> object:
-    with decimal.localcontext(decimal.Context(prec=3, traps=[decimal.Inexact, decimal.Rounded])) as context:
-        yield context
+def coarse_context() -> Iterator[None]:
+    with decimal.localcontext(decimal.Context(prec=3, traps=[decimal.Inexact, decimal.Rounded])):
+        yield
+
+
+def test_a_literal_of_polars_keeps_more_digits_than_the_default_context(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "large DECIMAL(38, 10)")
+    table.write([{"large": LARGE}])  # the only value, so that a rounded literal prunes the file
+    condition = pl.col("large") == pl.lit(LARGE, pl.Decimal(38, 10))
+    assert table.scan(where=condition).to_arrow().num_rows == table.lazy().filter(condition).collect().height == 1
 
 
 @pytest.mark.usefixtures("coarse_context")
 @pytest.mark.parametrize("index", ["bsi", "range-bitmap"])
-def test_the_decimal_context_changes_no_filter(tmp_path: object, index: str) -> None:
-    catalog = paimon.connect(str(tmp_path))
+def test_the_decimal_context_changes_no_filter_and_no_cast(tmp_path: Path, index: str) -> None:
+    catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
     options = {f"file-index.{index}.columns": "small"}
     table = catalog.create_table("db.t", "large DECIMAL(38, 10), small DECIMAL(9, 2), d DOUBLE", options=options)

@@ -282,7 +282,9 @@ def test_a_change_through_a_view_that_selects_rows_is_refused(
     with pytest.raises(UnsupportedOperationException, match="delete from a table at a chosen snapshot"):
         run(spark, "DELETE FROM few WHERE id + 0 < 9")
     spark.udf.register("is_small", lambda number: number < 3, "boolean")
-    with pytest.raises(UnsupportedOperationException, match="delete from a table with a function of Python"):
+    with pytest.raises(
+        UnsupportedOperationException, match="delete from a table in a statement that calls a Python function"
+    ):
         run(spark, "DELETE FROM lake.db.orders WHERE is_small(id)")
     assert read_amounts(table) == {i: i * 10 for i in range(6)}
 

@@ -34,7 +34,7 @@ _RELATION, _SCAN = "DataSourceV2Relation", "DataSourceV2ScanRelation"
 _WHOLE = frozenset({"Project", "SubqueryAlias", "View"})
 """Nodes of a plan that have each row of their child."""
 _PYTHON = frozenset({"BatchEvalPython", "ArrowEvalPython"})
-"""Nodes that call functions of Python; Spark takes them out of the conditions and the values of a command."""
+"""Nodes that call Python functions; Spark takes them out of the conditions and the values of a command."""
 
 
 class CommandPlanner(JavaProxy):
@@ -210,8 +210,8 @@ def _check_target(plan: Any, table: TableProxy, words: str) -> None:
     while plan.children().size() == 1 and plan.getClass().getSimpleName() in _WHOLE:
         plan = plan.children().apply(0)
     if plan.getClass().getSimpleName() in _PYTHON:
-        hint = "call the function in a query: WHERE id IN (SELECT id FROM … WHERE …)"
-        raise Unsupported(f"{words} a table with a function of Python", hint=hint)
+        hint = "call it in a query: WHERE id IN (SELECT id …), or MERGE INTO … USING (SELECT …) for new values"
+        raise Unsupported(f"{words} a table in a statement that calls a Python function", hint=hint)
     if plan.children().size():
         raise Unsupported(f"{words} a view that selects rows", hint="name the table, and repeat the view's condition")
 

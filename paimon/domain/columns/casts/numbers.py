@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from paimon.domain.columns.java_text import format_java_float
 
 _WIDE = 76
-_EXACT = Context(prec=500)
+_EXACT = Context(prec=_WIDE)
+"""The context of the user's thread may round to fewer digits."""
 _LARGEST = {pa.int32(): 2**31 - 1, pa.int64(): 2**63 - 1}
 
 
@@ -112,6 +113,6 @@ def _floats_to_decimal(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
 def _shorten_digits(number: Decimal) -> Decimal:
     """Round to 38 digits after the point; further digits decide the rounding of extremely small numbers only."""
     exponent = number.as_tuple().exponent
-    return (
-        number if isinstance(exponent, int) and exponent >= -38 else number.quantize(Decimal("1e-38"), context=_EXACT)
-    )
+    if isinstance(exponent, int) and exponent >= -38:
+        return number
+    return number.quantize(Decimal("1e-38"), context=_EXACT)
