@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import IO, Any, NoReturn, TextIO
 
 from paimon import __version__, load_module
 from paimon.cli.commands import COMMANDS
@@ -77,6 +77,13 @@ class _Parser(argparse.ArgumentParser):
             message = f"{message}; {_explain_argument(message.removeprefix(_UNRECOGNIZED))}"
         super().error(message)
 
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        """Print a message, and raise the error of help that cannot be printed, which argparse ignores."""
+        if file is not None and file is sys.stdout:
+            print(message, end="", file=file, flush=True)
+        else:
+            super()._print_message(message, file)
+
 
 def _explain_argument(words: str) -> str:
     """Return the hint for arguments that no command takes."""
@@ -97,13 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     command = find_command(words)
     parser = list_commands() if command is None else build_parser(*([command] if command in COMMANDS else COMMANDS))
-    parsed = parser.parse_args(words)
-    if command is None:
-        parser.print_help()
-        return 2
-    from paimon.cli.arguments import complete_arguments
-
     try:
+        parsed = parser.parse_args(words)
+        if command is None:
+            parser.print_help()
+            return 2
+        from paimon.cli.arguments import complete_arguments
+
         complete_arguments(parsed)
         _run_command(parsed)
         sys.stdout.flush()

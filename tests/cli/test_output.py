@@ -306,6 +306,17 @@ def test_an_output_that_cannot_be_written_is_an_error_of_one_line(
     assert main(["cat", f"{lake}/db.db/t"]) == 0
 
 
+def test_help_that_cannot_be_written_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a").touch()
+    for words in (["--help"], ["--version"], ["tag", "create", "--help"], []):
+        with os.fdopen(os.open(tmp_path / "a", os.O_RDONLY), "w") as refusing, monkeypatch.context() as context:
+            context.setattr("sys.stdout", refusing)
+            assert main(words) == 1
+        assert capsys.readouterr().err == "paimon: the output cannot be written: Bad file descriptor\n"
+
+
 def test_a_name_that_is_too_long_for_a_file_is_not_valid(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cat", "x" * 5000, "--warehouse", str(lake)]) == 1
     assert "is not valid\nhint: write it as 'database.table'" in capsys.readouterr().err
