@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import IO, Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from paimon import __version__, load_module
 from paimon.cli.commands import COMMANDS
@@ -77,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
             message = f"{message}; {_explain_argument(message.removeprefix(_UNRECOGNIZED))}"
         super().error(message)
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         """Print a message, and raise the error of help that cannot be printed, which argparse ignores."""
         if file is not None and file is sys.stdout:
             print(message, end="", file=file, flush=True)

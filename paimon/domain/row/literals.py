@@ -10,8 +10,11 @@ import datetime
 import math
 import re
 import struct
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.text_checks import is_unicode, show_value
@@ -31,6 +34,7 @@ from paimon.domain.types.data_types import (
     IntType,
     LocalZonedTimestampType,
     MapType,
+    MultisetType,
     RowType,
     SmallIntType,
     TimestampType,
@@ -157,6 +161,8 @@ def _floating(value: Any, is_single: bool) -> float:
     """Return a number; only an infinity becomes one."""
     if isinstance(value, bool):
         raise _Misfit("a boolean is not a number")
+    if isinstance(value, np.datetime64):
+        raise TypeError
     number = float(value)
     if math.isinf(round_to_single(number) if is_single else number) and not _INFINITY_TEXT.fullmatch(str(value)):
         raise _Misfit("the value is beyond the largest number of the type")
@@ -192,6 +198,8 @@ def _decimal(value: Any, precision: int, scale: int) -> Decimal:
 
 
 def _date(value: Any) -> int:
+    if isinstance(value, np.datetime64):
+        value = np.datetime_as_string(value).item()
     if isinstance(value, datetime.datetime):
         raise _Misfit(f"the value has a time of day; give a day such as {_DATE_SHAPE}")
     if isinstance(value, datetime.date):
@@ -226,6 +234,8 @@ def _time(value: Any) -> int:
 
 
 def _timestamp(value: Any, zoned: bool) -> int:
+    if isinstance(value, np.datetime64):
+        value = np.datetime_as_string(value).item()
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             if not zoned:
@@ -286,7 +296,25 @@ def _bytes(value: Any) -> bytes:
     raise _Misfit("give bytes or text")
 
 
+def has_shape(value: Any, data_type: DataType) -> bool:
+    """Return whether a value has the parts of a nested type; text has none."""
+    if isinstance(value, str | bytes | bytearray) or not isinstance(value, Iterable):
+        return False
+    parts = value if isinstance(value, Sequence | np.ndarray) else None
+    match data_type:
+        case RowType(fields=fields):
+            return hasattr(value, "keys") or (parts is not None and len(parts) == len(fields))
+        case MapType() | MultisetType() if not hasattr(value, "items"):
+            return parts is not None and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in parts)
+        case MapType() | MultisetType():
+            return True
+        case _:
+            return not hasattr(value, "keys")
+
+
 def _nested_literal(value: Any, data_type: DataType) -> Any:
+    if not has_shape(value, data_type):
+        raise TypeError
     match data_type:
         case ArrayType(element=element):
             return [parse_literal(v, element) for v in value]

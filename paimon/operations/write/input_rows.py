@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,42 +15,26 @@ import pyarrow.compute as pc
 
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.columns.plain import to_plain_schema, to_plain_table
+from paimon.domain.columns.python_values import NESTED_TYPES, convert_column, fill_masks
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.row_checks import check_single_rows
 from paimon.domain.row.kinds import RETRACTS, parse_row_kinds
-from paimon.domain.row.literals import parse_literal
-from paimon.domain.row.values import to_array
 from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.text_checks import check_text
-from paimon.domain.types.arrow import arrow_schema, arrow_type
+from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import (
-    INTEGER_TYPES,
-    TIMESTAMP_TYPES,
-    ArrayType,
     DataField,
     DataType,
-    DateType,
-    MapType,
-    MultisetType,
-    RowType,
-    TimeType,
     VarCharType,
-    VectorType,
 )
 from paimon.domain.types.system_columns import VALUE_KIND
 from paimon.ports.engine import Engine
 from paimon.ports.row_files import FileRows
 
-_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError)
-"""ValueError is Python's for the digits of a large integer."""
-_CONTAINERS = {list, tuple, dict}
-_NESTED_TYPES = (ArrayType, MapType, MultisetType, RowType, VectorType)
 _FILE = b"paimon.file"
-_TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
-"""Types for which Arrow truncates values that do not fit, such as 1.5 or a date with a time of day."""
 
 
 def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
@@ -77,7 +60,7 @@ def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ..
     elif isinstance(data, Mapping):
         yield _convert_columns(data, fields, extra)
     elif _is_pandas(data):
-        yield _convert_source(data, _convert_frame)
+        yield _convert_source(data, lambda frame: _convert_frame(frame, fields))
     elif (stream := _open_stream(data)) is not None:
         yield from stream
     elif hasattr(data, "__arrow_c_array__"):
@@ -229,126 +212,29 @@ def _convert_columns(columns: Mapping[str, Any], fields: tuple[DataField, ...], 
     types: dict[str, DataType] = {f.name: f.type for f in fields} | dict.fromkeys(extra, VarCharType())
     for name in columns:
         check_text(name, "column name")
-    arrays = {name: _convert_column(name, values, types.get(name)) for name, values in columns.items()}
+    arrays = {name: convert_column(name, values, types.get(name)) for name, values in columns.items()}
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
         raise InvalidRequest(f"Columns have different lengths: {sorted(lengths)}", hint="use columns of equal length")
     return pa.table(arrays)
 
 
-def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Array | pa.ChunkedArray:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
-        raise InvalidRequest(f"Column {name!r} is a single {type(values).__name__}, not a list", subject=name)
-    if _is_pandas(values) and str(getattr(values, "dtype", "")) == "category":
-        return pa.array(values)
-    values = values if isinstance(values, Sized) else list(values)
-    if data_type is None or isinstance(data_type, _NESTED_TYPES):
-        values = _fill_masks(values)
-    if data_type is None:
-        return _infer_array(name, values)
-    try:
-        return _convert_with_arrow(values, data_type)
-    except UnicodeEncodeError as error:
-        raise _unicode_error(name) from error
-    except _ARROW_ERRORS:
-        plain = values.tolist() if isinstance(values, np.ma.MaskedArray) else _fill_masks(values)
-        if plain is values:
-            return _convert_literals(name, values, data_type)
-        return _convert_column(name, plain, data_type)
-
-
-def _convert_frame(frame: Any) -> pa.Table:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+def _convert_frame(frame: Any, fields: tuple[DataField, ...]) -> pa.Table:
+    types = {field.name: field.type for field in fields if isinstance(field.type, NESTED_TYPES)}
+    typed: dict[str, pa.Array] = {}
+    for name in types if frame.columns.is_unique else ():
+        if name in frame.columns and frame[name].dtype.kind == "O" and frame[name].dtype.name == "object":
+            values = [None if missing else v for v, missing in zip(frame[name], frame[name].isna(), strict=True)]
+            typed[name] = convert_column(name, values, types[name])
+    table = pa.Table.from_pandas(frame.assign(**dict.fromkeys(typed)), preserve_index=False)
     for index, field in enumerate(table.schema):
-        if pa.types.is_nested(field.type) and frame.dtypes.iloc[index].kind == "O":
+        if field.name in typed:
+            table = table.set_column(index, field.name, typed[field.name])
+        elif pa.types.is_nested(field.type) and frame.dtypes.iloc[index].kind == "O":
             values = frame.iloc[:, index].tolist()
-            if (filled := _fill_masks(values)) is not values:
+            if (filled := fill_masks(values)) is not values:
                 table = table.set_column(index, field.name, pa.array(filled))
     return table
-
-
-def _fill_masks(values: Any) -> Any:
-    """Return values with None for what masks of numpy hide at any depth, which Arrow would store."""
-    level: Any = values
-    while True:
-        kinds = set(map(type, level))
-        if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-            return [_fill_mask(value) for value in values]
-        if kinds.isdisjoint(_CONTAINERS):
-            return values
-        found = [value for value in level if type(value) in _CONTAINERS]
-        level = list(chain.from_iterable(value.values() if isinstance(value, dict) else value for value in found))
-
-
-def _fill_mask(value: Any) -> Any:
-    value = value.tolist() if isinstance(value, np.ma.MaskedArray) else value
-    if isinstance(value, dict):
-        return {key: _fill_mask(part) for key, part in value.items()}
-    return [_fill_mask(part) for part in value] if type(value) in _CONTAINERS else value
-
-
-def _unicode_error(name: str) -> InvalidRequest:
-    hint = "remove the unpaired surrogates"
-    return InvalidRequest(f"Column {name!r} contains text that is not valid Unicode", subject=name, hint=hint)
-
-
-def _convert_with_arrow(values: Iterable[Any], data_type: DataType) -> pa.Array:
-    kind = arrow_type(data_type)
-    if not isinstance(data_type, _TRUNCATING_TYPES):
-        made = pa.array(values, type=kind)
-        if _has_infinities(made):
-            raise pa.ArrowInvalid("a number may be beyond the largest FLOAT")  # Arrow makes it infinite
-        return made
-    found = pa.array(values)
-    if pa.types.is_null(found.type):
-        return found.cast(kind)
-    if not _is_same_kind(found.type, kind):
-        raise pa.ArrowTypeError(f"{found.type} is not {kind}")
-    return found
-
-
-def _has_infinities(array: pa.Array) -> bool:
-    """Return whether there is an infinity at any depth."""
-    kind = array.type
-    if pa.types.is_floating(kind):
-        return bool(pc.any(pc.is_inf(array)).as_py())
-    if pa.types.is_struct(kind):
-        return any(_has_infinities(part) for part in array.flatten())
-    if pa.types.is_map(kind):
-        return _has_infinities(array.keys) or _has_infinities(array.items)
-    return (pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)) and _has_infinities(array.values)
-
-
-def _is_same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return (given.tz is None) == (wanted.tz is None)
-    tests = (pa.types.is_integer, pa.types.is_date, pa.types.is_time)
-    return any(test(given) and test(wanted) for test in tests)
-
-
-def _convert_literals(name: str, values: Iterable[Any], data_type: DataType) -> pa.Array:
-    """Convert values that Arrow rejects for this type, such as text for dates and integers for decimals."""
-    try:
-        return to_array([parse_literal(value, data_type) for value in values], data_type)
-    except UnicodeEncodeError as error:
-        raise _unicode_error(name) from error
-    except (InvalidRequest, Unsupported) as error:
-        raise InvalidRequest(f"Column {name!r}: {error.message}", subject=name, hint=error.hint) from error
-
-
-def _infer_array(name: str, values: Iterable[Any]) -> pa.Array:
-    try:
-        return pa.array(values)
-    except UnicodeEncodeError as error:
-        raise _unicode_error(name) from error
-    except _ARROW_ERRORS as error:
-        raise InvalidRequest(
-            f"Column {name!r} contains values of different types: {error}",
-            subject=name,
-            hint="give all values one type, or pass a pyarrow table, whose schema declares the types",
-        ) from error
 
 
 def _open_stream(data: Any) -> Iterator[pa.Table] | None:

@@ -197,3 +197,11 @@ def test_values_that_arrow_cannot_state_are_refused(catalog: paimon.Catalog, fra
     table = catalog.create_table("d.t", "a BYTES")
     with pytest.raises(paimon.InvalidRequest, match=r"[Cc]onvert"):
         table.write(frame)
+
+
+def test_frames_of_a_table_with_maps_are_written_back(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.maps", "i INT NOT NULL, m MAP<STRING, INT>, r ROW<m MAP<STRING, STRING>>")
+    table.write([{"i": 1, "m": {"a": 1}, "r": {"m": {"b": "c"}}}, {"i": 2, "m": None, "r": None}])
+    stored = rows(table)
+    table.overwrite(table.to_pandas())
+    assert rows(table) == stored
