@@ -19,7 +19,7 @@ from support.sql_engines import open_engine
 import paimon
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.test"))
-ON_SPARK = ("queries", "types")
+ON_SPARK = ("defaults",)
 """Scripts that run on Spark at every level."""
 NIGHTLY = {False: (), True: (pytest.mark.nightly,)}
 FRAMES = {"df": pa.table({"id": [1, 2, 9], "word": ["one", "two", "nine"]})}

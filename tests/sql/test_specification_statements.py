@@ -1,7 +1,7 @@
 """The statements that the documentation of Paimon prints, as printed, with the results that it prints.
 
 Only the path of the warehouse differs. `REFUSED` lists the statements that cannot run as printed, with the reason.
-All statements run twice: DuckDB evaluates their queries, or Spark.
+All statements run twice: DuckDB evaluates their queries, or in nightly runs Spark.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).resolve().parents[2]
 _FIXTURE = re.compile(
-    r"\b(?P<spark>spark: SparkSession|import open_engine)\b|\b(?P<java>java: JavaPaimon)\b"
+    r"\b(?P<spark>spark: SparkSession|import (?:\w+, )*open_engine)\b|\b(?P<java>java: JavaPaimon)\b"
     r'|getfixturevalue\("(?P<postgres>postgres)"\)'
 )
 """How a test module uses a fixture that lasts a session."""

@@ -16,7 +16,7 @@ from paimon.sql.run.run_statements import SqlSession
 if TYPE_CHECKING:
     from paimon.spark import SparkCatalog
 
-ENGINES = ["embedded", pytest.param("spark", marks=pytest.mark.spark)]
+ENGINES = ["embedded", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])]
 """Values of the parameter `engine`; a fixture that opens sessions requests the fixture `spark` for the second one."""
 
 
