@@ -158,6 +158,7 @@ def test_modules_that_share_a_server_run_in_one_worker() -> None:
     assert groups["tests/spark/test_spark_cluster.py"] == "tests/spark/test_spark_cluster.py", "it has its own machines"
     for name, module in (
         ("spark", "tests/spark/test_spark_merges.py"), ("spark", "tests/sql/test_scripts.py"),
+        ("spark", "tests/sql/test_specification_statements.py"),
         ("java", "tests/interop/test_rescale_with_java.py"),
         ("postgres", "tests/adapters/catalogs/test_jdbc_catalog.py"),
     ):  # fmt: skip
@@ -189,27 +190,25 @@ def test_kinds(n): pass
 @pytest.mark.long
 def test_hours(): pass
 
-@pytest.mark.fewer_examples
 @settings(max_examples=60, database=None, derandomize=True)
 @given(st.integers())
 def test_property(n): DRAWN.append(n)
 
-@pytest.mark.fewer_examples
 @settings(max_examples=12, database=None, derandomize=True)
 @given(st.integers())
 def test_small_property(n): DRAWN.append(n)
 
 @settings(max_examples=30, database=None, derandomize=True)
 @given(st.integers())
-def test_full_property(n): DRAWN.append(n)
+def test_equals_its_reference(n): DRAWN.append(n)
 """
 
 
 @pytest.mark.parametrize(
     ("options", "ran"),
     [
-        ([], {"test_always", "test_kinds[1]", "test_property", "test_small_property", "test_full_property"}),
-        (["--nightly"], {"test_kinds[2]", "test_property", "test_small_property", "test_full_property"}),
+        ([], {"test_always", "test_kinds[1]", "test_property", "test_small_property", "test_equals_its_reference"}),
+        (["--nightly"], {"test_kinds[2]", "test_property", "test_small_property", "test_equals_its_reference"}),
     ],
 )
 def test_a_case_runs_at_one_level_and_a_property_at_both(
@@ -222,9 +221,7 @@ def test_a_case_runs_at_one_level_and_a_property_at_both(
     with (tmp_path / "conftest.py").open("a") as file:
         file.write(count)
     (tmp_path / "test_cases.py").write_text(CASES)
-    (tmp_path / "pytest.ini").write_text(
-        f"[pytest]\npythonpath = {TESTS} {ROOT}\nmarkers =\n    nightly\n    long\n    fewer_examples\n"
-    )
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS} {ROOT}\nmarkers =\n    nightly\n    long\n")
     command = [sys.executable, "-m", "pytest", "-v", "-s", "-p", "no:cacheprovider", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert set(re.findall(r"::(\S+) PASSED", done.stdout)) == ran, done.stdout + done.stderr

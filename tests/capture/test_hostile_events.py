@@ -41,7 +41,6 @@ envelopes = st.dictionaries(st.sampled_from(_NAMES), values, min_size=2, max_siz
 
 
 @pytest.mark.parametrize("format_name", JSON_FORMATS)
-@pytest.mark.fewer_examples
 @settings(max_examples=40)
 @given(data=st.data())
 def test_no_event_makes_a_batch_fail(format_name: str, data: st.DataObject) -> None:

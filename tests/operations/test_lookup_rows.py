@@ -58,7 +58,6 @@ def select_by_scan(table: Table, keys: list[tuple[Any, ...]]) -> list[dict[str, 
     return [rows[key] for key in keys if key in rows]
 
 
-@pytest.mark.fewer_examples
 @settings(max_examples=60)
 @given(
     engine=st.sampled_from(list(ENGINES)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +54,6 @@ def test_columns_equal_rows(case: Any) -> None:
     assert evaluate(predicate, table.slice(1)).to_pylist() == expected[1:]
 
 
-@pytest.mark.fewer_examples
 @given(drawn())
 def test_simplification_preserves_all_three_logical_values(case: Any) -> None:
     predicate, fields, table_rows = case
@@ -66,7 +64,6 @@ def test_simplification_preserves_all_three_logical_values(case: Any) -> None:
         assert all(matches(part, _to_dict(fields, row)) for part in split_conjuncts(simple)) is (truth is True)
 
 
-@pytest.mark.fewer_examples
 @given(drawn(), st.data())
 def test_predicates_use_the_defaults_of_nulls(case: Any, data: st.DataObject) -> None:
     predicate, fields, table_rows = case
@@ -79,7 +76,6 @@ def test_predicates_use_the_defaults_of_nulls(case: Any, data: st.DataObject) ->
         assert matches(rewrite_for_stored_rows(predicate, defaults), stored) is matches(predicate, visible)
 
 
-@pytest.mark.fewer_examples
 @given(drawn())
 def test_a_part_over_some_columns_is_weaker(case: Any) -> None:
     predicate, fields, table_rows = case
@@ -92,7 +88,6 @@ def test_a_part_over_some_columns_is_weaker(case: Any) -> None:
                 assert matches(weak, _to_dict(fields, row)) is True
 
 
-@pytest.mark.fewer_examples
 @given(drawn())
 def test_predicates_follow_renamed_columns(case: Any) -> None:
     predicate, fields, table_rows = case

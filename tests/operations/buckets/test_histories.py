@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.warm_processes import start_code
@@ -44,7 +43,6 @@ def find_buckets(table: paimon.Table) -> dict[tuple[Any, Any], set[int]]:
     return found
 
 
-@pytest.mark.fewer_examples
 @settings(max_examples=25, deadline=None)
 @given(
     STEPS, st.sampled_from(["1", "7", "1000"]), st.sampled_from(["-1", "3"]),

@@ -108,7 +108,6 @@ def check_buckets(table: paimon.Table, total: int) -> None:
             assert compute_bucket(key, types, total, options.bucket_function) == split.bucket
 
 
-@pytest.mark.fewer_examples
 @settings(max_examples=25)
 @given(st.data(), st.sampled_from(ENGINES), COUNTS, COUNTS)
 def test_rows_of_keyed_tables_do_not_change(
