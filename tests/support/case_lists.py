@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -24,19 +24,25 @@ def check_each(cases: Iterable[Case], check: Callable[[Case], object]) -> None:
     assert not failures, f"{len(failures)} cases fail:\n" + "\n".join(failures[:SHOWN])
 
 
-def mark_products(longest: Collection[object], *others: Collection[object]) -> list[object]:
+def mark_products(
+    longest: Collection[object], *others: Collection[object], always: Collection[object] | None = None
+) -> list[object]:
     """Return all combinations of some lists of values; each value is in one that runs at every level.
 
-    The longest list comes first. The other combinations run in nightly runs only.
+    The longest list comes first; of it, only the values of `always` if they are given. The other combinations run in
+    nightly runs only.
     """
     axes = [list(longest), *map(list, others)]
     assert [len(axis) for axis in axes] == sorted(map(len, axes), reverse=True), "the longest list comes first"
-    always = {_select_places(number, [len(axis) for axis in axes]) for number in range(len(axes[0]))}
+    chosen = [place for place, value in enumerate(axes[0]) if always is None or value in always]
+    assert always is None or len(chosen) == len(always), "`always` names values of the longest list"
+    lengths = [len(axis) for axis in axes]
+    daily = {(place, *_select_places(number, lengths)[1:]) for number, place in enumerate(chosen)}
     combinations = product(*(range(len(axis)) for axis in axes))
     return [
         pytest.param(
             *(axis[place] for axis, place in zip(axes, places, strict=True)),
-            marks=[] if places in always else [pytest.mark.nightly],
+            marks=[] if places in daily else [pytest.mark.nightly],
         )
         for places in combinations
     ]
@@ -52,8 +58,33 @@ def _select_places(number: int, lengths: list[int]) -> tuple[int, ...]:
 
 
 def mark_nightly(cases: Iterable[Case], always: Collection[Case]) -> list[object]:
-    """Return the values of a parameter; those that are not in `always` run in nightly runs only."""
-    return [case if case in always else pytest.param(case, marks=pytest.mark.nightly) for case in cases]
+    """Return the values of a parameter; those that are not in `always` run in nightly runs only.
+
+    A tuple, which has the values of several parameters, may be named by its first one.
+    """
+    found = list[object]()
+    for case in cases:
+        values = case if isinstance(case, tuple) else (case,)
+        is_daily = case in always or values[0] in always
+        found.append(pytest.param(*values, marks=[] if is_daily else pytest.mark.nightly))
+    assert any(map(_is_daily, found)), "a case of the kind runs at every level"
+    return found
+
+
+def parametrize_daily(
+    parametrize: Callable[..., None], names: object, values: Iterable[object], *args: Any, ids: Any = None, **named: Any
+) -> None:
+    """Parametrize a test without the nightly values, unless all are; `ids` may be a list."""
+    given = list(values)
+    daily = [n for n, value in enumerate(given) if _is_daily(value)] or range(len(given))
+    chosen = [given[n] for n in daily]
+    if ids is not None and not callable(ids):
+        ids = [list(ids)[n] for n in daily]
+    parametrize(names, chosen, *args, ids=ids, **named)
+
+
+def _is_daily(value: object) -> bool:
+    return all(getattr(mark, "name", "") != "nightly" for mark in getattr(value, "marks", ()))
 
 
 def mark_lengths(cases: Iterable[Case], always: Collection[Case], short: int, full: int) -> list[object]:
