@@ -6,8 +6,8 @@ import json
 
 import pytest
 from support.canonical_rows import changes_of, rows_of, text, types_of
-from support.case_lists import check_each
-from support.golden_tables import GoldenRead, golden_directory, golden_reads
+from support.case_lists import check_each, mark_nightly
+from support.golden_tables import DAILY_TABLES, GoldenRead, golden_directory, golden_reads
 from support.known_differences import (
     KNOWN_DIFFERENCES,
     MISSING_FEATURES,
@@ -47,7 +47,7 @@ def check_rows(read: GoldenRead) -> None:
     assert read_rows(read) == read.rows()
 
 
-@pytest.mark.parametrize("case", dict.fromkeys(read.case for read in IN_REACH))
+@pytest.mark.parametrize("case", mark_nightly(dict.fromkeys(read.case for read in IN_REACH), always=DAILY_TABLES))
 def test_reads_as_java_reads(case: str) -> None:
     check_each((read for read in IN_REACH if read.case == case), check_rows)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from support.canonical_rows import changes_of, rows_of, types_of
+from support.case_lists import mark_nightly
 from support.golden_replay import Replay, number_steps
-from support.golden_tables import golden_directory
+from support.golden_tables import DAILY_TABLES, golden_directory
 
 import paimon
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
@@ -68,7 +69,7 @@ def changelog_files(table: paimon.Table, case: str) -> list[tuple[Any, ...]]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=DAILY_TABLES))
 def test_each_snapshot_has_the_rows_and_changes_of_java(case: str, tmp_path: Path) -> None:
     table = replay_case(case, tmp_path).table()
     types = types_of(table.table_schema.fields)

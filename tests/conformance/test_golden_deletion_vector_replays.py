@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.canonical_rows import rows_of, types_of
+from support.case_lists import mark_nightly
 from support.golden_input import KIND
 from support.golden_replay import Replay, number_steps
 from support.golden_tables import golden_directory, sql
@@ -81,7 +82,9 @@ def index_files_at(table: Table, snapshot: Snapshot) -> list[Any]:
     return sorted((e.partition.hex(), e.bucket, e.file_size, e.row_count) for v in held.values() for e in v.current)
 
 
-@pytest.mark.parametrize("case", [*CASES, *OTHER_SIZES])
+@pytest.mark.parametrize(
+    "case", mark_nightly([*CASES, *OTHER_SIZES], always=["dv_append_bitmap64", "dv_pk", OTHER_SIZES[0]])
+)
 def test_a_replay_writes_what_java_wrote(case: str, tmp_path: Path) -> None:
     ours = VectorReplay(HOME / case, tmp_path / "t").run().table()
     java = paimon.open_table(str(HOME / case / "table"))

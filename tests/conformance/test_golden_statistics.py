@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.golden_tables import golden_directory
+from support.case_lists import mark_nightly
+from support.golden_tables import DAILY_TABLES, golden_directory
 
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.schema_json import schema_from_json
@@ -32,6 +33,9 @@ def parquet_entries(case: str) -> list[dict[str, Any]]:
     return [e for e in entries if e["entry"] == "data" and e["fileName"].endswith(".parquet") and not e["writeCols"]]
 
 
+RECORDED = [case for case in CASES if not case.startswith(SPECIAL) and parquet_entries(case)]
+
+
 def stats_of(column: DataField, table: pa.Table) -> ColumnStats:
     nano = isinstance(column.type, dt.TimestampType | dt.LocalZonedTimestampType) and column.type.precision > 6
     if isinstance(column.type, (*dt.NESTED_TYPES, dt.VariantType)):
@@ -50,7 +54,7 @@ def file_of(case: str, name: str) -> Path:
     return next((HOME / case / "table").rglob(name))
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if not c.startswith(SPECIAL) and parquet_entries(c)])
+@pytest.mark.parametrize("case", mark_nightly(RECORDED, always=DAILY_TABLES))
 def test_value_and_key_statistics_equal_javas(case: str) -> None:
     for entry in parquet_entries(case)[:6]:
         schema = schema_of(case, entry["schemaId"])

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly
 from support.commit_tables import engine_on
 from support.golden_entries import to_comparable_entry
 from support.golden_input import input_rows
-from support.golden_tables import golden_directory
+from support.golden_tables import DAILY_TABLES, golden_directory
 
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.formats.on_demand import FormatsOnDemand
@@ -109,7 +110,7 @@ def write(engine: Engine, table: TableDefinition, home: Any, step: Mapping[str, 
     commit(TableContext(engine, table), CommitRequest(tuple(writer.prepare_commit()), "golden", number))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=DAILY_TABLES))
 def test_files_equal_javas(case: str) -> None:
     found = live_files(*replay_case(case))
     lines = (HOME / case / "expected" / "meta.jsonl").read_text("utf8").splitlines()
@@ -120,7 +121,7 @@ def test_files_equal_javas(case: str) -> None:
     assert sorted(map(json.dumps, ours)) == sorted(map(json.dumps, expected))
 
 
-@pytest.mark.parametrize("case", COMPACTED)
+@pytest.mark.parametrize("case", mark_nightly(COMPACTED, always=DAILY_TABLES))
 def test_inline_compaction_writes_the_levels_of_java(case: str) -> None:
     lines = (HOME / case / "expected" / "meta.jsonl").read_text("utf8").splitlines()
     entries = [entry for entry in map(json.loads, lines) if entry["entry"] == "data"]

@@ -15,6 +15,21 @@ from typing import Any
 from attrs import frozen
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "golden.tar.xz"
+_DAILY = """
+agg_collect agg_last_value_retract agg_listagg agg_merge_map agg_nested_update agg_roaring agg_sketches agg_sum
+append_bucketed_compact append_unaware_parquet blob branch_fast_forward branches bucket_fn_hive bucket_fn_mod_int
+changelog_decoupled char_short_orc char_short_parquet cl_full cl_input cl_lookup_agg compress_avro_snappy
+compress_orc_lz4 compress_parquet_lz4 compress_per_level consumers cross_partition data_evolution dv_append_bitmap64
+dv_pk dyn_bucket evo_cast_parquet evo_nested evo_pk_rename_key expired fallback_branch first_row_lookup fp_edges_pk
+idx_bitmap_file idx_bloom_embedded idx_bsi idx_range_bitmap incremental manifest_parquet overwrite_pk part_by_date
+part_by_ts part_legacy_name_off pk_clustering pk_dedup_avro pk_dedup_orc pk_dedup_parquet pk_ignore_delete pk_paths
+pk_thin_mode postpone_compacted pu_late_aggs pu_remove_on_delete pu_sequence_group record_expire rescale_bucket
+rollback rolling_files row_tracking rowkind_field seq_desc seq_two statistics stats_truncate tags types_flat_avro
+types_flat_orc types_flat_parquet types_nano_parquet types_nested_avro types_nested_orc types_nested_parquet
+types_pk_parquet types_variant_parquet v07_dv v07_dynamic v09_append v09_pk variant_shredded vectors watermark
+"""
+DAILY_TABLES = frozenset(_DAILY.split())
+"""A table of each kind: the cases that run at every level. Those of the other tables run in nightly runs only."""
 
 
 def golden_directory() -> Path:

@@ -13,7 +13,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.case_lists import mark_nightly
-from support.golden_tables import golden_directory
+from support.golden_tables import DAILY_TABLES, golden_directory
 from support.manifest_columns import to_entry_columns
 
 import paimon
@@ -36,7 +36,7 @@ KNOWN = {
 JAVA_TABLES = sorted(p.parent.name for p in HOME.glob("*/table"))
 
 
-@pytest.mark.parametrize("case", mark_nightly(JAVA_TABLES, always=JAVA_TABLES[::3]))
+@pytest.mark.parametrize("case", mark_nightly(JAVA_TABLES, always=DAILY_TABLES & {*JAVA_TABLES[::2], *KNOWN}))
 def test_tables_of_java_have_no_faults(case: str) -> None:
     report = paimon.open_table(HOME / case / "table").maintain.check(deep=True)
     serious = [fault for fault in report.faults if not fault.kind.is_harmless]

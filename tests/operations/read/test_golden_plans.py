@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.golden_entries import to_java_entry
-from support.golden_tables import golden_directory
+from support.golden_tables import DAILY_TABLES, golden_directory
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
@@ -42,7 +43,7 @@ def open_table(path: Path) -> Table:
     return table
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=DAILY_TABLES))
 def test_live_files_and_their_plan_are_those_that_java_names(case: str) -> None:
     table = open_table(HOME / case / "table")
     context = table.context
