@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly
 
 import paimon
 from paimon.adapters.cache import LruCache
@@ -25,7 +26,7 @@ def create_table_with_commits(folder: Path, commits: int, **options: str) -> pai
     return table
 
 
-@pytest.mark.parametrize("vectors", [False, True], ids=["plain", "vectors"])
+@pytest.mark.parametrize("vectors", mark_nightly([False, True], always=[True]))
 def test_a_writer_caches_no_file_that_expired(tmp_path: Path, vectors: bool) -> None:
     table = create_table_with_commits(tmp_path, 60, **RETAINED, **{"deletion-vectors.enabled": str(vectors).lower()})
     cache = table.engine.cache
