@@ -121,7 +121,7 @@ SORTED: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("case", SORTED)
+@pytest.mark.parametrize("case", mark_nightly(SORTED, always=["zorder", "dynamic"]))
 def test_java_reads_and_continues_what_we_sorted(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     table, directory = create_shared_table(tmp_path, **SORTED[case])
     for step in range(3):

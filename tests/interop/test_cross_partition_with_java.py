@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.case_lists import mark_lengths
+from support.case_lists import mark_lengths, mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -38,7 +38,9 @@ def apply(
             model[key] = {**old, "v": old["v"] + row["v"]}
 
 
-@pytest.mark.parametrize(("engine", "steps"), mark_lengths(ENGINES, always=ENGINES, short=5, full=10))
+@pytest.mark.parametrize(
+    ("engine", "steps"), mark_lengths(ENGINES, always=["deduplicate", "partial-update"], short=5, full=10)
+)
 def test_java_and_we_write_in_turns(java: JavaPaimon, tmp_path: Path, engine: str, steps: int) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("d")
@@ -68,7 +70,10 @@ def batch_of_two_columns(step: int) -> list[Row]:
 
 @pytest.mark.parametrize(
     ("engine", "creator"),
-    [("deduplicate", "java"), ("partial-update", "we"), ("aggregation", "java"), ("first-row", "we")],
+    mark_nightly(
+        [("deduplicate", "java"), ("partial-update", "we"), ("aggregation", "java"), ("first-row", "we")],
+        always=["aggregation", "first-row"],
+    ),
 )
 def test_key_with_one_of_two_partition_columns(java: JavaPaimon, tmp_path: Path, engine: str, creator: str) -> None:
     """The key (a, b) of the partitions (a, c) moves between the partitions of its a."""

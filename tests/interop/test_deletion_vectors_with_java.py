@@ -26,7 +26,7 @@ def rows(step: int, count: int = 20) -> list[dict[str, Any]]:
     return [{"id": first + i, "p": "ab"[i % 2], "s": i % 7, "v": f"{step}-{i}"} for i in range(count)]
 
 
-@pytest.mark.parametrize(("case", "steps"), mark_lengths(LAYOUTS, always=LAYOUTS, short=4, full=8))
+@pytest.mark.parametrize(("case", "steps"), mark_lengths(LAYOUTS, always=["unaware 64", "fixed"], short=4, full=8))
 def test_both_delete_from_an_append_table(java: JavaPaimon, tmp_path: Path, case: str, steps: int) -> None:
     options = {"deletion-vectors.enabled": "true", **LAYOUTS[case]}
     table, directory = create_shared_table(tmp_path, partition_keys=["p"], options=options)
@@ -92,7 +92,9 @@ TREES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("case", "steps"), mark_lengths(TREES, [*TREES][::2], short=8, full=10))
+@pytest.mark.parametrize(
+    ("case", "steps"), mark_lengths(TREES, ["deduplicate", "lookup", "partial-update"], short=8, full=10)
+)
 def test_both_compact_one_tree(java: JavaPaimon, tmp_path: Path, case: str, steps: int) -> None:
     options = {**TREE, "write-only": "true", **TREES[case]}
     table, directory = create_shared_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_nightly
 from support.golden_tables import golden_directory
 from support.java_paimon import JavaPaimon
 
@@ -57,7 +58,7 @@ def state(given: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted((row["p"], row["k"], row["name"], row["v"]) for row in given)
 
 
-@pytest.mark.parametrize("begins", ["java", "we"])
+@pytest.mark.parametrize("begins", mark_nightly(["java", "we"], always=["java"]))
 def test_both_sides_write_in_turns(java: JavaPaimon, tmp_path: Path, begins: str) -> None:
     table = make(tmp_path)
     directory = Path(table.location)
@@ -89,11 +90,12 @@ def test_index_files_equal_javas(java: JavaPaimon, tmp_path: Path) -> None:
         assert hashes(ours) == hashes(theirs)
 
 
-@pytest.mark.parametrize("options", [
-    {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}, {"merge-engine": "partial-update"},
-    {"merge-engine": "first-row"}, {"deletion-vectors.enabled": "true"}, {"changelog-producer": "lookup"},
-    {"changelog-producer": "input"}, {"index-file-in-data-file-dir": "true"},
-])  # fmt: skip
+@pytest.mark.parametrize("options",
+    mark_nightly([{"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
+    {"merge-engine": "partial-update"}, {"merge-engine": "first-row"}, {"deletion-vectors.enabled": "true"},
+    {"changelog-producer": "lookup"}, {"changelog-producer": "input"}, {"index-file-in-data-file-dir": "true"}],
+    always=[{"merge-engine": "partial-update"}, {"deletion-vectors.enabled": "true"},
+    {"changelog-producer": "lookup"}]))  # fmt: skip
 def test_merge_options_have_the_same_effect(java: JavaPaimon, tmp_path: Path, options: dict[str, str]) -> None:
     table = make(tmp_path, OPTIONS | options)
     directory = Path(table.location)

@@ -15,6 +15,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from support.canonical_rows import rows_of, text
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon
 
 import paimon
@@ -112,7 +113,8 @@ def files(table: paimon.Table) -> tuple[list[str], list[str]]:
     return sorted(str(describe_file(table, e)) for e in live), sorted(str(describe_file(table, e)) for e in changelog)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=["thin in orc", "formats by level", "codecs by level",
+    "statistics by level and column", "changelog as avro", "thin changelog", "changelog of a lookup"]))  # fmt: skip
 def test_both_write_the_same_files(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     options = {"bucket": "1", "write-only": "true", **CASES[case]}
     catalog = paimon.connect(tmp_path)

@@ -81,7 +81,10 @@ def count_changes(table: paimon.Table) -> list[Any]:
     return canonical(table.changes().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize(("case", "rounds"), mark_lengths(CASES, [*CASES][::3], short=6, full=12))
+@pytest.mark.parametrize(
+    ("case", "rounds"),
+    mark_lengths(CASES, ["eager", "lookup, partial update", "deletion vectors", "fixed append"], short=6, full=12),
+)
 def test_the_same_files_are_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str, rounds: int) -> None:
     keys, options = CASES[case]
     table, theirs = create_tables(java, tmp_path, case)
@@ -106,7 +109,7 @@ STREAMED = ["defaults", "eager", "three runs", "never amplified", "fixed append"
             "fixed append, large files", "unordered append"]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "rounds"), mark_lengths(STREAMED, STREAMED[1::2], short=16, full=24))
+@pytest.mark.parametrize(("case", "rounds"), mark_lengths(STREAMED, ["eager", "unordered append"], short=16, full=24))
 def test_one_writer_has_the_same_levels_over_many_commits(
     java: JavaPaimon, tmp_path: Path, case: str, rounds: int
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 from support.shared_java_table import create_shared_table, read_rows
 
@@ -27,7 +28,7 @@ def row(number: int, s: int | None, v: str | None) -> dict[str, Any]:
     return {"id": number, "p": "ab"[number % 2], "s": s, "v": v}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", mark_nightly(LAYOUTS, always=["append with vectors", "fixed", "dynamic"]))
 def test_java_reads_a_merged_table(java: JavaPaimon, tmp_path: Path, layout: str) -> None:
     table, directory = create_shared_table(tmp_path, **LAYOUTS[layout])
     table.write([row(i, i, "ours") for i in range(20)])

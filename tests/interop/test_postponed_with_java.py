@@ -42,7 +42,9 @@ def postponed(table: paimon.Table) -> int:
     return sum(entry.bucket == -2 for entry in live)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options.values()) or "plain")
+@pytest.mark.parametrize(
+    "options", mark_nightly(OPTIONS, always=OPTIONS[::2]), ids=lambda options: " ".join(options.values()) or "plain"
+)
 @pytest.mark.parametrize("starts", mark_nightly(["java", "we"], always=["java"]))
 def test_alternate_writes_and_compactions(
     java: JavaPaimon, tmp_path: Path, options: dict[str, str], starts: str

@@ -135,7 +135,8 @@ DELETED = [case for case in DELETABLE if not compacts(case)]
 ADDED_TO = [case for case in APPENDED if not case.startswith("fp_")]
 
 
-@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=REPLAYED[::12]))
+@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=["agg_sum", "append_unaware_parquet", "cl_lookup_agg",
+    "cross_partition", "dv_pk", "dyn_bucket", "types_pk_orc"]))  # fmt: skip
 def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """Compare the latest rows, the rows after a commit, and the rows after Java's deletes, appends and compactions."""
     replay = Replay(HOME / case, tmp_path / "t", compacts(case)).run()
@@ -166,14 +167,18 @@ def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, c
 COMPACTED = [case for case in KEYED if case not in NOT_CONTINUED]
 
 
-@pytest.mark.parametrize("case", mark_nightly(COMPACTED, always=COMPACTED[::6]))
+@pytest.mark.parametrize("case", mark_nightly(COMPACTED, always=["agg_collect", "cl_lookup", "cross_partition",
+    "dv_pk", "dyn_bucket", "first_row", "types_pk_avro"]))  # fmt: skip
 def test_java_reads_its_tables_as_we_compact_them(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     table, directory = opened_copy(case, tmp_path)
     table.compact(full=True)
     assert java.read(directory) == read_rows(table) == read_expected(case)
 
 
-@pytest.mark.parametrize("case", mark_nightly(DELETED, always=DELETED[::3]))
+@pytest.mark.parametrize(
+    "case",
+    mark_nightly(DELETED, always=["char_key", "cross_partition", "dyn_bucket", "pk_dedup_orc", "types_pk_parquet"]),
+)
 def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = read_expected(case)
     table, directory = opened_copy(case, tmp_path)
@@ -182,7 +187,8 @@ def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: s
     assert java.read(directory) == read_rows(table) == canonical(rows[1::2])
 
 
-@pytest.mark.parametrize("case", mark_nightly(ADDED_TO, always=ADDED_TO[::4]))
+@pytest.mark.parametrize("case", mark_nightly(ADDED_TO, always=["append_bucketed", "compress_orc_lz4",
+    "idx_bitmap_file", "part_by_date", "types_flat_avro", "stats_truncate"]))  # fmt: skip
 def test_we_append_to_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = read_expected(case)
     table, directory = opened_copy(case, tmp_path)

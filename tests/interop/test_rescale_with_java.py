@@ -51,7 +51,7 @@ def draw_rows(chance: random.Random, step: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("case", "rounds"),
-    mark_lengths(CASES, always=["deletion vectors", "hive", "unordered append"], short=2, full=len(COUNTS)),
+    mark_lengths(CASES, always=["deletion vectors", "hive"], short=2, full=len(COUNTS)),
 )
 def test_each_side_continues_after_a_rescale_of_the_other(
     java: JavaPaimon, tmp_path: Path, case: str, rounds: int

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -72,7 +73,7 @@ def follow_by_us(directory: Path, options: dict[str, str], **asked: Any) -> list
     return [canonical(rows) for rows in found.values()]
 
 
-@pytest.mark.parametrize("life", LIVES)
+@pytest.mark.parametrize("life", mark_nightly(LIVES, always=["input", "lookup", "vectors", "append"]))
 def test_streams_begin_and_read_as_javas(java: JavaPaimon, tmp_path: Path, life: str) -> None:
     write_history(java, tmp_path, LIVES[life])
     for name, options in STARTS.items():

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.canonical_rows import render, rows_of, types_of
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 from support.java_paimon import JavaPaimon, canonical
 from support.tables import create_table
 
@@ -131,7 +131,7 @@ def test_we_read_javas_tables(java: JavaPaimon, tmp_path: Path, layout: str, fil
     assert read_rows(directory) == data.rows
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", mark_nightly(FORMATS, always=["orc"]))
 def test_both_write_one_primary_key_table_alternately(java: JavaPaimon, tmp_path: Path, file_format: str) -> None:
     layout = with_format(LAYOUTS["partitioned"], file_format)
     table, directory = create_table_and_path(tmp_path, "id BIGINT NOT NULL, p STRING NOT NULL, v STRING", **layout)

@@ -12,6 +12,7 @@ from pyspark.errors import IllegalArgumentException, UnsupportedOperationExcepti
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame
+from support.case_lists import mark_nightly
 
 import paimon
 from paimon.spark.options import parse_source_options
@@ -238,7 +239,7 @@ MERGE_PARTS = (
 )
 
 
-@pytest.mark.parametrize("layout", ["keyed", "append", "ranges"])
+@pytest.mark.parametrize("layout", mark_nightly(["keyed", "append", "ranges"], always=["keyed", "append"]))
 def test_a_merge_reads_what_its_source_can_match(
     spark: SparkSession, lake: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -152,7 +153,7 @@ def test_a_task_that_spark_aborts_commits_no_rows(spark: SparkSession, catalog: 
     assert rows(table) == before
 
 
-@pytest.mark.parametrize("strategy", ["order", "zorder"])
+@pytest.mark.parametrize("strategy", mark_nightly(["order", "zorder"], always=["zorder"]))
 def test_tasks_sort_ranges_of_keys(spark: SparkSession, catalog: paimon.Catalog, strategy: str) -> None:
     """The files of all tasks have the rows before; in key order, they are one sorted table."""
     table = catalog.create_table(

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 from support.drawn_tables import CHANGES, COLUMNS, NOT_SHARED, batches, tables
 
 import paimon
@@ -206,7 +206,7 @@ NOT_READ: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", NOT_READ)
+@pytest.mark.parametrize("case", mark_nightly(NOT_READ, always=["format", "nanoseconds", "default"]))
 def test_other_files_are_read_by_tasks(spark: SparkSession, tmp_path: Path, case: str) -> None:
     columns, declared = NOT_READ[case]
     catalog = paimon.connect(tmp_path)

@@ -101,7 +101,10 @@ def test_batch_writes_to_real_buckets_are_routed(spark: SparkSession, catalog: p
         frame.option("postpone.batch-write-fixed-bucket", "true").save(table.location)
 
 
-@pytest.mark.parametrize(("options", "total"), [({}, 3), ({"max-parallelism": 2}, 2), ({"default": 5}, 5)])
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [({}, 3), pytest.param({"max-parallelism": 2}, 2, marks=pytest.mark.nightly), ({"default": 5}, 5)],
+)
 def test_tasks_get_a_bucket_each_up_to_a_limit(
     spark: SparkSession, catalog: paimon.Catalog, options: dict[str, int], total: int
 ) -> None:

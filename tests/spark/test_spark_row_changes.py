@@ -74,15 +74,7 @@ def check_steps(spark: SparkSession, place: Path, layout: str, steps: list[tuple
     assert report.is_whole, str(report)
 
 
-LAYOUTS_BY_DAY = [
-    "append",
-    "append with vectors",
-    "append in buckets",
-    "fixed",
-    "fixed with vectors",
-    "dynamic",
-    "partial update",
-]
+LAYOUTS_BY_DAY = ["append with vectors", "fixed", "dynamic", "partial update"]
 """Layouts that are written in different ways; the others run by night."""
 
 
@@ -115,7 +107,7 @@ def forbid_rows_in_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 UPDATED = ["append", "append with vectors", "fixed", "dynamic", "cross partition"]
 
 
-@pytest.mark.parametrize("layout", mark_nightly(UPDATED, always=["append with vectors", "fixed", "cross partition"]))
+@pytest.mark.parametrize("layout", mark_nightly(UPDATED, always=["append with vectors", "cross partition"]))
 def test_rows_do_not_pass_through_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:

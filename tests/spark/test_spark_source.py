@@ -359,6 +359,7 @@ def test_a_layout_given_to_the_batch_writer_is_refused(
     assert table.snapshots() == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", mark_nightly(["partitionBy", "clusterBy"], always=["partitionBy"]))
 def test_spark_does_not_show_the_layout_of_a_stream_writer(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, name: str

@@ -253,7 +253,9 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("statement", ERRORS)
+@pytest.mark.parametrize(
+    "statement", mark_nightly(ERRORS, always=["SELECT wrod FROM t", "INSERT INTO t SELECT word, word FROM t"])
+)
 def test_errors_are_those_of_the_library(
     session: SparkCatalog, statement: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,7 +59,7 @@ REFUSED: dict[str, Callable[[SparkSession, paimon.Table], object]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "reader"), mark_products(REFUSED, ["spark", "python"]))
+@pytest.mark.parametrize(("name", "reader"), mark_products(REFUSED, ["spark", "python"], always=["merge", "overwrite"]))
 def test_frames_of_an_older_snapshot_are_refused(
     spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, name: str, reader: str
 ) -> None:

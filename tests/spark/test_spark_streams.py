@@ -226,7 +226,7 @@ def delete_last_plan(checkpoint: Path) -> None:
         pytest.param(run_function, restore_copy, marks=pytest.mark.nightly),
         pytest.param(run_events, restore_copy, marks=pytest.mark.nightly),
         pytest.param(run_batches, restore_copy, marks=pytest.mark.nightly),
-        (run_function, delete_last_plan),
+        pytest.param(run_function, delete_last_plan, marks=pytest.mark.nightly),
     ],
 )
 def test_a_batch_that_spark_plans_again_with_other_rows_is_refused(
@@ -345,7 +345,10 @@ class FailingSink:
 
 @pytest.mark.parametrize(
     ("name", "is_cdc"),
-    [pytest.param({}, False, marks=pytest.mark.nightly), ({}, True), ({"commit_user": "job"}, False)],
+    [
+        *(pytest.param({}, is_cdc, marks=pytest.mark.nightly) for is_cdc in (False, True)),
+        ({"commit_user": "job"}, False),
+    ],
 )
 def test_a_replay_of_foreach_batch_is_recognized_after_its_snapshot_expired(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, name: dict[str, Any], is_cdc: bool
@@ -646,7 +649,11 @@ def test_a_start_in_the_past_has_the_newest_columns_and_may_expire(catalog: paim
         pytest.param({"kind-column": "kind"}, "'kind-column' has no effect in readStream", marks=pytest.mark.nightly),
         ({"tag": "t"}, "'scan.tag-name' cannot start a stream"),
         pytest.param({"path": "$snapshots"}, "readStream of system table", marks=pytest.mark.nightly),
-        ({"scan.mode": "from-snapshot", "scan.snapshot-id": 7}, "Snapshot '7' does not exist"),
+        pytest.param(
+            {"scan.mode": "from-snapshot", "scan.snapshot-id": 7},
+            "Snapshot '7' does not exist",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_stream_reads_that_cannot_start_are_refused(
@@ -762,6 +769,7 @@ def test_a_stream_waits_for_rows_but_not_longer_than_its_delay(
             PaimonDataSource({"path": table.location, **options}).schema()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("run", mark_nightly([run_source, run_function], always=[run_source]))
 def test_an_observer_receives_what_streams_read_and_write(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, run: Start

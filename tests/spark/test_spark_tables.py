@@ -230,7 +230,7 @@ def test_variants_are_those_of_spark(spark: SparkSession, catalog: paimon.Catalo
     assert session.catalog.table("db.w").arrow_schema.types == table.arrow_schema.types
 
 
-@pytest.mark.parametrize("mode", [None, "static", "dynamic"])
+@pytest.mark.parametrize("mode", mark_nightly([None, "static", "dynamic"], always=[None, "dynamic"]))
 def test_overwrites_follow_the_mode_of_the_session(
     spark: SparkSession, catalog: paimon.Catalog, mode: str | None
 ) -> None:
@@ -316,7 +316,7 @@ TABLES_THAT_COMPACT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", mark_nightly(TABLES_THAT_COMPACT, always=["append", "lookup"]))
+@pytest.mark.parametrize("kind", mark_nightly(TABLES_THAT_COMPACT, always=["lookup"]))
 def test_new_columns_are_published_with_the_rows_or_not_at_all(
     spark: SparkSession, catalog: paimon.Catalog, kind: str
 ) -> None:
