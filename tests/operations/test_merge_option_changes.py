@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 from paimon.cli.main import main
@@ -46,8 +47,7 @@ def read(table: paimon.Table) -> list[dict[str, Any]]:
     return sorted(table.scan().to_arrow().to_pylist(), key=str)
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("change", "door"), mark_products(CHANGES, DOORS))
 def test_rows_are_merged_before_options_of_the_merge_change(tmp_path: Path, change: str, door: str) -> None:
     options, key, value = CHANGES[change]
     catalog, table = make_table(tmp_path, **options)

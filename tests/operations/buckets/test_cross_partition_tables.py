@@ -68,7 +68,7 @@ def apply(model: dict[int, tuple[str | None, int]], batch: Iterable[Row], engine
             model[key] = (old[0], old[1] + value)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", mark_nightly(ENGINES, always=["deduplicate", "partial-update"]))
 @pytest.mark.parametrize("seed", mark_nightly([1, 2], always=[1]))
 def test_any_history_has_each_key_in_one_place(catalog: paimon.Catalog, engine: str, seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly
 
 import paimon
 from paimon.domain.bucket.hash_index import encode_hash_index
@@ -442,11 +443,11 @@ def test_indexes_stay_while_a_snapshot_or_tag_needs_them(catalog: paimon.Catalog
     assert check(table) == {}
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"write_only": "true"}, {"deletion_vectors__enabled": "true"}, {"merge_engine": "first-row"},
-    {"merge_engine": "partial-update"}, {"changelog_producer": "lookup"}, {"changelog_producer": "full-compaction"},
-    {"file__format": "avro"}, {"ignore_delete": "true"}, {"write_buffer_size": "1 kb"},
-])  # fmt: skip
+@pytest.mark.parametrize("options", mark_nightly([{}, {"write_only": "true"}, {"deletion_vectors__enabled": "true"},
+    {"merge_engine": "first-row"}, {"merge_engine": "partial-update"}, {"changelog_producer": "lookup"},
+    {"changelog_producer": "full-compaction"}, {"file__format": "avro"}, {"ignore_delete": "true"},
+    {"write_buffer_size": "1 kb"}], always=[{}, {"deletion_vectors__enabled": "true"},
+    {"merge_engine": "partial-update"}, {"changelog_producer": "lookup"}]))  # fmt: skip
 def test_options_of_merging_and_compaction(catalog: paimon.Catalog, options: dict[str, str]) -> None:
     table = make(catalog, dynamic_bucket__target_row_num=30, num_sorted_run__compaction_trigger=3, **options)
     for step in range(6):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 
 import paimon
 from paimon import AlreadyExists, Catalog, CommitUncertain, StorageError, Table, TableDropped, TableReplaced
@@ -49,7 +49,7 @@ def rows_of(catalog: Catalog, name: str = "d.t") -> list[int]:
     return sorted(catalog.table(name).scan().to_arrow()["id"].to_pylist())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mark_nightly(KINDS, always=["append", "dynamic"]))
 def test_a_write_into_a_dropped_or_renamed_table_is_refused(catalog: Catalog, kind: str) -> None:
     for is_renamed in (False, True):
         table = make(catalog, **KINDS[kind])
@@ -66,7 +66,9 @@ def test_a_write_into_a_dropped_or_renamed_table_is_refused(catalog: Catalog, ki
     assert rows_of(catalog) == []
 
 
-@pytest.mark.parametrize(("kind", "is_written"), mark_products(KINDS, [False, True]))
+@pytest.mark.parametrize(
+    ("kind", "is_written"), mark_products(KINDS, [False, True], always=["fixed", "hidden level 0"])
+)
 def test_messages_of_a_dropped_table_are_not_committed_into_a_new_one(
     catalog: Catalog, kind: str, is_written: bool
 ) -> None:

@@ -17,7 +17,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 from support.tables import create_table
 
 import paimon
@@ -124,7 +124,9 @@ def normalize_zero(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "w": None if row["w"] is None else row["w"] + 0.0}
 
 
-@pytest.mark.parametrize(("engine", "producer"), engines_and_producers())
+@pytest.mark.parametrize(("engine", "producer"), mark_nightly(engines_and_producers(),
+    always=[("deduplicate", "lookup"), ("aggregation", "lookup"), ("partial-update", "full-compaction"),
+    ("first-row", "lookup")]))  # fmt: skip
 @settings(max_examples=4, deadline=None)
 @given(data=st.data(), steps=STEPS, budget=st.sampled_from([600, 3_000, 1 << 20]))
 def test_each_changelog_leads_to_the_next_state(
@@ -335,7 +337,10 @@ KEYS: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("key_type", "file_format"), mark_products(KEYS, ["parquet", "orc"]))
+@pytest.mark.parametrize(
+    ("key_type", "file_format"),
+    mark_products(KEYS, ["parquet", "orc"], always=["BIGINT", "STRING", "DECIMAL(20, 3)", "TIMESTAMP(9)"]),
+)
 def test_keys_of_any_type_are_found_in_files_of_many_blocks(tmp_path: Path, key_type: str, file_format: str) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")

@@ -214,7 +214,9 @@ APPENDED = [{}, {"bucket": "1", "bucket-key": "k"}, {"deletion-vectors.bitmap64"
 RACES = [*product(OTHERS, ["delete", "compact"])]
 
 
-@pytest.mark.parametrize(("race", "options", "marked"), mark_products(RACES, APPENDED, [False, True]))
+@pytest.mark.parametrize(("race", "options", "marked"), mark_products(RACES, APPENDED, [False, True],
+    always=[("delete", "delete"), ("delete elsewhere in the file", "delete"), ("update", "compact"),
+    ("compact", "delete")]))  # fmt: skip
 def test_a_race_is_refused_and_no_row_is_lost(
     tmp_path: Path, race: tuple[str, str], options: dict[str, str], marked: bool
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly
 from support.tables import create_table
 
 import paimon
@@ -73,7 +74,7 @@ def outcome(table: paimon.Table) -> tuple[Any, ...]:
     return repr(changes), repr(table.scan().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=["lookup", "vectors by sequence"]))
 def test_results_are_the_same_without_a_lookup_cache(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

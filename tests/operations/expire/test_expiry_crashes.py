@@ -113,7 +113,9 @@ def crashes(start: ExpiryTable, operation: Operation, fault: Fault) -> Iterator[
         yield ExpiryTable(left.context.with_engine(left.copy_storage().engine))
 
 
-@pytest.mark.parametrize(("name", "fault"), mark_products(sorted(OPERATIONS), [Fault.DIE_BEFORE, Fault.DIE_AFTER]))
+@pytest.mark.parametrize(("name", "fault"), mark_products(sorted(OPERATIONS), [Fault.DIE_BEFORE, Fault.DIE_AFTER],
+    always=["expire", "expire changelogs", "expire branch", "clean", "create tag", "delete branch", "fast-forward",
+    "roll back"]))  # fmt: skip
 def test_a_crash_leaves_a_table_that_can_be_read(name: str, fault: Fault) -> None:
     start, operation = create_history(with_changelogs=name == "expire changelogs"), OPERATIONS[name]
     done = start.copy_storage()

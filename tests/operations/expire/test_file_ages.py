@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_products
 
 import paimon
 from paimon.cli.main import main
@@ -102,8 +103,7 @@ REMOVALS: dict[str, Callable[[paimon.Catalog], object]] = {
 }
 
 
-@pytest.mark.parametrize("days", [3, 0, -3])
-@pytest.mark.parametrize("entry", REMOVALS)
+@pytest.mark.parametrize(("entry", "days"), mark_products(REMOVALS, [3, 0, -3]))
 def test_a_wrong_local_clock_removes_no_young_file(
     catalog: paimon.Catalog,
     entry: str,

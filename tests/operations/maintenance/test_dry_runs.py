@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_products
 from support.tables import create_table
 
 import paimon
@@ -33,9 +34,7 @@ def list_files(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("where", [None, "day = 'a'"])
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "full", "where"), mark_products(LAYOUTS, [False, True], [None, "day = 'a'"]))
 def test_compact(tmp_path: Path, layout: str, full: bool, where: str | None) -> None:
     table = create_table_with_commits(tmp_path, **LAYOUTS[layout])
     if where is not None and not table.partition_keys:

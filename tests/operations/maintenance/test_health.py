@@ -177,7 +177,8 @@ def read_rows(table: paimon.Table) -> list[dict[str, Any]]:
     return sorted(shown.scan().to_arrow().to_pylist(), key=lambda row: row["k"])
 
 
-@pytest.mark.parametrize(("name", "door"), mark_products(MAKERS, ["fix", "statement", "command"]))
+@pytest.mark.parametrize(("name", "door"), mark_products(MAKERS, ["fix", "statement", "command"],
+    always=["small files", "runs", "deletion vectors", "statistics", "snapshots", "orphans"]))  # fmt: skip
 def test_the_repair_of_a_finding_runs_and_repairs_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, door: str
 ) -> None:

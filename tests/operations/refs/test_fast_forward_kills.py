@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.simulated_engines import assemble
 
 import paimon
@@ -90,7 +91,8 @@ def read_everything(files: MemoryFiles) -> dict[str, object]:
     return found | {"columns": table.schema.names, "rows": read(files)}
 
 
-@pytest.mark.parametrize(("shape", "variant"), [*((name, "") for name in SHAPES), *VARIANTS])
+@pytest.mark.parametrize(("shape", "variant"), mark_nightly([*((name, "") for name in SHAPES), *VARIANTS],
+    always=[("longer", ""), ("equal", ""), ("shorter", ""), ("shorter", "expired")]))  # fmt: skip
 def test_a_killed_fast_forward_leaves_the_old_or_the_new_state(shape: str, variant: str) -> None:
     start = create_branches(*SHAPES[shape], expired=variant == "expired")
     if variant == "no hint":

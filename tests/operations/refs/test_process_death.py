@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly
 
 import paimon
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
@@ -132,7 +133,8 @@ def check_nothing_is_left(home: Path) -> None:
         check_all_can_be_read(home)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", mark_nightly(CALLS, always=["create branch", "rename branch", "fast-forward",
+    "create tag", "reset consumer", "roll back", "rename table", "drop table"]))  # fmt: skip
 def test_listed_objects_can_be_opened_after_a_death(tmp_path: Path, name: str) -> None:
     start, call_method = create_history(tmp_path / "start"), CALLS[name]
     if name == "delete consumer":

@@ -15,6 +15,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_nightly
 from support.warm_processes import run_code
 
 import paimon
@@ -345,7 +346,7 @@ def test_sources_of_all_kinds(tmp_path: Path) -> None:
     assert read(table)[1] == row(1, v=None, s=None)
 
 
-@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@pytest.mark.parametrize("layout", mark_nightly(sorted(LAYOUTS), always=["append", "fixed", "dynamic"]))
 def test_an_empty_source_or_table(tmp_path: Path, layout: str) -> None:
     table = make(tmp_path, layout)
     empty = SCHEMA.empty_table()
@@ -395,7 +396,10 @@ def conflicts(table: Table, monkeypatch: pytest.MonkeyPatch, writes: Iterator[Ca
     monkeypatch.setattr(merge_module, "commit_rows", commit_late)
 
 
-@pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed", "dynamic"])
+@pytest.mark.parametrize(
+    "layout",
+    mark_nightly(["append", "append with vectors", "fixed", "dynamic"], always=["append with vectors", "fixed"]),
+)
 def test_rows_of_other_writers_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
     """A merge that read an old snapshot runs again, so that no key is inserted twice and no change is lost."""
     table = make(tmp_path, layout)
@@ -426,7 +430,10 @@ def test_a_source_that_is_computed_from_the_table_is_computed_again(
     assert [(r["id"], r["v"]) for r in read(table)] == [(1, 2), (2, 1003)]
 
 
-@pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed", "dynamic"])
+@pytest.mark.parametrize(
+    "layout",
+    mark_nightly(["append", "append with vectors", "fixed", "dynamic"], always=["append with vectors", "fixed"]),
+)
 def test_a_rollback_is_seen_although_another_commit_takes_the_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:

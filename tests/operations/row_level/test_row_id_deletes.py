@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 from paimon.builders.row_updates import TableUpdate
@@ -138,8 +139,7 @@ def wide(table: paimon.Table) -> paimon.Table:
     return table.add_column("c", "STRING").add_column("d", "STRING")
 
 
-@pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("concurrent", OTHERS)
+@pytest.mark.parametrize(("name", "concurrent"), mark_products(CHANGES, OTHERS))
 def test_a_change_conflicts_with_one_of_what_it_read(wide: paimon.Table, name: str, concurrent: str) -> None:
     builder = wide.new_batch_write_builder()
     messages = CHANGES[name](builder.new_update())

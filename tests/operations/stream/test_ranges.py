@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly
 
 import paimon
 from paimon.changes import Changes
@@ -96,7 +97,7 @@ def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return table
 
 
-@pytest.mark.parametrize("state", [False, True])
+@pytest.mark.parametrize("state", mark_nightly([False, True], always=[True]))
 @pytest.mark.parametrize(("files", "rows_limit"), [(None, None), (1, None), (3, None), (None, 1), (None, 17), (2, 20)])
 def test_any_limits_return_each_change_once(
     history: paimon.Table, files: int | None, rows_limit: int | None, state: bool

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_products
 from support.consistent_damage import update_recorded_sizes
 
 import paimon
@@ -109,8 +110,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", ["manifest list", "manifest"])
+@pytest.mark.parametrize(("damage", "kind"), mark_products(DAMAGES, ["manifest list", "manifest"]))
 def test_damaged_manifests_are_named(table: Path, kind: str, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
     victim = files(table, kind)[-1]
     DAMAGES[damage](victim)
@@ -127,8 +127,7 @@ def test_damaged_schemas_and_snapshots_are_named(
     refused_alike(capsys, table, victim.name, CorruptTable)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("data_format", FORMATS)
+@pytest.mark.parametrize(("damage", "data_format"), mark_products(DAMAGES, FORMATS))
 def test_damaged_data_files_are_named(
     sound: dict[str, Path], tmp_path: Path, data_format: str, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

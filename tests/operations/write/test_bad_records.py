@@ -75,7 +75,13 @@ FORMATS = ("parquet", "orc", "avro")
 
 
 @pytest.mark.parametrize(
-    ("kind", "file_format", "engine"), mark_products(BEYOND, FORMATS, ["aggregation", "partial-update"])
+    ("kind", "file_format", "engine"),
+    mark_products(
+        BEYOND,
+        FORMATS,
+        ["aggregation", "partial-update"],
+        always=["TINYINT", "BIGINT", "DECIMAL(5, 2)", "DECIMAL(38, 2)"],
+    ),
 )
 def test_sums_that_leave_their_type_are_javas(tmp_path: Path, kind: str, file_format: str, engine: str) -> None:
     """Integers wrap, decimals keep 64 bits where the file does, and a null starts anew; nothing is ever refused."""
@@ -274,8 +280,7 @@ def test_a_null_sequence_loses(tmp_path: Path, engine: str) -> None:
 EDGES = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1.5]
 
 
-@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
-@pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize(("data_format", "kind"), mark_products(["parquet", "orc", "avro"], ["FLOAT", "DOUBLE"]))
 def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
     """-0.0 and 0.0 are two keys, all NaN are one."""
     floating = {"primary-key.allow-floating": "true"}
@@ -302,8 +307,7 @@ def test_floats_are_orders(tmp_path: Path) -> None:
         table.compact(full=True)
 
 
-@pytest.mark.parametrize("buffer", ["256 mb", "1 b"])
-@pytest.mark.parametrize("key", ["INT", "STRING"])
+@pytest.mark.parametrize(("key", "buffer"), mark_products(["INT", "STRING"], ["256 mb", "1 b"]))
 def test_floats_order_the_rows_of_one_flush(tmp_path: Path, key: str, buffer: str) -> None:
     """As sort keys, the values have the order of keys. After a text, NaN equals the previous value."""
     table = create_write_only_table(
@@ -342,7 +346,10 @@ def batches(rows: list[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(cut, SCHEMA, strict=True)], schema=SCHEMA)
 
 
-@pytest.mark.parametrize(("engine", "buffer"), mark_products(ENGINES, ["256 mb", "1 kb"]))
+@pytest.mark.parametrize(
+    ("engine", "buffer"),
+    mark_products(ENGINES, ["256 mb", "1 kb"], always=["deduplicate", "partial-update", "aggregation"]),
+)
 def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, engine: str, buffer: str) -> None:
     """Through one flush (spilled if the buffer is small), through four runs, and through a compaction."""
     table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],

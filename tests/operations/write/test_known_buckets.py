@@ -98,7 +98,8 @@ def create_table(path: Path, options: Mapping[str, str]) -> paimon.Table:
     )
 
 
-@pytest.mark.parametrize(("history", "each"), mark_products(HISTORIES, [False, True]))
+@pytest.mark.parametrize(("history", "each"), mark_products(HISTORIES, [False, True], always=["compactions",
+    "another process", "overwrite", "rescale", "rollback", "schema"]))  # fmt: skip
 def test_known_files_are_those_of_the_table(tmp_path, history: str, each: bool) -> None:
     table = create_table(tmp_path, {})
     other = Writer(tmp_path)

@@ -83,7 +83,8 @@ def update_twice(table: paimon.Table, start: int) -> Callable[[], object]:
     return act
 
 
-@pytest.mark.parametrize(("name", "earlier_rows"), mark_products(LAYOUTS, [0, 5]))
+@pytest.mark.parametrize(("name", "earlier_rows"), mark_products(LAYOUTS, [0, 5], always=["fixed", "dynamic",
+    "vectors", "lookup", "partial update", "aggregation", "orc"]))  # fmt: skip
 def test_the_last_commit_has_the_newest_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, earlier_rows: int
 ) -> None:
@@ -222,7 +223,6 @@ WRITES = st.lists(
 )
 
 
-@pytest.mark.fewer_examples
 @settings(max_examples=40, deadline=None)
 @given(
     order=st.lists(st.integers(0, 5), min_size=1, max_size=30),

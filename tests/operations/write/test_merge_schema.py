@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_products
 
 import paimon
 from paimon.domain.errors import CommitConflict, PaimonError, Unsupported
@@ -108,8 +109,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("kind", ["appended", "keyed"])
+@pytest.mark.parametrize(("name", "kind"), mark_products(REFUSED, ["appended", "keyed"]))
 def test_a_refused_write_adds_no_columns(kind: str, name: str, request: pytest.FixtureRequest) -> None:
     table: Table = request.getfixturevalue(kind)
     data, options = REFUSED[name]

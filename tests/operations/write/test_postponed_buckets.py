@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.golden_entries import to_comparable_entry
 from support.golden_replay import Replay
 from support.golden_tables import golden_directory
@@ -223,7 +224,9 @@ def as_columns(history: list[tuple[str, int, int, str | None, str]]) -> dict[str
     return {name: [row[i] for row in history] for i, name in enumerate(("p", "k", "s", "v", "op"))}
 
 
-@pytest.mark.parametrize("options", ENGINES, ids=lambda options: " ".join(options.values()))
+@pytest.mark.parametrize(
+    "options", mark_nightly(ENGINES, always=[*ENGINES[1:6], ENGINES[8]]), ids=lambda options: " ".join(options.values())
+)
 def test_compacted_rows_are_those_of_fixed_buckets(catalog: paimon.Catalog, options: dict[str, str]) -> None:
     columns = "p STRING NOT NULL, k INT NOT NULL, s INT, v STRING"
     fixed, postponed = (

@@ -115,7 +115,10 @@ OTHERS: dict[str, Callable[[paimon.Table], Act]] = {
 }
 
 
-@pytest.mark.parametrize(("other", "hiding"), mark_products(OTHERS, HIDING))
+@pytest.mark.parametrize(
+    ("other", "hiding"),
+    mark_products(OTHERS, HIDING, always=["upserts another key", "upserts twice", "compacts", "only appends"]),
+)
 def test_an_acknowledged_row_is_readable_despite_concurrent_commits(tmp_path: Path, other: str, hiding: str) -> None:
     table = create_retrying_table(tmp_path, HIDING[hiding])
     table.write(write_one(0, 0))
