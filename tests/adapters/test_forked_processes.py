@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_nightly
 from support.s3_server import BUCKET, s3_server, storage_of
 
 import paimon
@@ -81,7 +82,7 @@ WORK: dict[str, Callable[[paimon.Catalog], object]] = {
 EXPECTED = {"scan": "8", "parallel scan": "8", "compact": "True", "spill": "True"}
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("name", mark_nightly(WORK, always=["parallel scan", "update", "insert and query", "compact"]))
 def test_a_forked_child_works(catalog: paimon.Catalog, name: str) -> None:
     assert run_in_child(lambda: WORK[name](catalog), ends_normally=True) == EXPECTED.get(name, "1")
     assert catalog.sql(QUERY).to_arrow().num_rows == 1, "the parent is not disturbed"

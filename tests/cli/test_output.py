@@ -159,7 +159,7 @@ Screens = dict[str, list[str]]
 CONDITION = " OR ".join(f"id = {number}" for number in range(30))
 
 
-@pytest.fixture(scope="module", params=[80, 200])
+@pytest.fixture(scope="module", params=mark_nightly([80, 200], always=[80]))
 def screen(request: pytest.FixtureRequest, long_names: tuple[Path, str]) -> tuple[int, Screens]:
     """A width, and what each command prints on a terminal of this width."""
     root, name = long_names

@@ -30,7 +30,8 @@ def run_program(*command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", [program if program.stem in ("quick_start", "upserts") else pytest.param(program,
+    marks=pytest.mark.nightly) for program in PROGRAMS], ids=lambda path: path.stem)  # fmt: skip
 def test_a_program_prints_what_it_prints_with_pypaimon(program: Path) -> None:
     done = run_code(AS_MODULE, str(ROOT), str(program))
     assert done.code == 0, done.errors[-2000:]

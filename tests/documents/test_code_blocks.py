@@ -101,7 +101,17 @@ def test_python_blocks_of_the_readme_run(
     assert "11.50" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+DAILY = ("capture-changes", "compact", "copy-and-migrate", "create-tables", "delete-and-update",
+    "expire-and-clean-up", "follow-changes", "merge", "move-from-pypaimon", "query", "run-on-spark", "sql",
+    "use-query-engines", "index")  # fmt: skip
+"""The tutorial, and a page of each group; the others run in nightly runs."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page if page.stem in DAILY else pytest.param(page, marks=pytest.mark.nightly) for page in PAGES],
+    ids=lambda page: str(page.relative_to(DOCS)),
+)
 def test_blocks_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

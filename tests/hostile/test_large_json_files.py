@@ -86,7 +86,7 @@ def with_member(path: Path, value: bytes, size: int) -> None:
 VALUES = {"lists": b"[],", "objects": b"{},", "objects in objects": b'{"":{}},', "fractions": b"1.5,", "texts": b'"",'}
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", mark_nightly(FILES, always=["schema", "snapshot", "hint"]))
 def test_sixty_megabytes_are_refused_before_they_are_read(root: Path, kind: str) -> None:
     name, how, _ = FILES[kind]
     if kind == "hint":

@@ -55,6 +55,7 @@ def wide_schema(columns: int) -> bytes:
     return json.dumps({**members, "partitionKeys": [], "primaryKeys": [], "timeMillis": 0}, indent=2).encode()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow("a schema at the limit of its size")
 @pytest.mark.parametrize("share", SHARES)
 def test_a_schema_of_200_000_columns(root: Path, share: float) -> None:
@@ -121,6 +122,7 @@ def test_a_manifest_of_300_000_entries(root: Path, share: float) -> None:
         assert not paimon.open_table(root).scan(where="k = 77").plan().splits
 
 
+@pytest.mark.nightly
 def test_a_list_that_names_one_manifest_100_000_times(root: Path) -> None:
     """Without the limit, each entry would read and decode the manifest again: 15 s for a list of some kilobytes."""
     path = one_list(root)

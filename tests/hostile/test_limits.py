@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from support.case_lists import mark_products
 
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.avro.container import encode_header
@@ -84,8 +85,7 @@ def json_readers() -> dict[str, tuple[Callable[[bytes], object], dict[str, Any],
     }
 
 
-@pytest.mark.parametrize("kind", json_readers())
-@pytest.mark.parametrize("damage", [*HOSTILE_MEMBERS, *HOSTILE_NUMBERS])
+@pytest.mark.parametrize(("damage", "kind"), mark_products([*HOSTILE_MEMBERS, *HOSTILE_NUMBERS], json_readers()))
 def test_json_files_have_limits(kind: str, damage: str) -> None:
     read, sound, member = json_readers()[kind]
     read(json.dumps(sound).encode())

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.case_lists import mark_nightly
 from support.source_histories import WRITERS, EventWriter, Row, histories, replay
 
 import paimon
@@ -41,7 +42,7 @@ def read_rows(table: paimon.Table, writer: EventWriter) -> list[Row]:
     return [{n: v for n, v in row.items() if v is not None and n != "version"} for row in rows]
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", mark_nightly(WRITERS, always=["mysql", "mongodb", "canal"]))
 @settings(max_examples=4)
 @given(data=st.data())
 def test_tables_equal_their_sources_after_every_prefix(name: str, data: st.DataObject) -> None:
@@ -63,7 +64,7 @@ def test_tables_equal_their_sources_after_every_prefix(name: str, data: st.DataO
                 assert read_rows(table, writer) == replay(history[:done], source.removeprefix(writer.prefix))
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", mark_nightly(WRITERS, always=["postgresql", "maxwell"]))
 @settings(max_examples=4)
 @given(data=st.data())
 def test_a_sequence_orders_late_and_doubled_events(name: str, data: st.DataObject) -> None:

@@ -27,7 +27,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import drawn_tables
-from support.case_lists import mark_products
+from support.case_lists import mark_nightly, mark_products
 from support.tables import create_table
 
 import paimon
@@ -169,7 +169,10 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout",
+    mark_nightly(LAYOUTS, always=["append with deletion vectors", "data evolution", "dynamic buckets", "aggregation"]),
+)
 def test_each_kind_of_table_is_a_dataset(tmp_path: Path, layout: str) -> None:
     table = create_table(tmp_path, "id BIGINT NOT NULL, amount INT, name STRING", **LAYOUTS[layout])
     table.write([{"id": i, "amount": i % 5, "name": str(i)} for i in range(20)])

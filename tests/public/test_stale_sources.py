@@ -111,8 +111,7 @@ def read_splits(table: paimon.Table) -> Any:
     return builder.new_read().to_arrow_batch_reader(builder.new_scan().plan().splits())
 
 
-@pytest.mark.parametrize("keyed", [True, False])
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize(("name", "keyed"), mark_products(REFUSED, [True, False]))
 def test_a_source_that_cannot_be_read_again_is_refused(
     catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, name: str, keyed: bool
 ) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from support.case_lists import mark_nightly
 from support.statement_cases import DATABASE, Run, read_cases, run_case
 
 import paimon
@@ -139,8 +140,19 @@ def to_result(rows: pa.Table) -> tuple[list[str], list[Mapping[str, Any]]]:
     return rows.column_names, rows.to_pylist(maps_as_pydicts="strict")
 
 
+DAILY = ("insert rows of a primary key", "insert casts values", "insert into an append table", "overwrite partitions",
+    "overwrite all partitions", "update a primary key table", "update an append table with deletion vectors",
+    "update that moves rows to other partitions", "delete from a primary key table", "delete from an append table",
+    "changes that merge engines refuse", "tables with a sequence field", "merge with all clauses",
+    "merge into an append table", "alter columns", "alter types of columns", "options", "create tables",
+    "create tables from queries", "types", "functions of Spark", "nested types", "truncate and drop partitions",
+    "time travel", "call procedures", "call branches", "call compaction and expiry", "metadata tables", "databases",
+    "dynamic buckets")  # fmt: skip
+"""A case of each kind of statement."""
+
+
 @pytest.mark.filterwarnings("ignore::paimon.PaimonWarning")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mark_nightly(CASES, always=DAILY))
 def test_statements_leave_what_java_leaves(tmp_path: Path, name: str) -> None:
     session = paimon.connect(tmp_path).sql_session()
     compare_with_java(name, lambda statement: to_result(session.sql(statement).to_arrow()), tmp_path)

@@ -69,6 +69,7 @@ def use(run: Run) -> Run:
     return run
 
 
+@pytest.mark.nightly
 def test_queries_return_the_same_rows(catalog: paimon.Catalog, plain: duckdb.DuckDBPyConnection) -> None:
     assert len(QUERIES) == 22
     assert compare(use(open_embedded(catalog)), plain) > 100
@@ -80,6 +81,7 @@ GROUPED = (1,)
 """A grouped scan of the largest table."""
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.slow("compares queries of joins on Spark")
 def test_spark_returns_the_same_rows(

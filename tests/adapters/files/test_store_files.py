@@ -252,7 +252,22 @@ def fill_root(endpoint: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("operation", "place"), mark_products(OPERATIONS, [Cut.BEFORE, Cut.HEAD, Cut.BODY]), ids=lambda value: str(value)
+    ("operation", "place"),
+    mark_products(
+        OPERATIONS,
+        [Cut.BEFORE, Cut.HEAD, Cut.BODY],
+        always=[
+            "read",
+            "open",
+            "status of a file",
+            "list",
+            "delete of several",
+            "replace",
+            "create in parts",
+            "put if absent",
+        ],
+    ),
+    ids=lambda value: str(value),
 )
 def test_every_operation_retries_cut_replies(endpoint: str, operation: str, place: Cut) -> None:
     """Lose the first two replies to each kind of command, and to the retried requests."""

@@ -148,7 +148,6 @@ def test_damage_of_one_of_many_blocks_means_the_same_both_ways(
     assert outcome(plan, *pieces) == outcome(evolve(plan, flat=None), *pieces)
 
 
-@pytest.mark.fewer_examples
 @settings(max_examples=120, deadline=None)
 @given(planned=blocks(), random=st.randoms(use_true_random=False), kind=st.integers(0, 5))
 def test_damage_means_the_same_both_ways(planned: tuple[DecodePlan, Block], random: Random, kind: int) -> None:
@@ -167,7 +166,6 @@ def test_damage_means_the_same_both_ways(planned: tuple[DecodePlan, Block], rand
     assert outcome(plan, damaged) == outcome(evolve(plan, flat=None), damaged)
 
 
-@pytest.mark.fewer_examples
 @settings(max_examples=100, deadline=None)
 @given(planned=blocks(), window=st.sampled_from([1, 7, 50, 1000, 1 << 18]))
 def test_records_are_found_with_any_window_size(planned: tuple[DecodePlan, Block], window: int) -> None:
@@ -299,8 +297,7 @@ def test_a_damaged_count_in_a_column_that_is_not_read_ends_with_the_data(nodes: 
     assert time.process_time() - began < 10  # with a loop over the count it takes minutes
 
 
-@pytest.mark.parametrize("rows", [1, 500])
-@pytest.mark.parametrize("precision", [1, 4, 18, 19, 37])
+@pytest.mark.parametrize(("precision", "rows"), mark_products([1, 4, 18, 19, 37], [1, 500]))
 def test_decimals_of_more_digits_than_the_precision_are_null(precision: int, rows: int) -> None:
     """As in Java: sums can have more digits."""
     avro = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 0}

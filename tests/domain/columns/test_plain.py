@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.case_lists import check_each
+from support.case_lists import check_each, mark_products
 
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.columns.plain import decode_array, plain_type, to_plain_schema, to_plain_table
@@ -125,8 +125,7 @@ def list_values(values: pa.Array) -> list[Any]:
     return decode_array(values).to_pylist()
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize(("name", "encoding"), mark_products(VALUES, ENCODINGS))
 def test_encoded_values_are_the_plain_ones(name: str, encoding: str) -> None:
     data_type, values = VALUES[name]
     encode, repeat = ENCODINGS[encoding]

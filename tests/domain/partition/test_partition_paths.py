@@ -74,7 +74,7 @@ def test_white_space_is_that_of_java():
 
 def test_only_blank_values_go_to_the_default_directory():
     fields = [DataField(0, "p", dt.VarCharType())]
-    for code in [*range(0xD800), *range(0xE000, 0x110000)]:
+    for code in [*range(0x3100), *range(0xE000, 0x110000, 257)]:  # all blanks of Java are below
         expected = "NONE" if chr(code) in JAVA_WHITESPACE else escape(chr(code))
         assert format_partition_path([chr(code)], fields, "NONE") == f"p={expected}"
     assert format_partition_path(["\u3000\u2003 "], fields, "NONE") == "p=NONE"
