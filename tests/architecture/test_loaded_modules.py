@@ -147,6 +147,39 @@ def test_writing_arrow_data_loads_no_heavy_library(warehouse: str) -> None:
     assert not found & HEAVY
 
 
+MERGES = {
+    "lookup": {"changelog-producer": "lookup"},
+    "input": {"changelog-producer": "input"},
+    "deletion-vectors": {"deletion-vectors.enabled": "true"},
+    "partial-update": {"merge-engine": "partial-update"},
+    "aggregation": {"merge-engine": "aggregation", "fields.price.aggregate-function": "sum"},
+    "first-row": {"merge-engine": "first-row"},
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(v, id=k, marks=() if k == "lookup" else pytest.mark.nightly) for k, v in MERGES.items()],
+)
+def test_merging_rows_does_not_load_pandas(tmp_path: Path, options: dict[str, str]) -> None:
+    """A process writes and compacts rows of the same keys, finds one among many rows, and reads changes."""
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "2", **options}
+    statements = (
+        "catalog.create_database('d')",
+        "columns = 'id BIGINT NOT NULL, name STRING, price DOUBLE, n INT'",
+        "table = catalog.create_table('d.t', columns, primary_keys=['id'], options={options})",
+        "import numpy, pyarrow; from paimon.domain.types.arrow_arrays import from_numpy, make_array",
+        "ids = numpy.arange(3000); names = make_array([str(number) for number in ids], pyarrow.string())",
+        "rows = [from_numpy(ids), names, from_numpy(ids / 2), from_numpy(ids.astype('i4'))]",
+        "for _ in range(3): table.write(pyarrow.table(rows, ['id', 'name', 'price', 'n']))",
+        "table.compact(full=True)",
+        "assert table.scan(where='id = 1700').to_arrow().num_rows == 1",
+        "table.changes(after=1).to_arrow()",
+    )
+    found = find_loaded_modules(CONNECT, *statements, warehouse=str(tmp_path), options=repr(options))
+    assert "pandas" not in found
+
+
 def test_tasks_of_spark_that_send_and_write_rows_do_not_load_pandas(warehouse: str) -> None:
     imports = "import numpy; from paimon.spark.tasks import routing, shuffle"
     send = "sent = shuffle.send_rows(table.scan().to_arrow(), numpy.array([0, 1], 'int32'), 0, 0)"

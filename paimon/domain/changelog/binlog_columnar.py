@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.row.kinds import RowKind
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 Rows = npt.NDArray[np.int64]
@@ -40,7 +41,7 @@ def pack_changes(batches: Iterable[pa.RecordBatch], keys: Sequence[str] | None) 
 
 
 def _kinds(batch: pa.RecordBatch) -> npt.NDArray[np.int8]:
-    return np.asarray(pc.fill_null(batch[VALUE_KIND.name], 0))
+    return to_numpy(pc.fill_null(batch[VALUE_KIND.name], 0))
 
 
 def _starts(batch: pa.RecordBatch, keys: Sequence[str] | None) -> Rows:
@@ -57,13 +58,13 @@ def _starts(batch: pa.RecordBatch, keys: Sequence[str] | None) -> Rows:
 
 def _pack_batch(batch: pa.RecordBatch, starts: Rows) -> pa.RecordBatch:
     ends = np.append(starts[1:], batch.num_rows)
-    offsets = pa.array(np.append(starts, batch.num_rows).astype(np.int32))
+    offsets = from_numpy(np.append(starts, batch.num_rows).astype(np.int32))
     columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == VALUE_KIND.name:
-            columns.append(column.take(pa.array(ends - 1)))
+            columns.append(column.take(from_numpy(ends - 1)))
         elif name == SEQUENCE_NUMBER.name:
-            columns.append(column.take(pa.array(starts)))
+            columns.append(column.take(from_numpy(starts)))
         else:
             columns.append(pa.ListArray.from_arrays(offsets, column, type=pa.list_(pa.field("element", column.type))))
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

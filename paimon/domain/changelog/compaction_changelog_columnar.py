@@ -45,6 +45,7 @@ from paimon.domain.merge.ordering.merge_order import (
 )
 from paimon.domain.merge.ordering.normalized_keys import combine_chunks
 from paimon.domain.row.kinds import RowKind
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.system_columns import LEVEL, VALUE_KIND
 
 _NONE = np.iinfo(np.int64).max
@@ -80,7 +81,7 @@ def build_window(table: pa.Table, rules: ChangeRules) -> Window:
 def select_keys_to_find(window: Window, rules: ChangeRules) -> pa.Table:
     """Return the keys, ascending, of which the window has no record above level 0."""
     rows = window.groups.order[window.groups.starts[_mask_keys_without_above(window)]]
-    return window.table.select(rules.spec.key_names).take(pa.array(rows))
+    return window.table.select(rules.spec.key_names).take(from_numpy(rows))
 
 
 def compact_window(window: Window, found: Found | None, rules: ChangeRules) -> Compacted:
@@ -119,7 +120,7 @@ def _first_row(window: Window, found: Found | None, rules: ChangeRules) -> Compa
 def _levels(window: Window) -> Rows:
     """Return the level of each position in merge order."""
     (levels,) = combine_chunks([window.table[LEVEL.name]])
-    return np.asarray(levels).astype(np.int64)[window.groups.order]
+    return to_numpy(levels).astype(np.int64)[window.groups.order]
 
 
 def _find_smallest_levels(window: Window, above: int) -> Rows:
@@ -176,7 +177,7 @@ def _changes(old: pa.Table, before: Rows, new: pa.Table, after: Rows, reached: M
     both = was & now
     if rules.skips_equal and both.any():
         counted = [f.name for f in rules.spec.fields if f.name not in rules.ignored]
-        one, other = (t.select(counted).take(pa.array(r[both])) for t, r in ((old, before), (new, after)))
+        one, other = (t.select(counted).take(from_numpy(r[both])) for t, r in ((old, before), (new, after)))
         same = np.zeros(len(both), dtype=np.bool_)
         same[both] = mask_equal_rows(one, other) if counted else True
         was, now, both = was & ~same, now & ~same, both & ~same
@@ -187,8 +188,8 @@ def _changes(old: pa.Table, before: Rows, new: pa.Table, after: Rows, reached: M
             np.where(both[come], RowKind.UPDATE_AFTER, RowKind.INSERT),
         ]
     ).astype(np.int8)
-    changes = pa.concat_tables([old.take(pa.array(before[gone])), new.take(pa.array(after[come]))])
+    changes = pa.concat_tables([old.take(from_numpy(before[gone])), new.take(from_numpy(after[come]))])
     at = changes.schema.get_field_index(VALUE_KIND.name)
-    changes = changes.set_column(at, changes.schema.field(at), pa.array(kinds))
+    changes = changes.set_column(at, changes.schema.field(at), from_numpy(kinds))
     order = np.argsort(np.concatenate([gone, come]), kind="stable")
-    return changes.combine_chunks().take(pa.array(order))
+    return changes.combine_chunks().take(from_numpy(order))

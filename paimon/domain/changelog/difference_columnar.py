@@ -20,6 +20,7 @@ from paimon.domain.changelog.equal_rows import mask_equal_rows
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import Rows, group_rows_by_key, mask_retracts
 from paimon.domain.row.kinds import RowKind
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import VALUE_KIND
 
@@ -36,17 +37,17 @@ def compute_difference(before: pa.Table, after: pa.Table, keys: Sequence[DataFie
     old, new = first[paired], last[paired] - before.num_rows
     same[paired] = _equal(before, old, after, new) & ~mask_retracts(after)[new]
     shown = pa.concat_tables([_as_deletes(before), after]).combine_chunks()
-    return shown.take(pa.array(last[~same]))
+    return shown.take(from_numpy(last[~same]))
 
 
 def _rows(table: pa.Table) -> pa.Table:
     gone = mask_retracts(table)
-    return (table.filter(pa.array(~gone)) if gone.any() else table).combine_chunks()
+    return (table.filter(from_numpy(~gone)) if gone.any() else table).combine_chunks()
 
 
 def _equal(before: pa.Table, old: Rows, after: pa.Table, new: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     values = [name for name in before.column_names if name != VALUE_KIND.name]
-    return mask_equal_rows(before.select(values).take(pa.array(old)), after.select(values).take(pa.array(new)))
+    return mask_equal_rows(before.select(values).take(from_numpy(old)), after.select(values).take(from_numpy(new)))
 
 
 def _as_deletes(table: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns.java_float_order import to_ordinal_array
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 
 Mask = npt.NDArray[np.bool_]
 
@@ -26,10 +27,10 @@ def mask_equal_rows(one: pa.Table, other: pa.Table) -> Mask:
 
 def mask_equal_values(one: pa.Array, other: pa.Array) -> Mask:
     """Mark the positions at which two arrays of one type hold equal values."""
-    valid, also = np.asarray(one.is_valid()), np.asarray(other.is_valid())
+    valid, also = to_numpy(one.is_valid()), to_numpy(other.is_valid())
     rows = np.flatnonzero(valid & also)
     mask: Mask = ~(valid | also)
-    mask[rows] = _same_valid(one.take(pa.array(rows)), other.take(pa.array(rows)))
+    mask[rows] = _same_valid(one.take(from_numpy(rows)), other.take(from_numpy(rows)))
     return mask
 
 
@@ -52,20 +53,20 @@ def _same_valid(one: pa.Array, other: pa.Array) -> Mask:
         return whole
     if pa.types.is_floating(kind):
         one, other = to_ordinal_array(one), to_ordinal_array(other)
-    return np.asarray(pc.equal(one, other))
+    return to_numpy(pc.equal(one, other))
 
 
 def _same_items(one: pa.Array, other: pa.Array, items: list[tuple[pa.Array, pa.Array]]) -> Mask:
     """Mark the rows with the same number of items, all of which are equal; `items` are the flattened children."""
-    starts, others = np.asarray(one.offsets), np.asarray(other.offsets)
+    starts, others = to_numpy(one.offsets), to_numpy(other.offsets)
     lengths = np.diff(starts)
     mask: Mask = lengths == np.diff(others)
     rows = np.flatnonzero(mask)
     counts = lengths[rows]
     owner = np.repeat(np.arange(len(rows)), counts)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    left = pa.array(starts[rows][owner] - starts[0] + place)
-    right = pa.array(others[rows][owner] - others[0] + place)
+    left = from_numpy(starts[rows][owner] - starts[0] + place)
+    right = from_numpy(others[rows][owner] - others[0] + place)
     unequal = np.zeros(len(rows), dtype=np.bool_)
     for a, b in items:
         unequal[owner[~mask_equal_values(a.take(left), b.take(right))]] = True

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns.buffers import combine_column
+from paimon.domain.types.arrow_arrays import from_numpy
 
 
 def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Table) -> pa.RecordBatch:
@@ -20,7 +21,7 @@ def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Tab
     mask = np.zeros(batch.num_rows, np.bool_)
     mask[rows] = True
     columns = [
-        _replace_values(column, rows, pa.array(mask), combine_column(values))
+        _replace_values(column, rows, from_numpy(mask), combine_column(values))
         for column, values in zip(batch.columns, new.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
@@ -28,7 +29,7 @@ def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Tab
 
 def filter_rows(batch: pa.RecordBatch, remaining: npt.NDArray[np.bool_]) -> pa.RecordBatch:
     """Return the rows of a batch for which a mask is true; without a copy if these are all rows."""
-    return batch if remaining.all() else batch.filter(pa.array(remaining))
+    return batch if remaining.all() else batch.filter(from_numpy(remaining))
 
 
 def _replace_values(column: pa.Array, rows: npt.NDArray[np.int64], mask: pa.Array, values: pa.Array) -> pa.Array:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from paimon.domain.columns.java_float_order import to_ordinal_array, unify_nans
 from paimon.domain.row.row_hash_columnar import hash_rows
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX
 
@@ -37,7 +38,7 @@ def add_lookup_hashes(block: pa.RecordBatch, keys: Sequence[DataField]) -> pa.Re
     """Return the block, with distinct keys and fewer than 2^32 rows, with its lookup hashes as last column."""
     hashes = _number_rows(block, keys)
     hashes.sort()
-    return block.append_column(LOOKUP_HASHES_FIELD, pa.array(hashes))
+    return block.append_column(LOOKUP_HASHES_FIELD, from_numpy(hashes))
 
 
 def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence[DataField]) -> tuple[Rows, Rows]:
@@ -52,7 +53,7 @@ def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence
     mine = np.repeat((wanted & _ROW_MASK).astype(np.int64), counts)
     within = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
     theirs = (hashes[np.repeat(firsts, counts) + within] & _ROW_MASK).astype(np.int64)
-    same = _same(asked.select(_names(keys)).take(pa.array(mine)), block.select(_names(keys)).take(pa.array(theirs)))
+    same = _same(asked.select(_names(keys)).take(from_numpy(mine)), block.select(_names(keys)).take(from_numpy(theirs)))
     row_of = np.full(asked.num_rows, -1, np.int64)  # a key is in the block once
     row_of[mine[same]] = theirs[same]
     found = np.flatnonzero(row_of >= 0)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.lsm.lookup_hashes import Rows
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
 
 
@@ -61,10 +62,10 @@ def _find_texts(wanted: pa.Array, values: pa.Array) -> Rows:
     lows, highs = np.zeros(len(wanted), np.int64), np.full(len(wanted), len(values) - 1)
     for _ in range((len(values) - 1).bit_length()):
         middles = (lows + highs) >> 1
-        is_below = np.asarray(pc.fill_null(pc.less(values.take(pa.array(middles)), wanted), False))
+        is_below = to_numpy(pc.fill_null(pc.less(values.take(from_numpy(middles)), wanted), False))
         lows = np.where(is_below, np.minimum(middles + 1, highs), lows)
         highs = np.where(is_below, highs, middles)
-    same = np.asarray(pc.fill_null(pc.equal(values.take(pa.array(lows)), wanted), False))
+    same = to_numpy(pc.fill_null(pc.equal(values.take(from_numpy(lows)), wanted), False))
     return np.where(same, lows, -1)
 
 

@@ -27,7 +27,7 @@ from paimon.domain.columns.java_float_order import (
 from paimon.domain.predicate.pruning_columnar import Bounds, Mask
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.arrow_arrays import make_scalar, to_numpy
+from paimon.domain.types.arrow_arrays import make_array, make_scalar, to_numpy
 from paimon.domain.types.data_types import DataType
 
 Integers = npt.NDArray[np.int64]
@@ -79,9 +79,9 @@ def read_exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type
 
 def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
     """Return statistics as the Arrow columns that `read_bounds` reads."""
-    counts = pa.array([list(s.null_counts) for s in stats], pa.list_(pa.int64()))
+    counts = make_array([list(s.null_counts) for s in stats], pa.list_(pa.int64()))
     low, high = ([getattr(s, name) for s in stats] for name in ("min_values", "max_values"))
-    parts = [pa.array(low, pa.binary()), pa.array(high, pa.binary()), counts]
+    parts = [make_array(low, pa.binary()), make_array(high, pa.binary()), counts]
     return pa.StructArray.from_arrays(parts, ["_MIN_VALUES", "_MAX_VALUES", "_NULL_COUNTS"])
 
 

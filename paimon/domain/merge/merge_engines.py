@@ -25,6 +25,7 @@ from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import Mask, get_row_kinds, mask_retracts
 from paimon.domain.merge.partial_update_columnar import partial_update
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import INTEGER_TYPES
 
 _DELETE = 3
@@ -32,7 +33,7 @@ _DELETE = 3
 
 def keep_last_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """Merge by deduplicate: return the last row of each group, ascending by key."""
-    return table.take(pa.array(groups.last))
+    return table.take(from_numpy(groups.last))
 
 
 def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
@@ -42,7 +43,7 @@ def keep_first_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Ta
         raise InvalidRequest(
             "Merge engine 'first-row' does not accept -U and -D records", hint="set 'ignore-delete' to skip them"
         )
-    return table.take(pa.array(groups.first))
+    return table.take(from_numpy(groups.first))
 
 
 def aggregate_rows(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:

@@ -112,7 +112,7 @@ def check_single_rows(rows: pa.Table, spec: MergeSpec) -> None:
     engine = MERGE_ENGINES.get(spec.engine)
     if engine is None or engine.newest_wins:
         return
-    doubtful = rows.filter(pa.array(_mask_refusable(rows, spec)))
+    doubtful = rows.filter(from_numpy(_mask_refusable(rows, spec)))
     if doubtful.num_rows:
         kinds = from_numpy(np.zeros(doubtful.num_rows, np.int8))
         inserts = doubtful.set_column(doubtful.column_names.index(VALUE_KIND.name), VALUE_KIND.name, kinds)

@@ -53,6 +53,7 @@ from paimon.domain.merge.ordering.merge_order import (
     number_keys_in_order,
 )
 from paimon.domain.merge.ordering.normalized_keys import KeyWord, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.types.arrow_arrays import from_numpy
 
 _NUMBER_BITS = 61
 """Bits for a rank and a segment number together."""
@@ -109,7 +110,7 @@ def _rank_records(table: pa.Table, groups: Groups, group: SequenceGroup) -> _Ran
     order, parts = groups.order, []
     has_sequence = np.zeros(len(order), dtype=np.bool_)
     for name in group.sequence:
-        column = combine_chunks([table[name]])[0].take(pa.array(order))
+        column = combine_chunks([table[name]])[0].take(from_numpy(order))
         has_sequence |= read_validity(column)
         parts += to_key_parts(unify_zeros(column))
     ranks: Rows = np.where(has_sequence, _rank_keys(pack_keys(parts), len(order)) + 1, 0)

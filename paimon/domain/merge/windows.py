@@ -40,6 +40,7 @@ import pyarrow as pa
 from paimon.domain.columns.java_float_order import RUN
 from paimon.domain.lsm.keys import Comparable, to_comparable_values
 from paimon.domain.row.values import to_values
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 
 
@@ -56,7 +57,7 @@ def add_run_positions(runs: Sequence[Iterator[Piece]]) -> list[Iterator[Piece]]:
 
 
 def _add_run_number(node: int, piece: Piece) -> Piece:
-    nodes = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
+    nodes = from_numpy(np.full(piece.batch.num_rows, node, dtype=np.int32))
     return Piece(piece.batch.append_column(RUN, nodes), piece.age)
 
 

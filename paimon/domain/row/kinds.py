@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.types.arrow_arrays import make_array
+from paimon.domain.types.arrow_arrays import from_numpy, make_array
 
 
 class RowKind(IntEnum):
@@ -38,7 +38,7 @@ RETRACTS = make_array([RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value], pa.in
 
 def repeat_kind(kind: RowKind, count: int) -> pa.Int8Array:
     """Return the row kind of rows that all have the same one."""
-    return pa.array(np.full(count, kind, np.int8))
+    return from_numpy(np.full(count, kind, np.int8))
 
 
 def parse_row_kinds(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:

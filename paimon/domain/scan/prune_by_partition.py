@@ -41,7 +41,7 @@ from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
 from paimon.domain.predicate.pruning_columnar import may_match_mask
 from paimon.domain.predicate.transform import simplify, split_conjuncts
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.types.arrow_arrays import from_numpy
+from paimon.domain.types.arrow_arrays import from_numpy, make_array
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     BooleanType,
@@ -88,7 +88,7 @@ def _may_hold_bucket(manifest: ManifestFileMeta, bucket: int) -> bool:
 
 def partition_mask(entries: EntryColumns, predicate: Predicate, partition_fields: Sequence[DataField]) -> Mask:
     """Mark the entries in partitions for which the bound predicate, on partition columns only, can be true."""
-    rows = pa.array(entries.partition_rows, pa.binary())
+    rows = make_array(entries.partition_rows, pa.binary())
     width = len(partition_fields)
     columns = {f.name: read_exact_bounds(rows, i, width, f.type) for i, f in enumerate(partition_fields)}
     ones = np.ones(len(rows), dtype=np.int64)

@@ -22,7 +22,8 @@ _INTEGER_IDS = {pa.int8().id, pa.int16().id, pa.int32().id, pa.int64().id}
 _NUMPY_TYPES: Mapping[Any, pa.DataType] = {
     np.dtype(name): kind
     for name, kind in (("i1", pa.int8()), ("i2", pa.int16()), ("i4", pa.int32()), ("i8", pa.int64()),
-                       ("u1", pa.uint8()), ("u4", pa.uint32()), ("u8", pa.uint64()), ("f8", pa.float64()))
+                       ("u1", pa.uint8()), ("u4", pa.uint32()), ("u8", pa.uint64()),
+                       ("f4", pa.float32()), ("f8", pa.float64()))
 }  # fmt: skip
 _DTYPES = {kind: dtype for dtype, kind in _NUMPY_TYPES.items()}
 _MOST_BYTES = 2**31 - 1

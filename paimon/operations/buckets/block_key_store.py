@@ -45,6 +45,7 @@ from attrs import define, field, frozen
 from paimon.domain.lsm.lookup_hashes import LOOKUP_HASHES_FIELD, Rows, add_lookup_hashes, find_equal_keys
 from paimon.domain.lsm.ordered_keys import find_ordered_keys, is_ordered_block
 from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX
 from paimon.ports.key_stores import Places
@@ -227,7 +228,7 @@ class BlockKeyStore:
         for stored in reversed(self._blocks):
             if not len(missing):
                 break
-            wanted = keys if len(missing) == keys.num_rows else keys.take(pa.array(missing))
+            wanted = keys if len(missing) == keys.num_rows else keys.take(from_numpy(missing))
             mine, theirs = self._find_in(stored, wanted)
             places[missing[mine]] = stored.block.places.take(theirs)
             missing = np.delete(missing, mine)
@@ -298,7 +299,7 @@ class BlockKeyStore:
             replaced = self._find_in(old, new.block.keys)[1]
             kept = np.delete(np.arange(old.block.keys.num_rows), replaced)
             parts = [(old.block, kept), (new.block, np.arange(new.block.keys.num_rows))]
-            keys = pa.concat_batches([block.keys.take(pa.array(rows)) for block, rows in parts])
+            keys = pa.concat_batches([block.keys.take(from_numpy(rows)) for block, rows in parts])
             places = np.concatenate([block.places.take(rows) for block, rows in parts])
             self._remove(old)
             self._remove(new)

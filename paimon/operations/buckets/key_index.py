@@ -52,6 +52,7 @@ from paimon.domain.merge.ordering.key_groups import number_keys
 from paimon.domain.scan.scan_plan import ScanKind
 from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.buckets.key_bootstrap import KeysOfBucket, open_key_store, plan_key_splits, read_key_places
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
@@ -126,14 +127,14 @@ class KeyIndex:
         numbers, first_rows = number_keys(keys.columns)
         is_first_load = self._is_bounded and not self._counts
         chosen = select_first_load_rows(numbers, self._existing) if is_first_load else np.arange(len(numbers))
-        distinct = keys.take(pa.array(first_rows))
+        distinct = keys.take(from_numpy(first_rows))
         stored = store.find(distinct)
         placed = place_row_columns(
             numbers[chosen], named[codes[chosen]], stored, self._counts, self._rule, self._existing
         )
         changed = np.flatnonzero(placed.key_places != stored)
         if len(changed):
-            store.put(distinct.take(pa.array(changed)), placed.key_places[changed], self._now_millis())
+            store.put(distinct.take(from_numpy(changed)), placed.key_places[changed], self._now_millis())
         self._add_counts(placed)
         targets, buckets = split_places(placed.places)
         found, target_codes = np.unique(targets, return_inverse=True)
@@ -213,7 +214,7 @@ class KeyIndex:
             number = self._number(partition)
             place = to_places(number, np.array([bucket]))[0]
             new = np.flatnonzero(store.find(keys) != place)
-            store.put(keys.take(pa.array(new)), np.full(len(new), place), self._now_millis())
+            store.put(keys.take(from_numpy(new)), np.full(len(new), place), self._now_millis())
             counts = self._counts.setdefault(number, {})
             counts[bucket] = counts.get(bucket, 0) + len(new)
 

@@ -50,6 +50,7 @@ from paimon.domain.errors import (
 from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.types.arrow_arrays import make_array, to_numpy
 from paimon.operations.metadata.manifests import read_live_columns, read_manifest, read_manifest_list, to_entries
 from paimon.operations.metadata.schemas import check_same_table, find_missing_table
 from paimon.operations.metadata.snapshots import (
@@ -250,8 +251,8 @@ def is_descendant(context: TableContext, later: Snapshot, snapshot: Snapshot, in
         return True
     delta = [entry for meta in added for entry in read_manifest(context, meta.file_name)]
     live = read_live_columns(context, base_manifests)
-    wanted = pa.array(sorted({entry.file.file_name for entry in delta}), pa.string())
-    named = pc.is_in(live.files.field("_FILE_NAME"), wanted).to_numpy(zero_copy_only=False).astype(bool)
+    wanted = make_array(sorted({entry.file.file_name for entry in delta}), pa.string())
+    named = to_numpy(pc.is_in(live.files.field("_FILE_NAME"), wanted))
     found = {entry.identity for entry in to_entries(live.filter(named))}
     return is_built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)
 

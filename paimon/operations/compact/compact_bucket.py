@@ -49,6 +49,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import mask_retracts
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.compact.compact_clustered import ClusteredWork
@@ -226,7 +227,7 @@ class UnitWork:
         unexpired = mask_unexpired(found.rows, self.plan.expiry) if rules.merges_above else None
         if unexpired is None:
             return Found(found.rows, found.requested)
-        return Found(found.rows.filter(pa.array(unexpired)), found.requested[unexpired])
+        return Found(found.rows.filter(from_numpy(unexpired)), found.requested[unexpired])
 
     def _mark_replaced(self, found: LookupResult) -> None:
         """Mark the rows that newer rows replace as deleted."""
@@ -252,7 +253,7 @@ class UnitWork:
 
     def _drop_deletes(self, rows: pa.Table) -> pa.Table:
         deleted = mask_retracts(rows) if self.plan.drop_deletes else None
-        return rows if deleted is None or not deleted.any() else rows.filter(pa.array(~deleted))
+        return rows if deleted is None or not deleted.any() else rows.filter(from_numpy(~deleted))
 
 
 def _list_files(group: Group) -> list[DataFileMeta]:

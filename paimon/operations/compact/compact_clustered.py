@@ -36,6 +36,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_engines import is_oldest_winning
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import mask_retracts
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.compact.lookup_cache import BucketLookupFiles
@@ -99,7 +100,7 @@ class ClusteredWork:
                 loses[found] |= is_newer | oldest_wins
                 if not oldest_wins:
                     self.vectors.mark(file, positions[~is_newer])
-        return rows.filter(pa.array(~loses)) if loses.any() else rows
+        return rows.filter(from_numpy(~loses)) if loses.any() else rows
 
     def _find_keys(self, file: DataFileMeta, asked: pa.RecordBatch) -> Iterator[tuple[Rows, Rows, Mask]]:
         """Yield which of the keys a file has in live rows, the positions of these rows, and which of them are newer."""
@@ -135,4 +136,4 @@ def _get_numbers(rows: pa.RecordBatch) -> Rows:
 
 def _drop_retracts(rows: pa.Table) -> pa.Table:
     retracts = mask_retracts(rows)
-    return rows.filter(pa.array(~retracts)) if retracts.any() else rows
+    return rows.filter(from_numpy(~retracts)) if retracts.any() else rows

@@ -45,6 +45,7 @@ from paimon.domain.predicate.expression import Compare, Operator, Predicate
 from paimon.domain.row import binary_row
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL
 from paimon.operations.compact.lookup_cache import BucketLookupFiles
@@ -82,7 +83,7 @@ class Lookup:
         for level in self._levels:
             if len(remaining) == 0:
                 break
-            (batch,) = keys.take(pa.array(remaining)).combine_chunks().to_batches()
+            (batch,) = keys.take(from_numpy(remaining)).combine_chunks().to_batches()
             hits = list(level.find(batch))
             found += [hit._replace(requested=remaining[hit.requested]) for hit in hits]
             remaining = np.delete(remaining, np.concatenate([hit.requested for hit in hits])) if hits else remaining
@@ -186,7 +187,7 @@ class UpperLevels:
             start += batch.num_rows
             if vector is not None:
                 keep = ~vector.mask(int(positions[0]), len(positions)) if len(positions) else positions == 0
-                batch, positions = batch.filter(pa.array(keep)), positions[keep]
+                batch, positions = batch.filter(from_numpy(keep)), positions[keep]
             if batch.num_rows:
                 yield _Piece(batch, positions)
 
@@ -243,7 +244,7 @@ class _ForwardFile:
             if len(requested_rows):
                 yield Hit(
                     self._file,
-                    piece.batch.take(pa.array(file_rows)),
+                    piece.batch.take(from_numpy(file_rows)),
                     requested_rows + start,
                     piece.positions[file_rows],
                 )
@@ -298,7 +299,7 @@ class _CachedFile:
         return requested_rows[~deleted], file_rows[~deleted]
 
     def _gather_rows(self, block: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
-        gathered = block.drop_columns([LOOKUP_HASHES]).take(pa.array(rows))
+        gathered = block.drop_columns([LOOKUP_HASHES]).take(from_numpy(rows))
         level = to_array([self._file.level], LEVEL.type)[0]
         columns = self._above.columns
         return pa.RecordBatch.from_arrays(

@@ -36,6 +36,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import WorkingVectors
@@ -128,4 +129,4 @@ class SectionRead:
             deleted = self.vectors.find_vector(file)
             for batch in read_data_file(self.bucket, file, self._columns, deleted=deleted, limit=limit):
                 unexpired = mask_unexpired(batch, self.expiry)
-                yield Piece(batch if unexpired is None else batch.filter(pa.array(unexpired)), ages[file.file_name])
+                yield Piece(batch if unexpired is None else batch.filter(from_numpy(unexpired)), ages[file.file_name])

@@ -33,6 +33,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.read_mapping import FieldMapping, map_fields
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema, arrow_type
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.domain.types.type_text import format_type
@@ -186,7 +187,7 @@ def read_data_file(
             assembled = _fill_sequence_numbers(file, assembled)
         deleted_rows = None if deleted is None else deleted.mask(position, rows)
         if deleted_rows is not None and deleted_rows.any():
-            assembled = assembled.filter(pa.array(~deleted_rows))
+            assembled = assembled.filter(from_numpy(~deleted_rows))
         position += rows
         yield assembled
 
@@ -234,7 +235,7 @@ def _fill_row_ids(
         raise CorruptTable(bucket.path_of(file), "has no row ids, but its table tracks rows")
     rows = batch.num_rows
     positions = np.arange(position, position + rows) if part is None else part.find_positions(position, rows)
-    ids = pa.array(file.first_row_id + positions.astype(np.int64))
+    ids = from_numpy(file.first_row_id + positions.astype(np.int64))
     return batch.set_column(place, batch.schema.field(place), pc.coalesce(stored, ids))
 
 

@@ -21,6 +21,7 @@ from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.scan.row_id_groups import group_by_row_range, place_files
 from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
@@ -79,7 +80,7 @@ def _read_columns(
         return
     place, largest = names.index(SEQUENCE_NUMBER.name), max(f.max_sequence_number for f in group)
     for batch in batches:
-        numbers = pa.array(np.full(batch.num_rows, largest, np.int64))
+        numbers = from_numpy(np.full(batch.num_rows, largest, np.int64))
         yield batch.set_column(place, batch.schema.field(place), numbers)
 
 

@@ -44,6 +44,7 @@ from paimon.domain.scan.row_id_ranges import RowIdRanges
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
+from paimon.domain.types.arrow_arrays import make_array, make_scalar
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
@@ -317,5 +318,5 @@ def get_window_bytes(engine: Engine) -> int:
 
 def _append_row_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Append the row kinds as text; rows of append tables, which store no kind, are inserts."""
-    kinds = pc.fill_null(batch[VALUE_KIND.name], 0)
-    return batch.append_column(arrow_field(ROW_KIND), pa.array(KIND_TEXTS).take(kinds))
+    kinds = pc.fill_null(batch[VALUE_KIND.name], make_scalar(0, pa.int8()))
+    return batch.append_column(arrow_field(ROW_KIND), make_array(KIND_TEXTS, pa.string()).take(kinds))

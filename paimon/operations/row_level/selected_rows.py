@@ -48,6 +48,7 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.system_columns import LEVEL
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import (
@@ -166,7 +167,7 @@ def _find_in_file(bucket: Bucket, predicate: Predicate, file: DataFileMeta, dele
     # No row group may be skipped, because the position of a row is the number of rows before it.
     for batch in read_data_file(bucket, file, columns):
         live = ~before.mask(start, batch.num_rows)
-        mask = evaluate_condition(bucket.context.engine, predicate, batch).to_numpy(zero_copy_only=False) & live
+        mask = to_numpy(evaluate_condition(bucket.context.engine, predicate, batch)) & live
         found.append(np.flatnonzero(mask) + start)
         start += batch.num_rows
     return FileMatch(file, before, before.with_deleted(np.concatenate(found)))

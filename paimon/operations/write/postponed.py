@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from paimon.domain.bucket.postponed import POSTPONED_SEQUENCE_NUMBER, compute_written_buckets, to_postponed_files_table
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER
 from paimon.operations.data_files.write_data_files import FileLayout
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
@@ -36,7 +37,7 @@ class PostponedWriter:
 
     def add(self, rows: pa.Table, codes: Codes) -> None:
         """Buffer rows with `_VALUE_KIND` and bucket numbers; refuse kinds that the engine does not accept."""
-        numbers = pa.array(np.full(rows.num_rows, POSTPONED_SEQUENCE_NUMBER, np.int64))
+        numbers = from_numpy(np.full(rows.num_rows, POSTPONED_SEQUENCE_NUMBER, np.int64))
         self._rows.add(rows.append_column(SEQUENCE_NUMBER.name, numbers), codes)
 
     def flush(self) -> None:
@@ -124,7 +125,7 @@ class WaitingRows:
     def _divide(self, table: pa.Table) -> Iterator[tuple[bytes, pa.Table]]:
         """Yield each partition with its rows."""
         partitions, codes = encode_partitions(table, self._fields)
-        grouped = table if len(partitions) == 1 else table.take(pa.array(np.argsort(codes, kind="stable")))
+        grouped = table if len(partitions) == 1 else table.take(from_numpy(np.argsort(codes, kind="stable")))
         start = 0
         for partition, count in zip(partitions, np.bincount(codes, minlength=len(partitions)).tolist(), strict=True):
             yield partition, grouped.slice(start, count)

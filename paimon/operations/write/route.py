@@ -58,7 +58,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.simple_stats import EMPTY_ROW
 from paimon.domain.types.arrow import arrow_field
-from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
+from paimon.domain.types.arrow_arrays import from_numpy, make_scalar, to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import VALUE_KIND
 from paimon.operations.buckets.bucket_assigner import BucketAssigner
@@ -334,14 +334,16 @@ class CrossPartitionRouting:
 
     def _select_rows(self, table: pa.Table, routed: RoutedRows) -> pa.Table:
         is_whole = len(routed.rows) == table.num_rows and not routed.is_retract.any()
-        rows = table if is_whole else table.take(pa.array(routed.rows))
+        rows = table if is_whole else table.take(from_numpy(routed.rows))
         if routed.is_retract.any():
-            kinds = pc.if_else(pa.array(routed.is_retract), pa.scalar(RowKind.DELETE, pa.int8()), rows[VALUE_KIND.name])
+            kinds = pc.if_else(
+                from_numpy(routed.is_retract), make_scalar(int(RowKind.DELETE), pa.int8()), rows[VALUE_KIND.name]
+            )
             rows = rows.set_column(rows.column_names.index(VALUE_KIND.name), VALUE_KIND.name, kinds)
         types = [f.type for f in self._partition_fields]
         partitions = list(zip(*(deserialize(p, types) for p in routed.partitions), strict=True))
         for field, values in zip(self._partition_fields, partitions, strict=False):
-            column = to_array(values, field.type).take(pa.array(routed.codes.astype(np.int64)))
+            column = to_array(values, field.type).take(from_numpy(routed.codes.astype(np.int64)))
             rows = rows.set_column(rows.column_names.index(field.name), arrow_field(field), column)
         return rows
 

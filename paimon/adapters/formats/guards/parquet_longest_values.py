@@ -29,6 +29,7 @@ from paimon.adapters.formats.guards.parquet_pages import (
     read_page_header,
 )
 from paimon.adapters.formats.thrift import BINARY, I32, I64, LIST, STRUCT, ByteReader, ThriftList, ThriftStruct, encode
+from paimon.domain.types.arrow_arrays import to_numpy
 
 _BYTE_ARRAY, _REQUIRED, _DATA_PAGE, _PLAIN, _RLE_ENCODING = 6, 0, 0, 0, 3
 _KNOWN_CODECS = (0, 1, 2, 4, 5, 6, 7)
@@ -46,7 +47,7 @@ def measure_longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage
     if not held:
         return [0] * len(dictionaries)
     column = pq.ParquetFile(pa.BufferReader(_build_file(stored, held, codec))).read().column(0)
-    lengths = np.concatenate([pc.binary_length(piece).to_numpy() for piece in column.chunks])
+    lengths = np.concatenate([to_numpy(pc.binary_length(piece)) for piece in column.chunks])
     starts = np.cumsum([0] + [d.values for d in held[:-1]])
     longest = iter(np.maximum.reduceat(lengths, starts).tolist())
     return [next(longest) if d.values else 0 for d in dictionaries]

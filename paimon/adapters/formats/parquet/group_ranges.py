@@ -34,6 +34,7 @@ from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
 from paimon.domain.predicate.prune_file import may_match
 from paimon.domain.predicate.transform import join_conjuncts, split_conjuncts
 from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.ports.formats import ReadRequest
 
@@ -155,7 +156,7 @@ def narrow_piece(piece: GroupRange, lookup: LookupFilter, batches: Iterable[pa.R
     for batch in batches:
         matching = evaluate(lookup.predicate, batch)
         if matching.true_count:
-            hits = np.flatnonzero(matching.to_numpy(zero_copy_only=False))
+            hits = np.flatnonzero(to_numpy(matching))
             first = start + int(hits[0]) if first < 0 else first
             last = start + int(hits[-1])
         start += batch.num_rows

@@ -63,6 +63,7 @@ from paimon.domain.columns.casts.times import fit_timestamps
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.ports.cache import ObjectCache
 from paimon.ports.formats import ReadRequest
@@ -251,7 +252,7 @@ def _read_wanted(file: _File, group: int, wanted: RowRanges, columns: SelectedCo
         kept = wanted.cut(batch, position)
         position += batch.num_rows
         if kept.num_rows:
-            yield kept if kept.num_rows == batch.num_rows else kept.take(pa.array(range(kept.num_rows)))
+            yield kept if kept.num_rows == batch.num_rows else kept.take(from_numpy(np.arange(kept.num_rows)))
 
 
 def _read_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -264,7 +265,9 @@ def _read_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_
         kept = batch.slice(skip, left)
         skip, left = 0, left - kept.num_rows
         if kept.num_rows:
-            yield kept if _MIN_SHARE * kept.num_rows > batch.num_rows else kept.take(pa.array(range(kept.num_rows)))
+            yield (
+                kept if _MIN_SHARE * kept.num_rows > batch.num_rows else kept.take(from_numpy(np.arange(kept.num_rows)))
+            )
         if left <= 0:
             return
 

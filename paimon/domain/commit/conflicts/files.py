@@ -39,6 +39,7 @@ from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry, ManifestEntry
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.domain.types.arrow_arrays import make_array, to_numpy
 from paimon.domain.types.data_types import DataType
 
 
@@ -54,8 +55,8 @@ def mark_checked_files(live: EntryColumns, change: Change, keyed: bool) -> Mask:
     within: Mask = np.isin(live.partitions, np.array(touched, dtype=np.int64))
     vectors = (r.data_file for e in change.index for r in e.deletion_vectors or ())
     looked_up = (name for *_, name in change.looked_up)
-    names = pa.array(sorted({*(e.file.file_name for e in change.entries), *vectors, *looked_up}), pa.string())
-    found: Mask = np.array(pc.is_in(live.files.field("_FILE_NAME"), names), dtype=bool)
+    names = make_array(sorted({*(e.file.file_name for e in change.entries), *vectors, *looked_up}), pa.string())
+    found: Mask = to_numpy(pc.is_in(live.files.field("_FILE_NAME"), names)).copy()
     unnamed = np.flatnonzero(~found)
     found[unnamed[_first_of_each(_to_codes(live.partitions, live.total_buckets)[unnamed])]] = True
     if keyed:

@@ -26,6 +26,7 @@ from paimon.domain.merge.aggregate.steps_columnar import (
 from paimon.domain.merge.ordering.group_positions import find_largest_positions
 from paimon.domain.merge.ordering.merge_order import Mask, Rows
 from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 
 # Numbers. Floats are computed step by step, so that they are rounded as in Java. Integers wrap, whatever the order of
 # the steps. A decimal that may leave its range becomes null in between, which depends on the order: its group is
@@ -42,7 +43,7 @@ def total(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
         return _sum_wide_decimals(column, steps if valid is None else steps.of(valid))
     if pa.types.is_floating(kind):
         values = fill_neutral(_negate_retracts(steps.gather(_read_numbers(column)), steps), valid, -0.0)
-        sums = pa.array(reduce_groups(np.add, -0.0, values, steps))
+        sums = from_numpy(reduce_groups(np.add, -0.0, values, steps))
     else:
         values = fill_neutral(steps.gather(_read_numbers(column).astype(np.int64, copy=False)), valid, 0)
         sums = _to_column(reduce_groups(np.add, 0, _negate_retracts(values, steps), steps), kind)
@@ -55,7 +56,7 @@ def mask_overflowing_sums(column: pa.Array, aggregate: Aggregate, steps: Steps) 
     if not pa.types.is_decimal(kind):
         return None
     if kind.precision > _LONG_DIGITS:
-        sizes, limit = np.abs(np.asarray(column.cast(pa.float64()).fill_null(0))), 10.0 ** (kind.precision - kind.scale)
+        sizes, limit = np.abs(to_numpy(column.cast(pa.float64()).fill_null(0))), 10.0 ** (kind.precision - kind.scale)
     else:
         sizes, limit = np.abs(_read_numbers(column).astype(np.float64)), 2.0**63
     rough = reduce_groups(np.add, 0, steps.gather(sizes), steps)
@@ -70,7 +71,7 @@ def product(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     kind, valid = column.type, mask_valid_steps(column, steps)
     values = fill_neutral(steps.gather(_read_numbers(column)), valid, 1)
     if pa.types.is_floating(kind):
-        return set_missing_null(pa.array(reduce_groups(np.multiply, 1, values, steps)), steps.any_of(valid))
+        return set_missing_null(from_numpy(reduce_groups(np.multiply, 1, values, steps)), steps.any_of(valid))
     found = reduce_groups(np.multiply, 1, values.astype(np.int64), steps)
     return set_missing_null(_to_column(found, kind), steps.any_of(valid))
 
@@ -89,7 +90,7 @@ def count(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
 def _read_numbers(column: pa.Array) -> Numbers:
     """Return the numbers of a column, 0 where it is null; unscaled values of decimals of up to 18 digits."""
     if not pa.types.is_decimal(column.type):
-        return np.asarray(column.fill_null(0) if column.null_count else column)
+        return to_numpy(column.fill_null(0) if column.null_count else column)
     pairs = np.frombuffer(column.buffers()[1], dtype="<i8", count=2 * len(column), offset=16 * column.offset)
     return pairs[0::2]
 
@@ -104,7 +105,7 @@ def _negate_retracts(values: Numbers, steps: Steps) -> Numbers:
 def _to_column(values: Rows, kind: pa.DataType) -> pa.Array:
     """Return 64-bit numbers as a column of the type; integers keep the bits that it has."""
     if not pa.types.is_decimal(kind):
-        return pa.array(values.astype(kind.to_pandas_dtype()))
+        return from_numpy(values.astype(kind.to_pandas_dtype()))
     pairs = np.column_stack([values, values >> 63])
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(pairs))])
 
@@ -116,7 +117,7 @@ def _sum_wide_decimals(column: pa.Array, steps: Steps) -> pa.Array:
         return pa.nulls(steps.group_count, kind)
     values, starts = steps.take_column(column), steps.starts
     if steps.retracts.any():
-        values = pc.if_else(pa.array(steps.retracts), pc.negate(values), values)
+        values = pc.if_else(from_numpy(steps.retracts), pc.negate(values), values)
     summed = pa.table({"group": steps.groups, "value": values}).group_by("group", use_threads=False)
     sums = summed.aggregate([("value", "sum")])["value_sum"].combine_chunks()
     return scatter_to_groups(sums.cast(kind), steps.groups[starts], steps.group_count)
@@ -138,7 +139,7 @@ def _find_extreme(column: pa.Array, steps: Steps, descending: bool) -> pa.Array:
         return _find_extreme_number(column, to_stored_numbers(column), valid, steps, descending)
     if pa.types.is_floating(column.type):
         return _find_extreme_number(
-            column, to_float_ordinals(np.asarray(column.fill_null(0), dtype=np.float64)), valid, steps, descending
+            column, to_float_ordinals(to_numpy(column.fill_null(0)).astype(np.float64)), valid, steps, descending
         )
     keys = [steps.gather(word) for word in pack_keys(to_key_parts(column, descending))]
     return steps.take_at(column, find_largest_positions(keys, steps.groups, steps.group_count, valid))
@@ -151,9 +152,9 @@ def _find_extreme_number(
     kernel, nothing = (np.minimum, bounds.max) if descending else (np.maximum, bounds.min)
     found = reduce_groups(kernel, nothing, fill_neutral(steps.gather(numbers), valid, nothing), steps)
     if pa.types.is_floating(column.type):
-        values = pa.array(from_float_ordinals(found).astype(column.type.to_pandas_dtype()))
+        values = from_numpy(from_float_ordinals(found).astype(column.type.to_pandas_dtype()))
     else:
-        values = pa.array(found).view(column.type)
+        values = from_numpy(found).view(column.type)
     return set_missing_null(values, steps.any_of(valid))
 
 
@@ -168,7 +169,7 @@ def bool_or(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
 
 
 def _reduce_booleans(column: pa.Array, steps: Steps, kernel: np.ufunc, neutral: int) -> pa.Array:
-    values = steps.gather(np.asarray(column.fill_null(bool(neutral)))).view(np.uint8)
+    values = steps.gather(to_numpy(column.fill_null(bool(neutral)))).view(np.uint8)
     found = reduce_groups(kernel, neutral, values, steps)
     return set_missing_null(found.view(np.bool_), steps.any_of(mask_valid_steps(column, steps)))
 
@@ -240,10 +241,10 @@ def listagg(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)
     groups = steps.groups[steps.starts]
-    filled = steps.gather(np.asarray(pc.binary_length(column).fill_null(0))) > 0
+    filled = steps.gather(to_numpy(pc.binary_length(column).fill_null(0))) > 0
     texts = _move_late_first(steps.of(filled))
     sizes = np.bincount(texts.groups, minlength=steps.group_count)[groups]
-    offsets = pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32))
+    offsets = from_numpy(np.append(0, np.cumsum(sizes)).astype(np.int32))
     lists = pa.ListArray.from_arrays(offsets, texts.take_column(column))
     return scatter_to_groups(pc.binary_join(lists, aggregate.delimiter).cast(column.type), groups, steps.group_count)
 
@@ -265,7 +266,7 @@ def collect(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
         return pa.nulls(steps.group_count, column.type)
     lists = steps.take_column(column)
     starts = steps.starts
-    bounds = np.asarray(lists.offsets)
-    offsets = pa.array(np.append(bounds[starts], bounds[-1]).astype(np.int32))
+    bounds = to_numpy(lists.offsets)
+    offsets = from_numpy(np.append(bounds[starts], bounds[-1]).astype(np.int32))
     joined = pa.ListArray.from_arrays(offsets, lists.values, type=column.type)
     return scatter_to_groups(joined, steps.groups[starts], steps.group_count)

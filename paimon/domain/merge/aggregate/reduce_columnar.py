@@ -50,6 +50,7 @@ from paimon.domain.merge.aggregate.steps_columnar import Steps, scatter_to_group
 from paimon.domain.merge.ordering.key_groups import Grouping
 from paimon.domain.merge.ordering.merge_order import Mask
 from paimon.domain.row.values import to_array, to_values
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.system_columns import VALUE_KIND
 
 
@@ -102,7 +103,7 @@ def _aggregate_in_two_parts(column: pa.Array, aggregate: Aggregate, steps: Steps
         return scatter_to_groups(folded, np.flatnonzero(slow), steps.group_count)
     places = np.arange(steps.group_count)
     places[slow] = steps.group_count + np.arange(int(slow.sum()))
-    return pa.concat_arrays([parts[0], folded]).take(pa.array(places))
+    return pa.concat_arrays([parts[0], folded]).take(from_numpy(places))
 
 
 def _refuse_retracts(steps: Steps, function: AggregateFunction, aggregate: Aggregate) -> Steps:
@@ -152,12 +153,12 @@ def build_merged_table(
     `made` has one value for each group. `kinds` applies to groups with several records, None: they are inserts.
     Singletons keep their row kind.
     """
-    last = pa.array(groups.last)
+    last = from_numpy(groups.last)
     columns = []
     for name in table.column_names:
         column = made[name] if name in made else table[name].take(last)
         if name == VALUE_KIND.name:
-            own = np.asarray(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-            column = pa.array(np.where(groups.singletons, own, 0 if kinds is None else kinds).astype(np.int8))
+            own = to_numpy(combine_column(column))
+            column = from_numpy(np.where(groups.singletons, own, 0 if kinds is None else kinds).astype(np.int8))
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=table.schema)

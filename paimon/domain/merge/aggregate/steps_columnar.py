@@ -34,6 +34,7 @@ from paimon.domain.columns.buffers import from_stored_numbers, read_validity
 from paimon.domain.merge.aggregate.rule import CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.ordering.group_positions import find_first_positions, find_last_positions
 from paimon.domain.merge.ordering.merge_order import Mask, Rows, Scalar, argsort_keys
+from paimon.domain.types.arrow_arrays import from_numpy
 
 Actions = npt.NDArray[np.int8]
 Numbers = npt.NDArray[Any]
@@ -83,7 +84,7 @@ class Steps(NamedTuple):
 
     def take_column(self, column: pa.Array) -> pa.Array:
         """Return the value of the column for each step."""
-        return column if self.rows is None else column.take(pa.array(self.rows))
+        return column if self.rows is None else column.take(from_numpy(self.rows))
 
     def any_of(self, mask: Mask | None) -> Mask:
         """Return, for each group, whether one of its steps is in the mask; None: whether it has a step."""
@@ -174,8 +175,8 @@ def fill_neutral(values: Numbers, valid: Mask | None, neutral: float) -> Numbers
 def set_missing_null(values: npt.NDArray[Any] | pa.Array, found: Mask) -> pa.Array:
     """Return one value a group, with null for groups that are not found."""
     if isinstance(values, np.ndarray):
-        return pa.array(values) if found.all() else pa.array(values, mask=~found)
-    return values if found.all() else values.take(pa.array(np.arange(len(values)), mask=~found))
+        return from_numpy(values) if found.all() else from_numpy(values, found)
+    return values if found.all() else values.take(from_numpy(np.arange(len(values)), found))
 
 
 def scatter_to_groups(values: pa.Array, groups: Rows, count: int) -> pa.Array:
@@ -186,7 +187,7 @@ def scatter_to_groups(values: pa.Array, groups: Rows, count: int) -> pa.Array:
     missing = np.ones(count, dtype=np.bool_)
     places[groups] = np.arange(len(groups))
     missing[groups] = False
-    return values.take(pa.array(places, mask=missing))
+    return values.take(from_numpy(places, ~missing))
 
 
 def mask_valid_steps(column: pa.Array, steps: Steps) -> Mask | None:

@@ -22,6 +22,7 @@ from paimon.domain.merge.ordering.merge_order import mask_retracts
 from paimon.domain.merge.windows import Piece, cut_into_windows
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 
@@ -67,7 +68,7 @@ class DifferenceRead:
             before = self._merge_window([p.batch for p in window if versions[p.age].before], window)
             after = self._merge_window([p.batch for p in window if versions[p.age].after], window)
             for batch in compute_difference(before, after, self.spec.key_fields).to_batches():
-                yield batch if self.keep_retracts else batch.filter(pa.array(~mask_retracts(batch)))
+                yield batch if self.keep_retracts else batch.filter(from_numpy(~mask_retracts(batch)))
 
     def _read_run(self, run: SortedRun, versions: Sequence[Version], ages: dict[int, int]) -> Iterator[Piece]:
         columns = [*self.spec.fields, SEQUENCE_NUMBER, VALUE_KIND, *([LEVEL] if self.spec.lookup else [])]

@@ -23,7 +23,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import difference_splits, replaced_splits
 from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.types.arrow_arrays import make_array
+from paimon.domain.types.arrow_arrays import make_array, make_scalar
 from paimon.operations.metadata.snapshots import load_snapshot
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
@@ -75,7 +75,7 @@ def read_changes(
     context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit
 ) -> Iterator[pa.RecordBatch]:
     """Read the changes of one split in file order, with the int64 snapshot id as the first column."""
-    number = pa.scalar(split.snapshot_id, pa.int64())
+    number = make_scalar(split.snapshot_id, pa.int64())
     for batch in read_split(context, split, read):
         columns = [pa.repeat(number, batch.num_rows), *batch.columns]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
