@@ -34,12 +34,13 @@ from paimon.operations.read.changes.history import list_history
 from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.projection import bind_predicate, build_output_schema
 from paimon.operations.read.split import ReadPlan
+from paimon.operations.read.time_travel import parse_integer
 from paimon.operations.stream.start import Progress
 from paimon.operations.stream.stream_scan import SnapshotChanges, StreamRequest, StreamScan
 from paimon.operations.table_context import TableContext
 from paimon.references import Age, age_millis
 from paimon.results import Results
-from paimon.scan import condition_of
+from paimon.scan import check_selection, condition_of
 
 SNAPSHOT_COLUMN = pa.field("_snapshot_id", pa.int64(), nullable=False)
 KIND_COLUMN = pa.field("_row_kind", pa.string(), nullable=False)
@@ -69,11 +70,10 @@ class Changes(NotebookDisplay, Results):
         columns: Sequence[str] | None = None,
         where: str | Predicate | None = None,
     ) -> None:
-        if isinstance(columns, str):
-            raise InvalidRequest(f"'columns' is the text {columns!r}.", subject="columns", hint=f"write [{columns!r}]")
         self._context = context
-        self._range = (after, through)
-        self._columns = columns
+        ids = {"after": after, "through": through}
+        self._range = [None if value is None else parse_integer(value, name) for name, value in ids.items()]
+        self._columns = check_selection(columns)
         self._where = where
         self._snapshots: tuple[Snapshot, ...] | None = None
         self._splits: tuple[DataSplit, ...] | None = None

@@ -170,12 +170,19 @@ class Results:
         ------
         MissingExtra
             The extra ``duckdb`` is not installed.
+        InvalidRequest
+            The rows have no columns.
         """
         try:
             import duckdb
         except ModuleNotFoundError as missing:
             raise missing_extra("to_duckdb", "duckdb") from missing
-        return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
+        rows = self.to_arrow()
+        if not rows.column_names:
+            raise InvalidRequest(
+                "A relation of DuckDB has columns", subject="columns", hint="name one, or use to_arrow()"
+            )
+        return (connection or duckdb.default_connection()).from_arrow(rows)
 
     def show(self, rows: int | None = None) -> None:
         """Print the first rows as a table.

@@ -5,7 +5,7 @@ Invariant: the snapshot is fixed when the scan is first planned, and all results
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import datetime
@@ -106,9 +106,8 @@ class Scan(NotebookDisplay, Results):
         view: DataView = PLAIN,
         pinned: PinnedTable | None = None,
     ) -> None:
-        check_selection(columns, limit)
         self._context = context
-        self._columns = columns
+        self._columns = check_selection(columns, limit)
         self._where = where
         self._limit = None if limit is None else min(limit, LARGEST_LONG)
         self._travel = (snapshot, tag, timestamp)
@@ -460,7 +459,7 @@ class ScanRows:
         """Return some columns, and the rows for which a condition is also true."""
         wheres = [condition_of(where) for where in (self.scan._where, condition) if where is not None]
         found = copy(self.scan)
-        found._columns, found._where = columns, join_conjuncts(wheres) if wheres else None
+        found._columns, found._where = tuple(columns), join_conjuncts(wheres) if wheres else None
         found._condition = None
         found._read_plan, found._schema = None, None
         found._plan = self.scan._plan if self.is_split else None
@@ -535,20 +534,12 @@ def lookup_keys(scan: Scan, keys: Any, keep_missing: bool) -> pa.Table:
     return lookup_rows(scan.context, request, columns, keys, keep_missing=keep_missing)
 
 
-def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:
-    """Check the arguments `columns` and `limit` of a scan."""
+def check_selection(columns: Iterable[str] | None, limit: int | None = None) -> tuple[str, ...] | None:
+    """Check the arguments `columns` and `limit` of a scan; return the columns, which may be an iterator."""
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         wrong = "negative" if isinstance(limit, int) else "not a number"
         raise InvalidRequest(f"Limit {limit!r} is {wrong}.", subject="limit", hint="give a number of rows, or None")
-    if isinstance(columns, str):
-        raise InvalidRequest(f"'columns' is the text {columns!r}.", subject="columns", hint=f"write [{columns!r}]")
-    if columns is not None:
-        check_names(columns, "columns")
-    invalid = [c for c in columns or () if not isinstance(c, str)]
-    if invalid:
-        raise InvalidRequest(
-            f"{invalid[0]!r} is not a column name.", subject="columns", hint="give column names as text"
-        )
+    return None if columns is None else check_names(columns, "columns")
 
 
 def condition_of(where: Any) -> Predicate:

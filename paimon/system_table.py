@@ -249,10 +249,9 @@ class SystemScan(NotebookDisplay, Results):
         limit: int | None,
         source: SystemTableSource | None = None,
     ) -> None:
-        check_selection(columns, limit)
         self._source = SYSTEM_TABLES[table.system_name] if source is None else source
         self._system_table = table
-        self._columns = columns
+        self._columns = check_selection(columns, limit)
         self._where = where
         self._limit = limit
         self._result: pa.Table | None = None

@@ -357,8 +357,27 @@ def test_projection_takes_columns_in_order_and_nested_ones(orders: paimon.Table)
         orders.scan(columns=["amuont"]).to_arrow()
     with pytest.raises(InvalidRequest, match=r"place\.town|town"):
         orders.scan(columns=["place.town"]).to_arrow()
-    with pytest.raises(InvalidRequest, match="is the text"):
+    with pytest.raises(InvalidRequest, match="not a list of names"):
         orders.scan(columns="id")
+
+
+def test_arguments_of_other_types_are_converted_or_refused(catalog: paimon.Catalog, orders: paimon.Table) -> None:
+    orders.write([{"id": 1, "day": "a"}], missing_columns="null")
+    snapshots = orders.system_table("snapshots")
+    for read in (orders.scan, snapshots.scan, orders.changes):
+        assert (
+            read(columns=iter(["snapshot_id" if read == snapshots.scan else "id"])).to_arrow().column_names[-1][-2:]
+            == "id"
+        )
+    assert orders.changes(after="0", through="1").to_arrow().num_rows == 1  # type: ignore[arg-type]
+    for refused in (
+        lambda: orders.changes(after="x"),  # type: ignore[arg-type]
+        lambda: orders.scan(timestamp=pd.NaT).count(),
+        lambda: orders.scan(columns=[]).to_duckdb(),
+        lambda: catalog.sql(None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidRequest):
+            refused()
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def _pin(
         return PinnedTable(context.table, found)
     ((way, value),) = requested.items()
     if way in _MADE_SINCE:
-        return _pin_files_since(context, way, _parse_integer(value, f"scan.{way}-millis"))
+        return _pin_files_since(context, way, parse_integer(value, f"scan.{way}-millis"))
     travelled = _TRAVELS[way](context, value)
     return PinnedTable(_load_table_at_schema(context, travelled.schema_id), travelled)
 
@@ -159,7 +159,7 @@ def _load_table_at_schema(context: TableContext, schema_id: int) -> TableDefinit
 
 
 def _find_by_id(context: TableContext, value: object) -> Snapshot:
-    return load_snapshot(context, _parse_integer(value, "snapshot"))
+    return load_snapshot(context, parse_integer(value, "snapshot"))
 
 
 def _find_by_tag(context: TableContext, value: object) -> Snapshot:
@@ -179,7 +179,7 @@ def _find_by_timestamp(context: TableContext, value: object) -> Snapshot:
 
 
 def _find_by_watermark(context: TableContext, value: object) -> Snapshot:
-    watermark = _parse_integer(value, "scan.watermark")
+    watermark = parse_integer(value, "scan.watermark")
     found = snapshot_of_watermark(context, watermark)
     if found is None:
         raise NotFound("snapshot with a watermark of at least", str(watermark), hint="use a smaller watermark")
@@ -221,7 +221,8 @@ _CREATION = "creation-time"
 _MADE_SINCE = ("file-creation-time", _CREATION)
 
 
-def _parse_integer(value: object, what: str) -> int:
+def parse_integer(value: object, what: str) -> int:
+    """Return an integer of any type, or of a text."""
     try:
         return int(str(value))
     except ValueError as error:
@@ -230,7 +231,7 @@ def _parse_integer(value: object, what: str) -> int:
 
 def to_epoch_millis(engine: Engine, value: object) -> int:
     """Convert milliseconds, or an ISO time that is local unless it has a zone, to epoch milliseconds."""
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and value == value:  # NaT of pandas is none
         moment = value
     else:
         if isinstance(value, int):

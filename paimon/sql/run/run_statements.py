@@ -12,7 +12,7 @@ from attrs import evolve, fields, frozen
 
 from paimon.display.notebook import NotebookDisplay
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.text_checks import check_names
+from paimon.domain.text_checks import check_names, check_text
 from paimon.ports.queries import QueryEngine
 from paimon.sql.parse.parse_script import ParsedStatement, parse_script
 from paimon.sql.parse.statements import CreateView, Delete, Explain, MergeWhen, Query, Statement, TableName, Update
@@ -101,7 +101,7 @@ class SqlSession(NotebookDisplay):
             A statement failed, and those after it do not run. In a script of several statements the message names its
             line.
         """
-        parsed = self._parse(text)
+        parsed = self._parse(check_text(text, "SQL"))
         for statement in parsed:
             line = statement.line if len(parsed) > 1 else None
             with note_line(line):
