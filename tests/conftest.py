@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.case_lists import parametrize_daily
 from support.example_profiles import is_property, load_profile, reduce_examples
 from support.java_options import prepare_short_runs
 from support.postgres_server import run_postgres
@@ -94,13 +92,6 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
     gc.freeze()
     return result
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Create no nightly case that this run would leave out: a case costs as much as some short tests."""
-    if not metafunc.config.getoption("--nightly"):
-        metafunc.parametrize = partial(parametrize_daily, metafunc.parametrize)  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

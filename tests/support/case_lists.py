@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -63,28 +63,14 @@ def mark_nightly(cases: Iterable[Case], always: Collection[Case]) -> list[object
     A tuple, which has the values of several parameters, may be named by its first one.
     """
     found = list[object]()
+    daily = 0
     for case in cases:
         values = case if isinstance(case, tuple) else (case,)
         is_daily = case in always or values[0] in always
+        daily += is_daily
         found.append(pytest.param(*values, marks=[] if is_daily else pytest.mark.nightly))
-    assert any(map(_is_daily, found)), "a case of the kind runs at every level"
+    assert daily, "a case of the kind runs at every level"
     return found
-
-
-def parametrize_daily(
-    parametrize: Callable[..., None], names: object, values: Iterable[object], *args: Any, ids: Any = None, **named: Any
-) -> None:
-    """Parametrize a test without the nightly values, unless all are; `ids` may be a list."""
-    given = list(values)
-    daily = [n for n, value in enumerate(given) if _is_daily(value)] or range(len(given))
-    chosen = [given[n] for n in daily]
-    if ids is not None and not callable(ids):
-        ids = [list(ids)[n] for n in daily]
-    parametrize(names, chosen, *args, ids=ids, **named)
-
-
-def _is_daily(value: object) -> bool:
-    return all(getattr(mark, "name", "") != "nightly" for mark in getattr(value, "marks", ()))
 
 
 def mark_lengths(cases: Iterable[Case], always: Collection[Case], short: int, full: int) -> list[object]:
