@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
+    CharType,
     DataType,
     DayTimeIntervalType,
     MapType,
@@ -26,6 +27,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampType,
+    VarcharType,
     VariantType,
     YearMonthIntervalType,
 )
@@ -97,6 +99,8 @@ def _to_batch_type(kind: DataType) -> pa.DataType:
             return make_map_type(_to_batch_type(kind.keyType), value)
         case StructType():
             return pa.struct([_to_batch_field(f.name, f.dataType, f.nullable) for f in kind])
+        case CharType() | VarcharType():
+            return pa.string()
         case TimestampType():  # the parameter with the time zone differs between versions of PySpark
             return pa.timestamp("us", tz="UTC")
     return to_arrow_schema(StructType([StructField("value", kind)])).field(0).type

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from pyspark.errors import IllegalArgumentException, UnsupportedOperationException
+from pyspark.errors import IllegalArgumentException, SparkRuntimeException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame
 from support.case_lists import mark_nightly
 
 import paimon
+from paimon.domain.types.data_types import CharType, VarCharType
 from paimon.spark.options import parse_source_options
 from paimon.spark.session_catalog import merge_bounds
 
@@ -82,6 +83,11 @@ REFUSED = (
     ("INSERT INTO {} REPLACE WHERE id > 3 VALUES (7, 'a', 1)", "Unsupported: Not supported: overwriting lake.db.days"),
     ("INSERT INTO {} REPLACE WHERE day = 'a' OR hour = 1 VALUES (7, 'a', 1)", "Unsupported: Not supported: overwrit"),
     ("INSERT INTO {} REPLACE WHERE day = 'a' AND day = 'b' VALUES (7, 'a', 1)", "InvalidRequest: The condition gives"),
+    (
+        "ALTER TABLE {} REPLACE COLUMNS (id INT, day STRING)",
+        "Unsupported: Not supported: ALTER TABLE … REPLACE COLUMNS",
+    ),
+    ("UPDATE {} SET id = 5, id = 6", "InvalidRequest: Column 'id' gets two values"),
 )
 
 
@@ -122,6 +128,42 @@ def test_defaults_and_primary_keys_are_declared(spark: SparkSession, lake: paimo
     copied = lake.table("db.copy").table_schema
     assert (copied.primary_keys, copied.options) == (("id",), {"bucket": "2"})
     assert [field.default_value for field in copied.fields] == [None, None, "2026-01-01", "-1.50", "7"]
+
+
+def test_texts_are_padded_and_checked_as_spark_does(spark: SparkSession, lake: paimon.Catalog) -> None:
+    columns = "c CHAR(3) NOT NULL, v VARCHAR(2), s ROW<q CHAR(2), `x y` ARRAY<INT>>, n INT"
+    table = lake.create_table("db.t", columns, primary_keys=["c"], options={"bucket": "1"})
+    table.write([{"c": c, "v": c, "s": {"q": c, "x y": []}, "n": 1} for c in ("a", "b", "d")])  # not padded
+    assert "CHAR(3)" in spark.sql("SHOW CREATE TABLE lake.db.t").first()[0]  # type: ignore[index]
+    with pytest.raises(SparkRuntimeException, match="EXCEED_LIMIT_LENGTH"):
+        spark.sql("INSERT INTO lake.db.t SELECT 'x', 'long', NULL, 1")
+    spark.sql("INSERT INTO lake.db.t SELECT 'x', 'x', NULL, 1")
+    spark.sql("UPDATE lake.db.t SET s.q = 'z', v = 'w' WHERE c = 'a' AND n = 1")
+    spark.sql("DELETE FROM lake.db.t WHERE c = 'b'")
+    source = "(SELECT CAST('d' AS CHAR(3)) c, 5 n UNION ALL SELECT 'y', 6) s"
+    merge = f"MERGE INTO lake.db.t t USING {source} ON t.c = rpad(s.c, 3, ' ') WHEN MATCHED THEN UPDATE SET n = s.n"
+    spark.sql(f"{merge} WHEN NOT MATCHED THEN INSERT (c, n) VALUES (s.c, s.n)")
+    assert [(c, s) for c, s in run(spark, "SELECT c, s.q FROM lake.db.t WHERE c = 'a'")] == [("a  ", "z ")]
+    stored = {row["c"]: (row["v"], row["n"]) for row in table.scan().to_arrow().to_pylist()}
+    assert stored == {"a": ("w", 1), "d": ("d", 5), "x  ": ("x", 1), "y  ": (None, 6)}
+    spark.sql("CREATE TABLE lake.db.copy AS SELECT c, v FROM lake.db.t")
+    fields = lake.table("db.copy").table_schema.fields
+    assert [f.type for f in fields] == [CharType(length=3), VarCharType(length=2)]
+    assert "__CHAR_VARCHAR_TYPE_STRING" in str(spark.readStream.table("lake.db.t").schema["c"].metadata)
+
+
+@pytest.mark.parametrize("keys", [(), pytest.param(("id",), marks=pytest.mark.nightly)])
+def test_fields_of_a_column_are_assigned(spark: SparkSession, lake: paimon.Catalog, keys: tuple[str, ...]) -> None:
+    kind = "ROW<a INT, b ROW<x INT, y STRING>>"
+    table = lake.create_table("db.t", f"id INT NOT NULL, c CHAR(1), s {kind}", primary_keys=keys)
+    table.write([{"id": 1, "s": {"a": 1, "b": {"x": 1, "y": "u"}}}, {"id": 2, "s": None}, {"id": 3, "s": None}])
+    spark.sql("UPDATE lake.db.t SET S.B.y = 'v', s.a = s.a + 1 WHERE id < 3")
+    merge = "MERGE INTO lake.db.t t USING (SELECT 1 id, 7 z) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET"
+    spark.sql(f"{merge} t.s.b.x = z")
+    with pytest.raises(IllegalArgumentException, match="gets two values"):
+        spark.sql(f"{merge} t.s = NULL, t.s.a = z")
+    found = {row["id"]: row["s"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {1: {"a": 2, "b": {"x": 7, "y": "v"}}, 2: {"a": None, "b": {"x": None, "y": "v"}}, 3: None}
 
 
 @pytest.mark.parametrize("keys", [(), pytest.param(("Id",), marks=pytest.mark.nightly)])

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon.catalog import Catalog
 from paimon.domain.errors import ReadConflict, Unsupported
 from paimon.operations.read.time_travel import selects_newest
+from paimon.spark.session_catalog.changed_relation import ChangedRelation
 from paimon.spark.session_catalog.jvm import (
     CONNECTOR,
     JavaProxy,
@@ -99,6 +100,8 @@ class CommandPlanner(JavaProxy):
         if table is None:
             return True
         _check_target(command.table(), table, "delete from")
+        if command.table().children().size():
+            return False
         found = translate_predicate(self.jvm, command.condition())
         return found is not None and table.can_delete(found)
 
@@ -112,7 +115,7 @@ class CommandPlanner(JavaProxy):
 
         def change(frame: DataFrame) -> None:
             try:
-                run(RowChanges(self.jvm, found, opened, relation))
+                run(RowChanges(self.jvm, found, opened, ChangedRelation(self.jvm, relation, target)))
             except StaleReads:
                 wrong = f"Table {found.title!r} was changed after a subquery or the source of the statement read it."
                 raise ReadConflict(wrong, hint="run the statement again") from None

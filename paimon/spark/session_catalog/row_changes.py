@@ -33,7 +33,6 @@ from paimon.adapters.executors.spark import drop_cached_rows
 from paimon.builders.merge_builder import MergeBuilder, retry_conflicts
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import Unsupported
 from paimon.domain.predicate.expression import And, Predicate
 from paimon.domain.row.literals import INTEGER_BITS
 from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
@@ -53,8 +52,9 @@ from paimon.operations.row_level.numbered_rows import (
 from paimon.operations.row_level.selected_rows import WrittenChanges
 from paimon.operations.table_context import commit_user_of
 from paimon.results import find_own_reads
-from paimon.spark.row_level.delete_update import read_numbered_rows, write_changed_rows
+from paimon.spark.row_level.delete_update import delete, read_numbered_rows, write_changed_rows
 from paimon.spark.row_level.merge import merge
+from paimon.spark.session_catalog.changed_relation import ChangedRelation, iterate
 from paimon.spark.session_catalog.jvm import Jvm, get_or_none
 from paimon.spark.session_catalog.merge_bounds import JoinedSource, open_source
 from paimon.spark.session_catalog.predicates import (
@@ -62,13 +62,13 @@ from paimon.spark.session_catalog.predicates import (
     format_condition,
     read_predicates,
     to_conjunction,
+    to_exact_conjunction,
     translate_predicate,
 )
 from paimon.spark.session_catalog.table_proxy import TableProxy
 from paimon.spark.write import prepare_rows
 from paimon.table import Table
 
-_CATALYST = "org.apache.spark.sql.catalyst"
 _ATTRIBUTE, _BY_SOURCE = "AttributeReference", "notMatchedBySourceActions"
 _WIDER = {"SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Types to which Spark casts a smaller integer column to compare it with a source, and their bits."""
@@ -92,17 +92,21 @@ class RowChanges:
     jvm: Jvm
     table: TableProxy
     opened: Table
-    relation: Any
+    relation: ChangedRelation
     # Ends the names of added columns, so that no column of the statement has one of them
     suffix: str = ""
 
     def delete(self, condition: Any) -> None:
         """Delete the rows for which a condition is true."""
-        self._change(condition, {})
+        predicate = self._find_predicate(condition, is_exact=True)
+        if predicate is None:
+            self._change(condition, {})
+        else:
+            delete(self.opened, predicate, spark=self.jvm.spark)
 
     def update(self, condition: Any, assignments: Any) -> None:
         """Assign values to columns of the rows for which a condition is true; None selects all rows."""
-        values = self._read_assignments(assignments)
+        values = self.relation.read_assignments(assignments)
         check_updatable(self.opened.definition, values)
         if values:  # rows without new values would be deleted
             self._change(condition, values)
@@ -115,8 +119,8 @@ class RowChanges:
         def find_rows() -> DataFrame:
             """Find the rows at the newest snapshot."""
             self.table.renew()
-            found = self._filter(self._to_frame(self.relation), condition)
-            keys = [self._column(self._find_attribute(name)).alias(name) for name in self.opened.primary_keys]
+            found = self._filter(self.relation.read(), condition)
+            keys = [self.relation.find_stored(name).alias(name) for name in self.opened.primary_keys]
             rows = found.select(*keys, *(self._column(value).alias(name) for name, value in values.items()))
             return self._check_reads(rows, self.table.find_snapshot())
 
@@ -150,8 +154,7 @@ class RowChanges:
     def _number_rows(self, change: NumberedChange) -> tuple[DataFrame, str]:
         """Return the rows of an append table under the ids of the relation, and the name of their number, quoted."""
         numbered = read_numbered_rows(self.jvm.spark, change.rows)
-        name = change.rows.number_name
-        return self._to_frame(self._rename(numbered, name)), f"`{name}`"
+        return self.relation.rename(numbered), f"`{change.rows.number_name}`"
 
     def _commit_numbered(
         self,
@@ -167,7 +170,7 @@ class RowChanges:
         """
         context = self.opened.context
         number = _find_free((_NUMBER + self.suffix,), self.table.spark_schema.names)
-        needed, user = self._list_needed(expressions), commit_user_of(context, None)
+        needed, user = self.relation.list_needed(expressions), commit_user_of(context, None)
 
         def change() -> RowChange:
             """Change the rows that the statement finds at the newest snapshot."""
@@ -179,13 +182,13 @@ class RowChanges:
 
     def merge(self, command: Any) -> None:
         """Run a MERGE INTO."""
-        names = [str(a.name()) for plan in (self.relation, command.sourceTable()) for a in _iterate(plan.output())]
+        names = [*self.relation.attributes, *(str(a.name()) for a in iterate(command.sourceTable().output()))]
         added = (_ACTION, _MARK, _DELETED, _NUMBER)
         changes = evolve(self, suffix=_find_free(added, names).removeprefix(added[0]))
         clauses = self._read_clauses(command)
         by_source = any(clause.side == _BY_SOURCE for clause in clauses)
         pairs = {} if by_source else self._find_pairs(command.mergeCondition())
-        frame = self._to_frame(command.sourceTable())
+        frame = self.relation.to_frame(command.sourceTable())
         with open_source(frame, _MARK + changes.suffix, pairs, self.table.read_state()) as source:
             if self.opened.primary_keys:
                 changes._merge_keyed(command, clauses, source)
@@ -194,7 +197,7 @@ class RowChanges:
 
     def _find_pairs(self, condition: Any) -> dict[str, Column]:
         """Return the values of the source that an ON condition compares with columns of the table for equality."""
-        own = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
+        own = self.relation.stored
         types = {f.name: f.type for f in self.opened.table_schema.fields}
         pairs: dict[str, Column] = {}
         for node in _split_conjunction(condition):
@@ -204,7 +207,7 @@ class RowChanges:
                 bits = _WIDER.get(str(column.dataType().sql()), 0) if is_cast else 0
                 column = column.child() if is_cast else column
                 name = own.get(column.exprId().id()) if column.getClass().getSimpleName() == _ATTRIBUTE else None
-                used = {a.exprId().id() for a in _iterate(value.references().toSeq())}
+                used = {a.exprId().id() for a in iterate(value.references().toSeq())}
                 if name is None or not used or not used.isdisjoint(own) or not value.deterministic():
                     continue
                 kind = types[name]
@@ -223,9 +226,9 @@ class RowChanges:
     def _read_clauses(self, command: Any) -> list[MergeClause]:
         clauses = []
         for side in ("matchedActions", "notMatchedActions", _BY_SOURCE):
-            for action in _iterate(getattr(command, side)()):
+            for action in iterate(getattr(command, side)()):
                 kind = str(action.getClass().getSimpleName()).removesuffix("Action").lower()
-                values = {} if kind == "delete" else self._read_assignments(action.assignments())
+                values = {} if kind == "delete" else self.relation.read_assignments(action.assignments())
                 clauses.append(MergeClause(side, kind, get_or_none(action.condition()), values))
         return clauses
 
@@ -264,7 +267,7 @@ class RowChanges:
             return WrittenChanges(messages, written.rows)
 
         read = [command.mergeCondition(), *(e for c in clauses for e in (c.condition, *c.values.values()))]
-        kept = [self._find_attribute(name) for name in names]
+        kept = [self.relation.attributes[name] for name in names]
         by_source = any(clause.side == _BY_SOURCE for clause in clauses)
         predicate = None if by_source else self._find_predicate(command.mergeCondition())
         if source.bounds is not None:
@@ -277,7 +280,7 @@ class RowChanges:
         deleted = [position for position, clause in enumerate(clauses) if clause.kind == "delete"]
         columns = [F.col(number), F.col(action).isin(deleted).alias(_DELETED + self.suffix)]
         for name in names:
-            old = self._column(self._find_attribute(name))
+            old = self.relation.find_stored(name)
             columns.append(self._choose_value(name, clauses, old, ("update",)).alias(f"u{len(columns)}"))
         for field in self.table.spark_schema:
             default = F.lit(field.metadata.get("default"))
@@ -287,11 +290,9 @@ class RowChanges:
     def _join(self, command: Any, clauses: Sequence[MergeClause], source: JoinedSource) -> DataFrame:
         """Return the rows to change: their keys, the number of the clause, and the values that clauses assign."""
         self.table.renew()
-        keys = {name: self._column(self._find_attribute(name)) for name in self.opened.primary_keys}
-        target = self._to_frame(self.relation)
+        keys = {name: self.relation.find_stored(name) for name in self.opened.primary_keys}
         bounds = None if source.bounds is None else format_condition(source.bounds, self.table.spark_schema.names)
-        target = target if bounds is None else target.where(bounds)
-        found = self._find_actions(command, clauses, source.frame, target, keys)
+        found = self._find_actions(command, clauses, source.frame, self.relation.read(bounds), keys)
         names = [name for name in self.table.spark_schema.names if any(name in clause.values for clause in clauses)]
         rows = found.select(
             _ACTION + self.suffix,
@@ -340,10 +341,10 @@ class RowChanges:
     def _check_keys(self, clause: MergeClause, keys: Mapping[str, Column], position: int) -> Column:
         """Return the number of a clause; Spark fails if the clause gives a row another key."""
         number = F.lit(position)
-        for name, key in keys.items():
+        for name in keys:
             if clause.kind == "update" and name in clause.values:
                 text = f"UPDATE in MERGE INTO {self.table.title} changes column {name!r} of the primary key."
-                same = self._column(clause.values[name]).eqNullSafe(key)
+                same = self._column(clause.values[name]).eqNullSafe(self.relation.find_compared(name))
                 number = F.when(same, number).otherwise(F.raise_error(text).cast("int"))
         return number
 
@@ -359,70 +360,26 @@ class RowChanges:
                 value = F.when(F.col(_ACTION + self.suffix) == number, given).otherwise(value)
         return value
 
-    def _list_needed(self, expressions: Iterable[Any]) -> list[str]:
-        """Return the columns of the table that expressions name."""
-        known = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
-        ids = {a.exprId().id() for e in expressions if e is not None for a in _iterate(e.references().toSeq())}
-        return [name for number, name in known.items() if number in ids]
-
-    def _find_predicate(self, condition: Any) -> Predicate | None:
-        """Return what a scan evaluates of a condition: its parts that name columns of the table alone."""
-        own = {a.exprId().id() for a in _iterate(self.relation.output())}
-        found = []
-        for node in _split_conjunction(condition):
-            if all(a.exprId().id() in own for a in _iterate(node.references().toSeq())):
-                translated = translate_predicate(self.jvm, node)
-                found += [] if translated is None else read_predicates(self.jvm, translated)
-        return to_conjunction(found, {f.name: f for f in self.opened.table_schema.fields})
-
-    def _read_assignments(self, assignments: Any) -> dict[str, Any]:
-        """Return the values by their columns, without those that assign a column to itself."""
-        values: dict[str, Any] = {}
-        names = {a.exprId().id(): str(a.name()) for a in _iterate(self.relation.output())}
-        for assignment in _iterate(assignments):
-            key, value = assignment.key(), assignment.value()
-            if key.getClass().getSimpleName() != _ATTRIBUTE:
-                hint = "assign the whole column, as named_struct(…)"
-                raise Unsupported(f"assigning {key.sql()}, a field of a column, on Spark", hint=hint)
-            if not key.semanticEquals(value):
-                values[names[key.exprId().id()]] = value  # the name in the table, whatever its case in the text
-        return values
-
-    def _find_attribute(self, name: str) -> Any:
-        return next(a for a in _iterate(self.relation.output()) if a.name() == name)
-
-    def _rename(self, frame: DataFrame, number: str) -> Any:
-        """Return a plan of a frame whose columns have the ids that the relation gives to them."""
-        plan = frame._jdf.queryExecution().analyzed()
-        known = {str(a.name()): a for a in _iterate(self.relation.output())}
-        kind = self.jvm.find_class(f"{_CATALYST}.expressions.Alias")
-        empty = self._nil()
-        none = getattr(self.jvm.gateway.jvm, "scala.None$").__getattr__("MODULE$")
-        columns = empty
-        for column in _iterate(plan.output()):
-            target = known.get(str(column.name()))
-            if target is not None:
-                column = kind(column, target.name(), target.exprId(), empty, none, empty)
-            columns = columns.appended(column)
-        return self.jvm.find_class(f"{_CATALYST}.plans.logical.Project")(columns, plan)
-
-    def _nil(self) -> Any:
-        return getattr(getattr(self.jvm.gateway.jvm, "scala.collection.immutable.Nil$"), "MODULE$")
-
-    def _to_frame(self, plan: Any) -> DataFrame:
-        session = self.jvm.spark._jsparkSession
-        return DataFrame(
-            self.jvm.find_class("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.jvm.spark
-        )
-
     def _filter(self, frame: DataFrame, condition: Any) -> DataFrame:
         return frame if condition is None else frame.where(self._column(condition))
 
     def _column(self, expression: Any) -> Column:
-        from pyspark.sql.classic.column import Column as ClassicColumn
+        return self.relation.to_column(expression)
 
-        made = self.jvm.find_class("org.apache.spark.sql.classic.ExpressionUtils").column(expression)
-        return ClassicColumn(made)
+    def _find_predicate(self, condition: Any, is_exact: bool = False) -> Predicate | None:
+        """Return what a scan evaluates of a condition: its parts that name stored columns of the table alone.
+
+        An exact one is true for the same rows as the condition; None if there is none.
+        """
+        found, fields = [], {f.name: f for f in self.opened.table_schema.fields}
+        for node in _split_conjunction(condition):
+            names = {self.relation.stored.get(a.exprId().id()) for a in iterate(node.references().toSeq())}
+            translated = None if None in names else translate_predicate(self.jvm, node)
+            if translated is not None:
+                found += read_predicates(self.jvm, translated)
+            elif is_exact:
+                return None
+        return to_exact_conjunction(found, fields) if is_exact else to_conjunction(found, fields)
 
 
 @frozen(eq=False)
@@ -470,8 +427,3 @@ def _split_conjunction(condition: Any) -> list[Any]:
         else:
             found.append(node)
     return found
-
-
-def _iterate(sequence: Any) -> Iterable[Any]:
-    """Return the elements of a sequence of Scala."""
-    return [sequence.apply(number) for number in range(sequence.size())]

@@ -7,8 +7,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 from pyspark.sql.types import (
+    ArrayType,
     CharType,
     DataType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -25,10 +27,12 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
 from paimon.spark.session_catalog.defaults import read_default
 from paimon.spark.session_catalog.jvm import Jvm, to_python_type
-from paimon.spark.types import to_batch_schema
+from paimon.spark.types import quote_column, to_batch_schema
 
 PRIMARY_KEY = "primary-key"
 _PROVIDER, _LOCATION, _COMMENT, _OPTION = "provider", "location", "comment", "option."
+LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key of the metadata of a column under which Spark has its type with the lengths of texts."""
 _IGNORED = frozenset({"owner", "external", "is_managed_location", "table_type", "collation"})
 """Properties that Spark adds by itself."""
 
@@ -140,22 +144,73 @@ def _to_field(jvm: Jvm, column: StructField, described: Mapping[str, Any], with_
 
 def to_field(name: str, kind: DataType, nullable: bool) -> DataField:
     """Return a column of a table for one of Spark."""
-    plain = StringType() if isinstance(kind, CharType | VarcharType) else kind
-    (made,) = to_fields(to_batch_schema(StructType([StructField(name, plain, nullable)])))
-    if isinstance(kind, CharType | VarcharType):
-        sized = dt.CharType if isinstance(kind, CharType) else dt.VarCharType
-        made = evolve(made, type=sized(kind.length, nullable=nullable))
+    (made,) = to_fields(to_batch_schema(StructType([StructField(name, kind, nullable)])))
+    return evolve(made, type=_add_lengths(made.type, kind))
+
+
+def _add_lengths(made: dt.DataType, kind: DataType) -> dt.DataType:
+    """Return a type of a table with the lengths of `CHAR` and `VARCHAR` in Spark's type, which Arrow lacks."""
+    match kind, made:
+        case CharType(), _:
+            return dt.CharType(kind.length, nullable=made.nullable)
+        case VarcharType(), _:
+            return dt.VarCharType(kind.length, nullable=made.nullable)
+        case ArrayType(), dt.ArrayType():
+            return evolve(made, element=_add_lengths(made.element, kind.elementType))
+        case MapType(), dt.MapType():
+            key, value = _add_lengths(made.key, kind.keyType), _add_lengths(made.value, kind.valueType)
+            return evolve(made, key=key, value=value)
+        case StructType(), dt.RowType():
+            pairs = zip(made.fields, kind, strict=True)
+            return evolve(made, fields=tuple(evolve(f, type=_add_lengths(f.type, c.dataType)) for f, c in pairs))
     return made
+
+
+def list_lengths(kind: DataType, stored: dt.DataType) -> dict[str, str]:
+    """Return the metadata of a column with `CHAR` or `VARCHAR` in it, by which Spark pads and checks its texts."""
+    declared = _declare_type(kind, stored)
+    return {} if declared == kind else {LENGTHS: _format_type(declared)}
+
+
+def _declare_type(kind: DataType, stored: dt.DataType) -> DataType:
+    match kind, stored:
+        case StringType(), dt.CharType():
+            return CharType(stored.length)
+        case StringType(), dt.VarCharType() if stored.length < dt.MAX_LENGTH:
+            return VarcharType(stored.length)
+        case ArrayType(), dt.ArrayType():
+            return ArrayType(_declare_type(kind.elementType, stored.element), kind.containsNull)
+        case MapType(), dt.MapType():
+            key, value = _declare_type(kind.keyType, stored.key), _declare_type(kind.valueType, stored.value)
+            return MapType(key, value, kind.valueContainsNull)
+        case StructType(), dt.RowType():
+            pairs = zip(kind, stored.fields, strict=True)
+            return StructType([StructField(f.name, _declare_type(f.dataType, s.type), f.nullable) for f, s in pairs])
+    return kind
+
+
+def _format_type(kind: DataType) -> str:
+    """Return a type as Spark parses it, also with names that need quotes."""
+    match kind:
+        case ArrayType():
+            return f"array<{_format_type(kind.elementType)}>"
+        case MapType():
+            return f"map<{_format_type(kind.keyType)},{_format_type(kind.valueType)}>"
+        case StructType():
+            return f"struct<{','.join(f'{quote_column(f.name)}:{_format_type(f.dataType)}' for f in kind)}>"
+    return str(kind.simpleString())
 
 
 def read_changes(jvm: Jvm, fields: Iterable[StructField], given: Iterable[Any]) -> list[to.SchemaChange]:
     """Return the changes of an ALTER TABLE of columns `fields`; refuse those that a table does not have."""
-    types = {field.name: field.dataType for field in fields}
+    types, given = {field.name: field.dataType for field in fields}, list(given)
+    kinds = [str(change.getClass().getSimpleName()) for change in given]
+    if kinds.count("DeleteColumn") == len(types) and "AddColumn" in kinds:
+        hint = "rename, drop and add columns, or ALTER COLUMN … TYPE: rows that exist would lose all values"
+        raise Unsupported("ALTER TABLE … REPLACE COLUMNS", hint=hint)
     return [
-        _read_default(jvm, types, change)
-        if str(change.getClass().getSimpleName()) == "UpdateColumnDefaultValue"
-        else _read_change(change)
-        for change in given
+        _read_default(jvm, types, change) if kind == "UpdateColumnDefaultValue" else _read_change(change)
+        for kind, change in zip(kinds, given, strict=True)
     ]
 
 

@@ -5,6 +5,7 @@ Invariant: the snapshot is pinned when rows are first read, and all uses of one 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from paimon.spark.session_catalog.metadata_columns import MetadataColumnProxy, l
 from paimon.spark.session_catalog.partitions import PartitionsProxy
 from paimon.spark.session_catalog.predicates import Node, read_predicates, to_exact_conjunction
 from paimon.spark.session_catalog.scan_proxy import ScanBuilderProxy, Selected
+from paimon.spark.session_catalog.schemas import LENGTHS, list_lengths
 from paimon.spark.session_catalog.streams import StreamWrites, can_stream, open_stream
 from paimon.spark.session_catalog.write_proxy import UpsertBuilderProxy, WriteBuilderProxy, overwrite_all
 from paimon.spark.types import quote_column, to_spark_schema
@@ -77,7 +79,7 @@ class RelationProxy(UnmeasuredProxy):
         create = self.jvm.connector("catalog.Column").create
         made = [
             create(f.name, self.jvm.to_java_type(f.dataType), f.nullable, f.metadata.get("comment"),
-                   self._find_default(f), None)
+                   self._find_default(f), json.dumps({k: v for k, v in f.metadata.items() if k == LENGTHS}))
             for f in self.spark_schema
         ]  # fmt: skip
         return self.jvm.make_array(f"{CONNECTOR}.catalog.Column", made)
@@ -265,5 +267,6 @@ def _describe_columns(opened: Table | SystemTable) -> StructType:
     for column in schema:
         field = declared.get(column.name)
         texts = {} if field is None else {"comment": field.description, "default": field.default_value}
+        texts |= {} if field is None else list_lengths(column.dataType, field.type)
         column.metadata = {key: text for key, text in texts.items() if text is not None}
     return schema
