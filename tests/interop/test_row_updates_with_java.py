@@ -26,8 +26,26 @@ def test_java_reads_columns_that_are_updated_by_row_id(java: JavaPaimon, tmp_pat
             table.write(rows)
         expected |= {row["id"]: row for row in rows}
         change(table, expected, step)
+        table.compact(full=True)
         assert read_rows(directory) == canonical(expected.values()), f"ours after step {step}"
         assert java.read(directory) == canonical(expected.values()), f"Java after step {step}"
+
+
+def test_java_reads_compacted_rows_with_their_ids(java: JavaPaimon, tmp_path: Path) -> None:
+    table, directory = create_shared_table(tmp_path, partition_keys=["p"], options={"row-tracking.enabled": "true"})
+    expected = []
+    for step in range(4):
+        rows = [{"id": step * 4 + i, "p": "ab"[i % 2], "s": i, "v": f"v{i}"} for i in range(4)]
+        if step == 3:
+            java.write(directory, rows, identifier=step)
+        else:
+            table.write(rows)
+        expected += rows
+        table.compact(full=True)
+        assert java.read(directory) == canonical(expected), f"after step {step}"
+    tracked = table.scan(columns=["_ROW_ID", "_SEQUENCE_NUMBER"]).to_arrow().sort_by("_ROW_ID").to_pylist()
+    assert [row["_ROW_ID"] for row in tracked] == list(range(16))
+    assert [row["_SEQUENCE_NUMBER"] for row in tracked[::4]] == [1, 2, 4, 6]
 
 
 def change(table: paimon.Table, expected: dict[int, dict[str, Any]], step: int) -> None:
@@ -61,6 +79,7 @@ def test_blob_columns_of_both_sides(java: JavaPaimon, tmp_path: Path) -> None:
     table.update({"pic": b"new", "s": "'changed'"}, "id in (3, 9)")
     for row in (rows[3], rows[9]):
         row["pic"], row["s"] = b"new", "changed"
+    table.compact(full=True)
     assert canonical(show_blobs(table.scan().to_arrow().to_pylist())) == canonical(show_blobs(rows))
     assert java.read(Path(table.location)) == canonical(show_blobs(rows))
 

@@ -58,7 +58,7 @@ from paimon.domain.commit.conflicts.other_commits import (
     list_numbered_files,
     make_expired_snapshot_error,
 )
-from paimon.domain.commit.conflicts.row_updates import check_row_updates
+from paimon.domain.commit.conflicts.row_updates import check_joined_rows, check_row_updates
 from paimon.domain.commit.entries import Change, find_oldest
 from paimon.domain.commit.message import ReadState
 from paimon.domain.commit.overwrite import PartitionFilter, build_overwrite, partitions_of_spec, partitions_written
@@ -307,6 +307,8 @@ def _check_files(intent: Intent, base: Base, change: Change) -> None:
     if any(e.global_index is not None and e.kind is FileKind.ADD for e in change.index):
         live = base.read_live_files({e.partition for e in change.index}.__contains__)
         check_new_indexes(live, base.index_files, change, table.schema)
+    if change.kind is CommitKind.COMPACT and table.options.data_evolution_enabled:
+        check_joined_rows(base.read_live_files(change.partitions.__contains__), change)
     if change.row_base is not None:
         check_row_updates(base.read_live_files(change.partitions.__contains__), base.index_files, change)
 

@@ -25,7 +25,10 @@ Source: `AppendCompactCoordinator`, `BucketedAppendCompactManager`.
 #     files      10  20  200  30  40  50  60  90  70           in the order of their rows
 #     packs      [30 40 50 60 90] = 270                        10 and 20 are fewer than five files, and so is 70
 #
-# In all cases a file with many deleted rows (`compaction.delete-ratio-threshold`) is packed whatever its size. A full
+# Rows whose columns are in several files (data evolution): the files of neighbouring rows become one file, which keeps
+# the ids of the rows, so deleted rows stay in it. A large file that has all columns of its rows ends a pack.
+#
+# But for these, a file with many deleted rows (`compaction.delete-ratio-threshold`) is packed whatever its size. A full
 # compaction packs two files already, and each file with a deleted row.
 #
 # A writer that compacts its own bucket while it writes cannot look at all files after each flush. It keeps
@@ -44,6 +47,7 @@ from attrs import field, frozen
 
 from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.scan.row_id_groups import first_row_id_of
 
 Pack = tuple[DataFileMeta, ...]
 """Files that are compacted into one or a few files, in this order."""
@@ -118,6 +122,26 @@ def pack_small_files(
     with_vector = [f for f in candidates if f.file_name in marked]
     without = [f for f in candidates if f.file_name not in marked]
     return (*_pack_groups(with_vector, rules, marked), *_pack_smallest_first(without, rules))
+
+
+def pack_row_groups(groups: Iterable[Pack], rules: PackRules) -> tuple[Pack, ...]:
+    """Return packs of neighbouring groups of files, in ascending order of row ids; an empty group ends a pack.
+
+    Each group has the files with columns of the same rows. A pack of several groups stays within the target size.
+    Source: `DataEvolutionCompactCoordinator`.
+    """
+    packs: list[list[DataFileMeta]] = [[]]
+    size, end = 0, -1
+    for group in groups:
+        own = sum(f.file_size for f in group)
+        is_done = len(group) == 1 and own >= rules.small_bytes and not rules.rewrite_all
+        if not group or is_done or first_row_id_of(group[0]) != end or size + own > rules.target_bytes:
+            packs.append([])
+            size = 0
+        if group and not is_done:
+            packs[-1] += group
+            size, end = size + own, first_row_id_of(group[0]) + group[0].row_count
+    return tuple(tuple(pack) for pack in packs if len(pack) >= rules.min_files)
 
 
 def _pack_groups(files: Sequence[DataFileMeta], rules: PackRules, marked: Mapping[str, MarkedFile]) -> tuple[Pack, ...]:

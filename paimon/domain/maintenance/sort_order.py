@@ -120,7 +120,12 @@ def _check_options(options: TableOptions, strategy: str) -> None:
 
 
 def _check_table(table: TableDefinition) -> None:
-    """Refuse tables whose layout follows from their keys; data evolution is refused by each compaction."""
+    """Refuse tables whose layout follows from their keys or row ids."""
+    if table.options.data_evolution_enabled:
+        raise Unsupported(
+            f"a sorted compaction of table {table.table_name!r} with option 'data-evolution.enabled'",
+            hint="compact it without an order: its files have the order of the row ids",
+        )
     if table.schema.primary_keys and table.bucket_mode is not BucketMode.DYNAMIC:
         raise Unsupported(
             f"a sorted compaction of a primary-key table with bucket mode {table.bucket_mode.value}",

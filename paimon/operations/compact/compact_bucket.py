@@ -24,9 +24,10 @@ Source: `MergeTreeCompactTask`, `AppendCompactTask`, `MergeTreeCompactRewriter`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+import numpy as np
 import pyarrow as pa
 from attrs import evolve, frozen
 
@@ -45,12 +46,15 @@ from paimon.domain.lsm.compaction.unit_plan import Merging, UnitPlan, choose_mer
 from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.lsm.record_expiry_columnar import mask_unexpired
 from paimon.domain.lsm.sorted_run import Section, SortedRun
+from paimon.domain.maintenance.small_files import Pack
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import mask_retracts
+from paimon.domain.scan.row_id_groups import first_row_id_of
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.arrow_arrays import from_numpy
-from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, TRACKING_FIELDS, VALUE_KIND
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.compact.compact_clustered import ClusteredWork
 from paimon.operations.compact.lookup import Lookup, LookupResult, UpperLevels
@@ -67,6 +71,7 @@ from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.write_data_files import FileLayout, RollingFiles
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.table_context import TableContext
 
 Group = tuple[Section, ...]
@@ -84,10 +89,13 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
     lookup_files = copies.of((work.partition, work.bucket)) if copies is not None else None
     with undo_on_failure(output.remove):
         for pack in work.packs:
-            with output.data_files(pack[0].min_sequence_number) as data:
-                read = read_in_order(bucket, pack, vectors)
-                for rows in sort_rows(context.engine, read, work.order) if work.order else read:
-                    data.write(rows)
+            if context.options.data_evolution_enabled:
+                _join_row_groups(bucket, pack, work.columns, output, vectors)
+            else:
+                with output.data_files(pack[0].min_sequence_number) as data:
+                    read = read_in_order(bucket, pack, vectors)
+                    for rows in sort_rows(context.engine, read, work.order) if work.order else read:
+                        data.write(rows)
         if work.unit is not None:
             UnitWork.of(bucket, work.unit, output, vectors, lookup_files).run()
         if work.clustered is not None:
@@ -108,6 +116,22 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
         work.clustered is not None or (work.unit is not None and work.unit.drop_deletes),
     )
     return CommitMessage(work.partition, work.bucket, work.total_buckets, work.directory, compact=increment)
+
+
+def _join_row_groups(
+    bucket: Bucket, pack: Pack, names: Collection[str], output: OutputFiles, vectors: WorkingVectors
+) -> None:
+    """Write the rows of neighbouring groups of files to one file, with their ids and their deletion vectors."""
+    columns = tuple(f for f in bucket.context.schema.fields if f.name in names)
+    with output.joined_file(pack, columns) as data:
+        for batch in read_data_evolution_files(bucket, pack, columns):
+            data.write(pa.Table.from_batches([batch]))
+    joined = output.data[-1]
+    for file in pack:
+        vector = vectors.find_vector(file)
+        if vector is not None:
+            start = first_row_id_of(file) - first_row_id_of(joined)
+            vectors.mark(joined, start + np.flatnonzero(vector.mask(0, file.row_count)))
 
 
 def open_bucket(context: TableContext, work: BucketWork) -> tuple[Bucket, WorkingVectors]:
@@ -278,10 +302,30 @@ class OutputFiles:
 
     @contextmanager
     def data_files(self, sequence: int = 0) -> Iterator[RollingFiles]:
-        """Open a writer of data files for rows in key order; rows of append tables are numbered from `sequence`."""
+        """Open a writer of data files for rows in key order; rows of append tables are numbered from `sequence`.
+
+        Tracked rows keep their ids and sequence numbers, which `read_in_order` reads.
+        """
         layout = FileLayout.of(self._context.table, self._level, FileSource.COMPACT)
+        if self._context.options.row_tracking_enabled:
+            layout = layout.with_columns((*layout.fields, *TRACKING_FIELDS))
         with self._rolling(layout, sequence, self.data) as rolling:
             yield rolling
+
+    @contextmanager
+    def joined_file(self, pack: Pack, columns: tuple[DataField, ...]) -> Iterator[RollingFiles]:
+        """Open a writer of one file with columns of all rows of a pack, in ascending order of row ids."""
+        layout = FileLayout.of(self._context.table, self._level, FileSource.COMPACT).with_columns(columns)
+        if columns == self._context.schema.fields:
+            layout = evolve(layout, write_cols=None)
+        written: list[DataFileMeta] = []
+        with self._rolling(layout.without_limits(), 0, written) as rolling:
+            yield rolling
+        first = min(map(first_row_id_of, pack))
+        least, largest = min(f.min_sequence_number for f in pack), max(f.max_sequence_number for f in pack)
+        self.data += [
+            evolve(file, min_sequence_number=least, max_sequence_number=largest, first_row_id=first) for file in written
+        ]
 
     @contextmanager
     def changelog_files(self) -> Iterator[RollingFiles]:

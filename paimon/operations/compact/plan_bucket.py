@@ -45,7 +45,7 @@ from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
 from paimon.domain.lsm.record_expiry import RecordExpiry
 from paimon.domain.lsm.sorted_run import KeyedFile
-from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_small_files
+from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_row_groups, pack_small_files
 from paimon.domain.maintenance.sort_order import SortOrder, bind_clustering_order, is_clustered_locally
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_engines import get_merge_engine
@@ -55,8 +55,9 @@ from paimon.domain.options.validate import check_stored_options
 from paimon.domain.paths import check_within
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.row_id_groups import group_by_row_range
 from paimon.domain.scan.split_packing import pack
-from paimon.domain.schema.writable import check_rows_writable
+from paimon.domain.schema.writable import check_rows_writable, is_stored_as_blob, is_stored_as_vector
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.operations.data_files.deletion_vectors import BucketVectors
@@ -93,6 +94,8 @@ class BucketWork:
     vectors: BucketVectors | None = None
     # how the rows of packs are sorted; None keeps their order
     order: SortOrder | None = None
+    # the columns of the new files of a table with data evolution
+    columns: tuple[str, ...] = ()
     # the level of the new files of an append table; more than 0 where rows are clustered incrementally
     level: int = 0
     # for primary-key tables with 'pk-clustering-override'
@@ -165,7 +168,32 @@ def plan_bucket_work(
             target = context.options.target_file_size_bytes(False)
             packs = tuple(map(tuple, pack(packs[0], [f.file_size for f in packs[0]], target)))
         return evolve(work, packs=packs, order=clustering, level=unit.output_level)
-    return evolve(work, packs=pack_small_files(bucket.files, PackRules.of(context.options, full), marked))
+    rules = PackRules.of(context.options, full)
+    if context.options.data_evolution_enabled:
+        return _plan_row_groups(context, bucket, rules, work)
+    return evolve(work, packs=pack_small_files(bucket.files, rules, marked))
+
+
+def _plan_row_groups(context: TableContext, bucket: BucketFiles, rules: PackRules, work: BucketWork) -> BucketWork:
+    """Plan the compaction of files with columns of the same rows; BLOB and VECTOR files stay as they are.
+
+    If files of other columns contain values of a column that has files of its own, they stay, too.
+    """
+    own, options = context.schema, context.options
+    schemas = {own.id: own, **load_schemas(context, {f.schema_id for f in bucket.files} - {own.id})}
+
+    def list_columns(file: DataFileMeta) -> set[int]:
+        fields = schemas[file.schema_id].fields
+        return {f.id for f in fields if file.write_cols is None or f.name in file.write_cols}
+
+    apart = {f.id for f in own.fields if is_stored_as_blob(f, options) or is_stored_as_vector(f, options)}
+    apart.update(*(list_columns(f) for f in bucket.files if not f.is_main_file))
+    columns = tuple(f.name for f in own.fields if f.id not in apart)
+    groups = []
+    for group in group_by_row_range(bucket.files):
+        main = tuple(f for f in group if f.is_main_file and f.first_row_id is not None)
+        groups.append(() if any(apart & list_columns(f) for f in main) else main)
+    return evolve(work, packs=pack_row_groups(groups, rules) if columns else (), columns=columns)
 
 
 def _pack_to_sort(files: Sequence[DataFileMeta]) -> tuple[Pack, ...]:
@@ -282,8 +310,7 @@ def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
     """Raise `Unsupported` if compaction does not support the table or the deletion vectors of the snapshot."""
     check_rows_writable(context.table)
     check_stored_options(context.options.values, _KEY_INDEXES)
-    key_features = _list_key_features(context.options) if context.schema.primary_keys else ()
-    for feature, is_used in (*_list_table_features(context.options), *key_features):
+    for feature, is_used in _list_refused_features(context.options, bool(context.schema.primary_keys)):
         if is_used:
             raise Unsupported(f"compaction of a table with {feature}", hint=_JAVA_HINT)
     if context.schema.primary_keys:
@@ -295,16 +322,12 @@ def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
         )
 
 
-def _list_table_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
+def _list_refused_features(options: TableOptions, has_keys: bool) -> tuple[tuple[str, bool], ...]:
+    if not has_keys:  # files of these tables have the order of the row ids
+        return (("clustering.incremental", options.data_evolution_enabled and options.clustering_incremental),)
     return (
         ("row-tracking.enabled", options.row_tracking_enabled),
-        ("data-evolution.enabled", options.data_evolution_enabled),
         ("blob-field", bool(options.blob_fields)),
-    )
-
-
-def _list_key_features(options: TableOptions) -> tuple[tuple[str, bool], ...]:
-    return (
         ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
         ("clustering.incremental", options.clustering_incremental),
     )

@@ -38,7 +38,7 @@ from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, TRACKING_FIELDS, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import WorkingVectors
 from paimon.operations.data_files.read_data_file import BatchLimit, Bucket, measure_rows, read_data_file
 from paimon.operations.read.split import WINDOW_BYTES
@@ -47,8 +47,12 @@ from paimon.operations.read.split import WINDOW_BYTES
 def read_in_order(
     bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors, fields: Sequence[DataField] | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the live rows of the files of an append table, one file after another; by default all columns."""
-    columns = bucket.context.schema.fields if fields is None else fields
+    """Yield the live rows of the files of an append table, one file after another.
+
+    By default with all columns, and the ids and sequence numbers of tracked rows.
+    """
+    tracked = TRACKING_FIELDS if bucket.context.options.row_tracking_enabled else ()
+    columns = (*bucket.context.schema.fields, *tracked) if fields is None else fields
     for file in files:
         for batch in read_data_file(bucket, file, columns, deleted=vectors.find_vector(file)):
             if batch.num_rows:

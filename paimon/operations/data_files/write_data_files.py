@@ -420,6 +420,8 @@ class _OpenFile:
         self._release_memory(piece.nbytes)
         if self._layout.key_fields:
             self._update_key_range(piece)
+        elif SEQUENCE_NUMBER in self._layout.fields:
+            self._update_sequences(piece)
         else:
             self._sequences = (self._sequences[0], self._sequences[1] + piece.num_rows)
         self._rows += piece.num_rows
@@ -433,17 +435,20 @@ class _OpenFile:
 
     def _update_key_range(self, piece: pa.Table) -> None:
         """Update the key range, the sequence numbers and the number of deletes."""
-        numbers = to_numpy(combine_column(piece[SEQUENCE_NUMBER.name]))
-        low, high = int(numbers.min()), int(numbers.max())
+        self._update_sequences(piece)
         ends = from_numpy(np.array([0, piece.num_rows - 1]))
         keys = piece.select([f.name for f in self._layout.bound_fields]).take(ends)
         columns = [column.combine_chunks() for column in keys.columns]
         first, last = serialize_rows(columns, [f.type for f in self._layout.bound_fields])
-        if self._rows:
-            first = self._keys[0]
-            low, high = min(low, self._sequences[0]), max(high, self._sequences[1])
-        self._keys, self._sequences = (first, last), (low, high)
+        self._keys = (self._keys[0] if self._rows else first, last)
         self._deletes += pc.sum(pc.is_in(piece[VALUE_KIND.name], RETRACTS)).as_py()
+
+    def _update_sequences(self, piece: pa.Table) -> None:
+        numbers = to_numpy(combine_column(piece[SEQUENCE_NUMBER.name]))
+        low, high = int(numbers.min()), int(numbers.max())
+        if self._rows:
+            low, high = min(low, self._sequences[0]), max(high, self._sequences[1])
+        self._sequences = (low, high)
 
     def close(self) -> DataFileMeta:
         """Finish the file, and return its metadata."""

@@ -266,11 +266,7 @@ def test_the_bytes_of_texts_are_checked_only_for_a_z_order(tmp_path: Path) -> No
         ({"primary_keys": ["a"], "options": {"bucket": "1"}}, "primary-key table with bucket mode HASH_FIXED"),
         ({"primary_keys": ["a"], "options": {"bucket": "-2"}}, "bucket mode POSTPONE_MODE"),
         ({"primary_keys": ["a"], "partition_keys": ["p"]}, "bucket mode KEY_DYNAMIC"),
-        ({"options": {"row-tracking.enabled": "true"}}, "row-tracking.enabled"),
-        (
-            {"options": {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}},
-            "row-tracking|data-evolution",
-        ),
+        ({"options": {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}}, "data-evolution.enabled"),
     ],
 )
 def test_tables_that_cannot_be_sorted_are_refused(tmp_path: Path, layout: dict[str, Any], message: str) -> None:

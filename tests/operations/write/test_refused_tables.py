@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,15 +54,6 @@ def test_no_rows_with_blob_descriptors_are_written(catalog: paimon.Catalog, way:
     with pytest.raises(Unsupported, match="descriptors in column 'pic'"):
         WRITES[way](table)
     assert table.snapshots() == [] and data_files(table) == []
-
-
-def test_a_blob_table_of_java_is_not_compacted(tmp_path: Path) -> None:
-    table = paimon.open_table(shutil.copytree(golden_directory() / "blob" / "table", tmp_path / "t"))
-    assert isinstance(table, paimon.Table)
-    before, files = table.scan().to_arrow(), data_files(table)
-    with pytest.raises(Unsupported, match="row-tracking"):
-        table.compact(full=True)
-    assert table.scan().to_arrow() == before and data_files(table) == files
 
 
 def test_a_blob_inside_a_row_is_refused_too(catalog: paimon.Catalog) -> None:

@@ -17,6 +17,7 @@ from paimon.domain.scan.row_id_groups import group_by_row_range
 
 _Place = tuple[bytes, int]
 """A partition and a bucket."""
+_READ_AGAIN = "read the rows again, and repeat the delete"
 
 
 def check_row_updates(live: Iterable[ManifestEntry], held: Iterable[IndexManifestEntry], change: Change) -> None:
@@ -74,7 +75,14 @@ def _has_column(file: DataFileMeta, columns: Sequence[str] | None) -> bool:
     return columns is None or file.write_cols is None or not set(columns).isdisjoint(file.write_cols)
 
 
-def _check_removals(live: Iterable[ManifestEntry], change: Change) -> None:
+def check_joined_rows(live: Iterable[ManifestEntry], change: Change) -> None:
+    """Refuse a compaction if another commit set columns of its rows: their files would have different rows."""
+    _check_removals((entry for entry in live if entry.file.is_main_file), change, "compacted", "compact again")
+
+
+def _check_removals(
+    live: Iterable[ManifestEntry], change: Change, done: str = "deleted", hint: str = _READ_AGAIN
+) -> None:
     """Refuse to remove some of the files of the same rows: another commit added files of them."""
     removed: dict[_Place, set[str]] = {}
     for entry in change.entries:
@@ -85,9 +93,9 @@ def _check_removals(live: Iterable[ManifestEntry], change: Change) -> None:
             remaining = [file for file in group if file.file_name not in removed[place]]
             if 0 < len(remaining) < len(group):
                 raise RowUpdateConflict(
-                    f"Another commit set columns of rows from id {remaining[0].first_row_id}, which are to be deleted",
+                    f"Another commit set columns of rows from id {remaining[0].first_row_id}, which are to be {done}",
                     files=[file.file_name for file in remaining],
-                    hint="read the rows again, and repeat the delete",
+                    hint=hint,
                 )
 
 
