@@ -6,9 +6,9 @@ import os
 import tempfile
 import uuid
 
-from paimon.adapters.catalogs.database import Database
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.catalogs.jdbc import JdbcCatalogStore, jdbc_store
+from paimon.adapters.catalogs.locking import Database
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.ports.catalogs import CatalogStore

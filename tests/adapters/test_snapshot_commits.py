@@ -6,8 +6,7 @@ import os
 import tempfile
 import uuid
 
-from paimon.adapters.catalogs.database import Database
-from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
+from paimon.adapters.catalogs.locking import CatalogLock, Database, LockedFiles
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.snapshots.commits import LockedSnapshotCommit, PutIfAbsentSnapshotCommit

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from paimon.adapters.formats.guards.orc_lengths import check_lengths
-from paimon.adapters.formats.guards.orc_stripes import read_stripe_streams
+from paimon.adapters.formats.guards.orc_stripes import check_lengths, read_stripe_streams
 from paimon.adapters.formats.guards.orc_tail import read_tail
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.protobuf import Malformed

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import paimon
-from paimon.adapters.catalogs.database import Database
+from paimon.adapters.catalogs.locking import Database
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.store_files import StoreFiles
 from paimon.cli.main import main

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from paimon.adapters.catalogs.copied_directories import explain_occupied_name
 from paimon.adapters.catalogs.directories import (
     DATABASE_SUFFIX,
     default_database_path,
     delete_moved_directory,
     drop_directory,
+    explain_occupied_name,
     is_table,
     make_database_directory,
     move_directory,

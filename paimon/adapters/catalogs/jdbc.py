@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from attrs import frozen
 from sqlalchemy.exc import IntegrityError
 
-from paimon.adapters.catalogs.database import PROPERTIES, TABLE_PROPERTIES, TABLES, Database
 from paimon.adapters.catalogs.directories import (
     default_database_path,
     delete_moved_directory,
@@ -21,7 +20,15 @@ from paimon.adapters.catalogs.directories import (
     make_database_directory,
     move_directory,
 )
-from paimon.adapters.catalogs.locking import CatalogLock, LockedDisk, LockedFiles
+from paimon.adapters.catalogs.locking import (
+    PROPERTIES,
+    TABLE_PROPERTIES,
+    TABLES,
+    CatalogLock,
+    Database,
+    LockedDisk,
+    LockedFiles,
+)
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.domain.options.parse import parse_bool, parse_duration_millis
 from paimon.domain.paths import check_within, join_path

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from support.simulated_engines import assemble
 
-from paimon.adapters.catalogs import copied_directories
+from paimon.adapters.catalogs import directories
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
 from paimon.domain.identifier import Identifier
@@ -133,8 +133,8 @@ def test_one_of_two_renames_wins(contents: dict[str, bytes]) -> None:
 def test_a_rename_without_a_reservation_is_detected(
     contents: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copied_directories._Copy, "reserve", lambda copy: None)
-    monkeypatch.setattr(copied_directories._Copy, "check_reserved", lambda copy: None)
+    monkeypatch.setattr(directories._Copy, "reserve", lambda copy: None)
+    monkeypatch.setattr(directories._Copy, "check_reserved", lambda copy: None)
     with pytest.raises((AssertionError, PaimonError)):
         check_one_wins(contents, rename(T, U), create(U), ([1, 2], []))
 

@@ -22,9 +22,17 @@ from support.case_lists import mark_nightly
 
 import paimon
 from paimon.adapters.catalogs import locking
-from paimon.adapters.catalogs.database import LOCKS, METADATA, PROPERTIES, TABLE_PROPERTIES, TABLES, Database
 from paimon.adapters.catalogs.jdbc import JdbcCatalogStore
-from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
+from paimon.adapters.catalogs.locking import (
+    LOCKS,
+    METADATA,
+    PROPERTIES,
+    TABLE_PROPERTIES,
+    TABLES,
+    CatalogLock,
+    Database,
+    LockedFiles,
+)
 from paimon.adapters.files.local import LocalFiles
 from paimon.catalog import Catalog
 from paimon.domain.errors import (
@@ -426,7 +434,7 @@ def test_processes_append_after_a_crash_with_the_lock(
 
 HOLD = """
 import sys, time
-from paimon.adapters.catalogs.database import Database
+from paimon.adapters.catalogs.locking import Database
 from paimon.adapters.catalogs.locking import CatalogLock
 
 with CatalogLock(Database(sys.argv[1])).hold_lock(sys.argv[2]):

@@ -22,8 +22,8 @@ from paimon.adapters.formats.guards.parquet_batches import (
     read_codec,
 )
 from paimon.adapters.formats.guards.parquet_pages import PrefetchedFile, Stored, read_chunk_pages
+from paimon.adapters.formats.parquet.column_stats import split_into_steps
 from paimon.adapters.formats.parquet.format import ParquetFormat
-from paimon.adapters.formats.parquet.group_ranges import split_into_steps
 from paimon.adapters.formats.thrift import I32, I64, STRUCT, ThriftStruct, decode, encode
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types.ddl import parse_columns

@@ -42,14 +42,14 @@ from paimon.adapters.formats.guards.parquet_batches import (
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import Stored
 from paimon.adapters.formats.nested import rebuild_leaves
-from paimon.adapters.formats.parquet.cut_pages import CutFile, cut_pages
-from paimon.adapters.formats.parquet.footer import read_int96_as_bytes
-from paimon.adapters.formats.parquet.group_ranges import (
+from paimon.adapters.formats.parquet.column_stats import (
     find_lookup_filter,
     narrow_piece,
     plan_group_ranges,
     split_into_steps,
 )
+from paimon.adapters.formats.parquet.cut_pages import CutFile, cut_pages
+from paimon.adapters.formats.parquet.footer import read_int96_as_bytes
 from paimon.adapters.formats.parquet.known_files import (
     KnownFile,
     SelectedColumns,
