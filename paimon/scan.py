@@ -23,11 +23,10 @@ from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.extras import missing_extra
 from paimon.domain.options.parse import LARGEST_LONG
-from paimon.domain.predicate.comparisons_text import parse_comparisons
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import explain_quotes
 from paimon.domain.predicate.foreign import condition_of_foreign, format_pruning
-from paimon.domain.predicate.text import format_predicate
+from paimon.domain.predicate.text import format_predicate, parse_comparisons
 from paimon.domain.predicate.transform import columns_of, join_conjuncts, restrict_to_columns
 from paimon.domain.report import Report, ShownText
 from paimon.domain.scan.estimate import ScanEstimate, estimate_plan

@@ -15,7 +15,7 @@ from paimon.domain.columns.conform import check_fit
 from paimon.domain.commit.entries import find_oldest
 from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.partition.partition_text import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.schema.missing_columns import ColumnCheck, set_missing_columns
 from paimon.domain.schema.rules.row_level import restrict_columns

@@ -20,7 +20,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.plan_change import SafeSnapshot
 from paimon.domain.commit.request import CommitRequest, CommitResult, check_long
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.partition.partition_text import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER

@@ -38,7 +38,7 @@ from paimon.cli.table_overview import count_known_rows, show_table
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.type_json import type_from_json
+from paimon.domain.types.type_text import type_from_json
 from paimon.table import Table
 
 

@@ -14,7 +14,7 @@ from paimon.domain.errors import PaimonError
 from paimon.domain.json_text import Members
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type, fields_from_arrow
-from paimon.domain.types.type_json import field_to_json, read_field_json, type_from_json, type_to_json
+from paimon.domain.types.type_text import field_to_json, read_field_json, type_from_json, type_to_json
 
 _CALLER = "the given type"
 _KEYWORDS = frozenset(

@@ -17,8 +17,8 @@ import paimon
 from paimon.compat.data_types import DataField, DataType, PyarrowFieldParser, from_paimon_field, to_paimon_type
 from paimon.compat.file_io import FileIO
 from paimon.compat.options import CoreOptions, split_names
-from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.schema.table_schema import TableSchema as PaimonSchema
+from paimon.domain.schema.table_schema import schema_from_json
 
 
 class Schema:

@@ -13,8 +13,8 @@ from paimon.compat.data_types import to_paimon_field
 from paimon.compat.managers import TableManager
 from paimon.compat.refused import check_known_options
 from paimon.compat.schema import Schema, SchemaChange, SetOption, TableSchema, check_fixed_options, from_paimon_schema
-from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_schema import TableSchema as PaimonSchema
+from paimon.domain.schema.table_schema import schema_to_json
 from paimon.domain.schema.validate import check_schema
 
 _PREFIX = "schema-"

@@ -14,9 +14,8 @@ import attrs
 from attrs import define
 
 from paimon import Snapshot as PaimonSnapshot
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, snapshot_from_json
 from paimon.domain.snapshot.snapshot import Tag as PaimonTag
-from paimon.domain.snapshot.snapshot_json import snapshot_from_json
 
 if TYPE_CHECKING:
     from paimon.compat.file_io import FileIO

@@ -46,8 +46,7 @@ from paimon.domain.schema.declare import declare_schema
 from paimon.domain.schema.external_paths import check_external_places
 from paimon.domain.schema.parse_changes import parse_schema_changes
 from paimon.domain.schema.rules.layout import explain_key_scope
-from paimon.domain.schema.schema_json import schema_to_json
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import fields_from_arrow

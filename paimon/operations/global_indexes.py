@@ -26,9 +26,9 @@ from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.index.btree_blocks import Numbers
 from paimon.domain.index.btree_keys import BtreeKeys
 from paimon.domain.index.btree_writer import BtreeWriter
-from paimon.domain.index.varints import Numbers
 from paimon.domain.maintenance.index_columns import check_index_column, check_index_type, find_index_ids
 from paimon.domain.maintenance.sort_order import SortOrder
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, GlobalIndex, IndexManifestEntry, to_files

@@ -22,7 +22,7 @@ from paimon.builders.write_builder import BatchWriteBuilder
 from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
-from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.partition.partition_text import parse_partition_spec
 from paimon.domain.schema.missing_columns import find_needed_columns, missing_error, set_missing_columns
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition

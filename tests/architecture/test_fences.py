@@ -105,7 +105,6 @@ ROW_WISE = {
     "domain/merge/aggregate/functions_columnar": "foldings",
     "domain/merge/aggregate/reduce_columnar": "foldings",
     "domain/merge/aggregate/steps_columnar": "foldings",
-    "domain/merge/sequence_groups_columnar": "partial_update_reference",
     "domain/predicate/evaluate_columnar": "evaluate_row",
     "domain/predicate/pruning_columnar": "prune_file",
     "domain/row/row_hash_columnar": "row_hash",

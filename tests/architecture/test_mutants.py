@@ -17,7 +17,7 @@ MUTANTS = [
      "merge/test_merge_engine_contract.py"),
     ("merge/partial_update_columnar.py", "np.where(in_order, ADD, ADD_OLDER)", "np.where(in_order, ADD, ADD)",
      "merge/test_merge_engines.py"),
-    ("merge/sequence_groups_columnar.py", "len(order)) + 1, 0)", "len(order)), 0)", "merge/test_merge_engines.py"),
+    ("merge/partial_update_columnar.py", "len(order)) + 1, 0)", "len(order)), 0)", "merge/test_merge_engines.py"),
     ("lsm/compaction/unit_plan.py", "if len(group) > 1 or len(group[0]) > 1:", "if len(group[0]) > 1:",
      "lsm/test_compaction_units.py"),
     ("lsm/compaction/unit_plan.py", "level != 0 and (not above or", "level != 0 and (", "lsm/test_compaction_units.py"),

@@ -19,7 +19,7 @@ from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import decode_head, encode_container
 from paimon.domain.schema.declared_indexes import declare_indexes
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.type_json import type_from_json
+from paimon.domain.types.type_text import type_from_json
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.testing.conformance.golden import rows_to_arrow
 

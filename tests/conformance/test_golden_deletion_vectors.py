@@ -9,9 +9,7 @@ import pytest
 from support.golden_tables import golden_directory
 
 import paimon
-from paimon.domain.deletion.index_file import encode_index_file
-from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.deletion.vector_codec import MAGIC_64, decode_vector
+from paimon.domain.deletion.vector import MAGIC_64, DeletionVector, decode_vector, encode_index_file
 from paimon.domain.manifest.entries import DELETION_VECTORS, IndexManifestEntry
 from paimon.operations.metadata.manifests import index_path, read_index_manifest
 from paimon.table import Table

@@ -13,10 +13,8 @@ from support.case_lists import mark_nightly
 from support.golden_tables import DAILY_TABLES, golden_directory
 
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.schema.schema_json import schema_from_json
-from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.collect import collect_column_stats
-from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
+from paimon.domain.schema.table_schema import TableSchema, schema_from_json
+from paimon.domain.stats.collect import StatsRules, collect_column_stats, to_key_stats, to_value_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type

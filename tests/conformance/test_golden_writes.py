@@ -23,8 +23,8 @@ from paimon.adapters.formats.on_demand import FormatsOnDemand
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
-from paimon.domain.schema.schema_json import schema_from_json, schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import schema_from_json, schema_to_json
 from paimon.operations.commit.commit import commit
 from paimon.operations.metadata.manifests import (
     read_data_manifests,

@@ -27,7 +27,7 @@ NAMES = {
     "DRAWN": "tests/domain/changelog/test_compaction_changelog.py",
     "_OPTIONS_BY_ENGINE": "paimon/testing/strategies/merging.py",
     "_LOADERS": "paimon/adapters/formats/on_demand.py",
-    "_FOOTER_FORMATS": "paimon/domain/stats/file_stats.py",
+    "_FOOTER_FORMATS": "paimon/domain/stats/collect.py",
     "_UPDATABLE": "paimon/domain/schema/rules/row_level.py",
     "_delete_hint": "paimon/domain/schema/rules/row_level.py",
     "_holds": "paimon/domain/schema/rules/files.py",

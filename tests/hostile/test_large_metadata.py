@@ -19,7 +19,7 @@ from support.consistent_damage import avro_file, avro_records, update_recorded_s
 import paimon
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.errors import CorruptTable
-from paimon.domain.schema.schema_json import schema_from_json
+from paimon.domain.schema.table_schema import schema_from_json
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.operations.read.projection import resolve_paths, select_fields

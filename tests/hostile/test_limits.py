@@ -25,14 +25,14 @@ from paimon.adapters.formats.protobuf import BYTES, VARINT, Malformed, Part, dec
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.formats.varints import encode_zigzag
 from paimon.domain.commit.message_codec import decode as decode_messages
-from paimon.domain.deletion.vector_codec import MAGIC_64, decode_vector
+from paimon.domain.deletion.vector import MAGIC_64, decode_vector
 from paimon.domain.errors import CorruptTable, PaimonError
 from paimon.domain.json_text import DETAIL_FILE, SCHEMA_FILE, SNAPSHOT_FILE, STATISTICS_FILE, DocumentKind, load_object
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE
 from paimon.domain.row import binary_row
-from paimon.domain.schema.schema_json import schema_from_json
-from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
+from paimon.domain.schema.table_schema import schema_from_json
+from paimon.domain.snapshot.snapshot import parse_hint, snapshot_from_json, tag_from_json
 from paimon.domain.types.data_types import ArrayType, IntType, RowType, VarCharType
 from paimon.domain.types.ddl import parse_columns
 from paimon.domain.types.type_text import parse_type

@@ -21,7 +21,7 @@ from support.java_paimon import JavaPaimon
 import paimon
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.type_json import type_to_json
+from paimon.domain.types.type_text import type_to_json
 from paimon.operations.metadata.manifests import (
     read_data_manifests,
     read_live_entries,

@@ -22,8 +22,7 @@ from support.java_paimon import JavaPaimon, canonical
 
 import paimon
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.type_json import type_to_json
-from paimon.domain.types.type_text import format_type
+from paimon.domain.types.type_text import format_type, type_to_json
 
 pytestmark = pytest.mark.interop
 

@@ -10,7 +10,7 @@ from support.engine_rules import DIFFERENT, RULES, Rule
 from support.java_paimon import JavaPaimon
 
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.type_json import type_to_json
+from paimon.domain.types.type_text import type_to_json
 
 pytestmark = pytest.mark.interop
 

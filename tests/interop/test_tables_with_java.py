@@ -20,7 +20,7 @@ from paimon.domain.json_text import dump_json
 from paimon.domain.row.values import to_array
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.type_json import type_to_json
+from paimon.domain.types.type_text import type_to_json
 
 pytestmark = pytest.mark.interop
 

@@ -19,9 +19,8 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import BigIntType, DataField, IntType
 from paimon.operations.commit.base import CommitBase

@@ -18,8 +18,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, I
 from paimon.domain.manifest.merge_entries import live_files
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import tag_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, tag_to_json
 from paimon.operations.commit.commit import commit
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_snapshots import expire_snapshots

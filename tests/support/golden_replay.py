@@ -14,8 +14,8 @@ import paimon
 from paimon.domain.commit.request import CommitRequest
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema import changes
-from paimon.domain.schema.schema_json import schema_from_json
-from paimon.domain.types.type_json import type_from_json
+from paimon.domain.schema.table_schema import schema_from_json
+from paimon.domain.types.type_text import type_from_json
 from paimon.operations.commit.commit import commit
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.testing.conformance.golden import rows_to_arrow

@@ -36,8 +36,7 @@ from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CorruptTable, NotFound, StorageError
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.operations.expire import files_to_delete, references
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.schemas import schema_ids

@@ -17,7 +17,7 @@ from attrs import field, frozen
 from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
 from paimon.domain.json_text import SCHEMA_FILE
 from paimon.domain.paths import TablePaths, join_path
-from paimon.domain.schema.schema_json import check_not_reserved, encode_reservation, is_reserved
+from paimon.domain.schema.table_schema import check_not_reserved, encode_reservation, is_reserved
 from paimon.domain.undo import undo_on_failure
 from paimon.ports.files import Directories, FileIO, PutOutcome
 

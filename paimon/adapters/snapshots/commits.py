@@ -12,8 +12,7 @@ from attrs import frozen
 
 from paimon.adapters.cancellation import sleep
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.ports.files import FileIO, PutOutcome
 from paimon.ports.snapshots import PublishOutcome
 

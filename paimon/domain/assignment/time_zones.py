@@ -19,7 +19,7 @@ from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.transform import Leaf, map_leaves
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
-from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.field_ids import all_types
 from paimon.domain.types.type_text import quote_text
 
 UTC = "UTC"

@@ -16,7 +16,7 @@ from paimon.domain.columns.java_float_order import compare_values
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry
-from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.partition.partition_text import parse_partition_spec
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind

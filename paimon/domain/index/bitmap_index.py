@@ -29,10 +29,9 @@ import pyarrow.compute as pc
 from attrs import frozen
 from pyroaring import BitMap
 
-from paimon.domain.index.grouped_rows import GroupedRows
+from paimon.domain.index.container import order_computed
 from paimon.domain.index.index_bytes import IndexBytes, check_rows, join_fields, pack_bitmap, pack_int, to_bitmap
-from paimon.domain.index.index_keys import Key, KeyForm, Keys, decode_keys, encode_keys, hash_integers
-from paimon.domain.index.java_map_order import order_computed
+from paimon.domain.index.index_keys import GroupedRows, Key, KeyForm, Keys, decode_keys, encode_keys, hash_integers
 from paimon.domain.predicate.expression import Operator
 from paimon.domain.row.row_hash_columnar import hash_texts
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy

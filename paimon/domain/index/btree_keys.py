@@ -35,9 +35,9 @@ from attrs import frozen
 
 from paimon.domain.columns.buffers import to_stored_numbers
 from paimon.domain.columns.java_float_order import from_float_ordinals, to_float_ordinals
-from paimon.domain.index.varints import Bytes, Lengths, encode_varints, join_parts, read_varint
+from paimon.domain.index.btree_blocks import Bytes, Lengths, encode_varints, join_parts, read_varint
 from paimon.domain.predicate.expression import Operator
-from paimon.domain.row.binary_layout import (
+from paimon.domain.row.binary_row import (
     COMPACT_DECIMAL_PRECISION,
     COMPACT_TIMESTAMP_PRECISION,
     NANOS_PER_MILLI,

@@ -23,11 +23,11 @@ from paimon.domain.index.btree_blocks import (
     Block,
     Footer,
     KeyBounds,
+    Numbers,
     Place,
     decode_footer,
 )
 from paimon.domain.index.btree_keys import BtreeKeys, Interval, Key
-from paimon.domain.index.varints import Numbers
 
 ReadRange: TypeAlias = Callable[[int, int], bytes]
 """Returns bytes of a file by their offset and number; fewer if the file ends before."""

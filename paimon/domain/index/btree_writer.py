@@ -27,9 +27,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from paimon.domain.index.btree_blocks import TRAILER_BYTES, Footer, KeyBounds, Place, encode_block
+from paimon.domain.index.btree_blocks import (
+    TRAILER_BYTES,
+    Bytes,
+    Footer,
+    KeyBounds,
+    Lengths,
+    Numbers,
+    Place,
+    encode_block,
+    encode_varints,
+    join_parts,
+    sum_groups,
+)
 from paimon.domain.index.btree_keys import BtreeKeys
-from paimon.domain.index.varints import Bytes, Lengths, Numbers, encode_varints, join_parts, sum_groups
 
 _END_BYTES = 5
 _START_BYTES = 4

@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 from paimon.domain.index.bit_sliced_index import encode_bit_sliced_index
 from paimon.domain.index.bitmap_index import encode_bitmap_index
 from paimon.domain.index.bloom_filter import BloomFilterBuilder, BloomSize
-from paimon.domain.index.container import ColumnIndex
-from paimon.domain.index.grouped_rows import NumberedRows, RowNumberer
-from paimon.domain.index.index_keys import KeyForm
-from paimon.domain.index.java_map_order import order_computed_columns, order_computed_names, order_put_names
+from paimon.domain.index.container import ColumnIndex, order_computed_columns, order_computed_names, order_put_names
+from paimon.domain.index.index_keys import KeyForm, NumberedRows, RowNumberer
 from paimon.domain.index.range_bitmap import encode_range_bitmap
 from paimon.domain.schema.declared_indexes import DeclaredIndex, value_type
 from paimon.domain.types.arrow_arrays import make_scalar

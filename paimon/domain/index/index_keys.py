@@ -1,22 +1,9 @@
-"""The form in which file indexes compare and store the values of a column.
+"""The form in which file indexes compare and store the values of a column, and the rows of each value.
 
 Invariant: keys have the order and the equality of the values, as Java's predicates define them: -0.0 < 0.0, NaN is the
 largest value and equals itself. Only keys of TIMESTAMP beyond microseconds join several values; they are not exact.
 Source: `BitmapTypeVisitor`, `KeyFactory`, `BitSliceIndexBitmapFileIndex`, `FastHash`.
 """
-
-# A key is an integer of 64 bits, or bytes for texts:
-#
-#     BOOLEAN                     0, 1
-#     TINYINT .. BIGINT           the number
-#     DATE, TIME                  days, milliseconds
-#     TIMESTAMP(p), LTZ           milliseconds if p <= 3, otherwise microseconds (so digits beyond 6 are lost)
-#     DECIMAL(p, s), p <= 18      the unscaled number
-#     FLOAT, DOUBLE               the ordinal of the total order; stored as IEEE bits
-#     CHAR, VARCHAR               the bytes in UTF-8
-#
-# An index stores a key in `width` bytes, big endian, and texts behind their length. Sorting keys sorts values, so the
-# dictionaries of the indexes are sorted arrays of keys.
 
 from __future__ import annotations
 
@@ -28,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.columns.buffers import read_validity, to_stored_numbers
+from paimon.domain.columns.buffers import combine_column, read_validity, to_stored_numbers
 from paimon.domain.columns.java_float_order import from_float_ordinals, to_float_ordinal, to_float_ordinals
-from paimon.domain.row.binary_writer import to_unscaled
+from paimon.domain.row.binary_row import to_unscaled
 from paimon.domain.types.arrow import UNIT_NANOS
-from paimon.domain.types.arrow_arrays import from_numpy
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -51,6 +38,20 @@ from paimon.domain.types.data_types import (
     TimeType,
     TinyIntType,
 )
+
+# A key is an integer of 64 bits, or bytes for texts:
+#
+#     BOOLEAN                     0, 1
+#     TINYINT .. BIGINT           the number
+#     DATE, TIME                  days, milliseconds
+#     TIMESTAMP(p), LTZ           milliseconds if p <= 3, otherwise microseconds (so digits beyond 6 are lost)
+#     DECIMAL(p, s), p <= 18      the unscaled number
+#     FLOAT, DOUBLE               the ordinal of the total order; stored as IEEE bits
+#     CHAR, VARCHAR               the bytes in UTF-8
+#
+# An index stores a key in `width` bytes, big endian, and texts behind their length. Sorting keys sorts values, so the
+# dictionaries of the indexes are sorted arrays of keys.
+
 
 Keys: TypeAlias = npt.NDArray[np.int64]
 Key: TypeAlias = int | bytes
@@ -168,3 +169,64 @@ def hash_integers(keys: Keys, form: KeyForm) -> npt.NDArray[np.int32]:
     if form.width == 8:
         bits = bits ^ (bits >> 32)
     return bits.astype(np.int32)
+
+
+@frozen(eq=False)
+class GroupedRows:
+    """The rows of a column by key. Keys are numbered as they first appear."""
+
+    row_count: int
+    # the different keys, as int64 or binary, without null
+    keys: pa.Array
+    # the rows that are not null, key after key, ascending within a key
+    rows: Keys
+    # where the rows of each key start in `rows`, and their end
+    bounds: Keys
+    null_rows: Keys
+
+    @property
+    def ends_with_known_key(self) -> bool:
+        """Whether a row with a known key follows the first row of the last new key."""
+        return len(self.rows) > 0 and bool(self.rows.max() != self.rows[self.bounds[-2]])
+
+
+@frozen(eq=False)
+class NumberedRows:
+    """The rows of a column with the number of their key. Keys are numbered as they first appear."""
+
+    row_count: int
+    # the different keys, as int64 or binary, without null
+    keys: pa.Array
+    # the rows that are not null, ascending
+    rows: Keys
+    # the number of the key of each of these rows
+    numbers: Keys
+    null_rows: Keys
+
+    def group(self) -> GroupedRows:
+        """Return the rows by key."""
+        narrow = self.numbers.astype(np.min_scalar_type(len(self.keys)))  # 16 bits are sorted by digits, much faster
+        order = np.argsort(narrow, kind="stable")
+        bounds = np.zeros(len(self.keys) + 1, np.int64)
+        np.cumsum(np.bincount(self.numbers, minlength=len(self.keys)), out=bounds[1:])
+        return GroupedRows(self.row_count, self.keys, self.rows[order], bounds, self.null_rows)
+
+
+class RowNumberer:
+    """Takes the values of a file column by column; closed once."""
+
+    def __init__(self, form: KeyForm) -> None:
+        self._form = form
+        self._chunks: list[pa.Array] = []
+
+    def add(self, column: pa.Array) -> None:
+        """Add the values of a canonical Arrow array."""
+        self._chunks.append(to_keys(column, self._form).dictionary_encode())
+
+    def close(self) -> NumberedRows:
+        """Return the rows of all added values."""
+        kind = pa.int64() if self._form.width else pa.binary()
+        column = combine_column(pa.chunked_array(self._chunks, pa.dictionary(pa.int32(), kind)).unify_dictionaries())
+        valid = read_validity(column.indices)
+        numbers = to_numpy(column.indices.drop_null())
+        return NumberedRows(len(column), column.dictionary, np.flatnonzero(valid), numbers, np.flatnonzero(~valid))

@@ -15,7 +15,7 @@ from typing import Any
 from pyroaring import BitMap
 
 from paimon.domain.columns.java_float_order import to_float_sort_key
-from paimon.domain.index.xx_hash import xx_hash
+from paimon.domain.index.bloom_filter import xx_hash
 from paimon.domain.row.row_hash import hash_bytes
 from paimon.domain.schema.declared_indexes import DeclaredIndex
 from paimon.domain.types import data_types as dt

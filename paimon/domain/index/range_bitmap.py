@@ -29,10 +29,9 @@ import pyarrow.compute as pc
 from attrs import frozen
 from pyroaring import BitMap
 
-from paimon.domain.index.bit_slices import BitSlices
-from paimon.domain.index.grouped_rows import NumberedRows
+from paimon.domain.index.bit_sliced_index import BitSlices
 from paimon.domain.index.index_bytes import IndexBytes, join_fields, pack_bitmap, pack_int
-from paimon.domain.index.index_keys import Key, KeyForm, Keys, decode_keys, encode_keys
+from paimon.domain.index.index_keys import Key, KeyForm, Keys, NumberedRows, decode_keys, encode_keys
 from paimon.domain.predicate.expression import Operator
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 

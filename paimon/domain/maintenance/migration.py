@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.json_text import INT_MAX, LONG_MAX, LONG_MIN
-from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.partition.partition_text import parse_partition_spec
 from paimon.domain.types.data_types import BigIntType, DataField, DataType, IntType, VarCharType
 from paimon.domain.types.type_text import format_type
 

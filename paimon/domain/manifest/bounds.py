@@ -1,6 +1,6 @@
 """Decode the bounds of one column from the statistics of many files at once.
 
-Fixed-width parts of BinaryRows (`paimon.domain.row.binary_layout`) are gathered as numpy words, text by its offsets.
+Fixed-width parts of BinaryRows (`paimon.domain.row.binary_row`) are gathered as numpy words, text by its offsets.
 
 Invariant: The result equals `simple_stats.from_simple_stats` for each file. A missing value is unknown. An offset
 outside its row makes the bound unknown, and the adjacent row is never read.

@@ -28,7 +28,7 @@ from paimon.domain.manifest.bounds import decode_field
 from paimon.domain.manifest.entry_columns import Integers, to_files
 from paimon.domain.manifest.file_texts import TEXTS, find_shown_fields, find_stored_fields, format_files, has_type_of
 from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts, format_value
-from paimon.domain.row.binary_reader import to_decimal
+from paimon.domain.row.binary_row import to_decimal
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt

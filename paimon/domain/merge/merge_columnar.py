@@ -13,7 +13,7 @@ import pyarrow as pa
 from paimon.domain.columns.java_float_order import RUN
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.key_groups import group_rows_by_age
+from paimon.domain.merge.ordering.key_groups import group_rows_by_age, mask_newest_rows
 from paimon.domain.merge.ordering.merge_order import (
     Groups,
     Mask,
@@ -22,7 +22,6 @@ from paimon.domain.merge.ordering.merge_order import (
     restrict_groups,
     restrict_to_lookup,
 )
-from paimon.domain.merge.ordering.newest_rows import mask_newest_rows
 from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import ForeignCondition, ForeignExpression, Predicate, ScalarSql, SqlCondition
-from paimon.domain.predicate.expression_tree import Node, decode_expression, list_columns
-from paimon.domain.predicate.polars_tree import decode_polars
+from paimon.domain.predicate.expression_tree import Node, decode_expression, decode_polars, list_columns
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.predicate.transform import map_leaves, restrict_to_columns
 from paimon.domain.text_checks import show_value

@@ -5,7 +5,7 @@ part. In the variable part it contributes the same number of words for each row,
 Source: `BinaryRowWriter`.
 """
 
-# `paimon.domain.row.binary_layout` shows a row as bytes. Here, the bytes of a field are two words, `low` and `high`:
+# `paimon.domain.row.binary_row` shows a row as bytes. Here, the bytes of a field are two words, `low` and `high`:
 #
 #     7 as INT                 low 7          high 0
 #     'orders'                 low 'orde'     high 'rs' 0 0x86

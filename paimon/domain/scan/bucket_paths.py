@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.partition.partition_text import format_partition_path
 from paimon.domain.paths import TablePaths
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition

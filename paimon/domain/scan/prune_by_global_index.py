@@ -14,10 +14,9 @@ import numpy as np
 from attrs import field, frozen
 
 from paimon.domain.errors import CorruptTable
-from paimon.domain.index.btree_blocks import KeyBounds
+from paimon.domain.index.btree_blocks import KeyBounds, Numbers
 from paimon.domain.index.btree_keys import BtreeKeys, Interval, find_prefix_interval, supports_btree
 from paimon.domain.index.btree_reader import BtreeFile, overlaps_bounds
-from paimon.domain.index.varints import Numbers
 from paimon.domain.manifest.entries import GlobalIndex, IndexManifestEntry
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Operator, Or, Predicate
 from paimon.domain.predicate.like_patterns import find_prefix, parse_like

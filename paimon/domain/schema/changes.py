@@ -18,8 +18,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema import change_columns as columns
 from paimon.domain.schema.change_columns import ColumnPath, Position
 from paimon.domain.schema.change_options import check_option_changes, rename_references, set_option
-from paimon.domain.schema.schema_json import NEWEST_VERSION
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import NEWEST_VERSION, TableSchema
 from paimon.domain.schema.validate import check_schema
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataType

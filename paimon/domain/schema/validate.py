@@ -24,7 +24,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.text_checks import check_text
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.nested_types import all_fields, all_types
+from paimon.domain.types.field_ids import all_fields, all_types
 from paimon.domain.types.system_columns import is_system_name
 from paimon.domain.types.type_text import format_type
 from paimon.domain.whitespace import is_blank

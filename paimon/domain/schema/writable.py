@@ -13,7 +13,7 @@ from paimon.domain.schema.rules.layout import POSTPONED, UNSORTED_TYPES
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import BlobType, DataField, VectorType
-from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.field_ids import all_types
 
 BLOB_FORMAT = "blob"
 """The format of the files of a BLOB column, which is their extension, too."""

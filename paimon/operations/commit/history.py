@@ -44,8 +44,13 @@ from paimon.domain.json_text import LONG_MIN, SNAPSHOT_FILE
 from paimon.domain.manifest.entries import FileKind
 from paimon.domain.paths import TablePaths, is_within, join_path
 from paimon.domain.scan.bucket_paths import BucketPaths
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_from_json, snapshot_to_json
+from paimon.domain.snapshot.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    CommitKind,
+    Snapshot,
+    snapshot_from_json,
+    snapshot_to_json,
+)
 from paimon.operations.commit.publish import check_durable, is_descendant, is_detached
 from paimon.operations.metadata.manifests import read_delta_list, read_manifest
 from paimon.operations.metadata.schemas import check_same_table, load_first_schema

@@ -37,9 +37,8 @@ from paimon.domain.commit.request import CommitRequest
 from paimon.domain.errors import StorageError
 from paimon.domain.manifest.avro_schema import INDEX_MANIFEST_ENTRY, MANIFEST_ENTRY, MANIFEST_LIST
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
-from paimon.domain.manifest.entry_codec import entry_to_record, manifest_to_record
+from paimon.domain.manifest.entry_codec import entry_to_record, index_entry_to_record, manifest_to_record
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, entry_columns
-from paimon.domain.manifest.index_codec import index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta, manifest_meta_of_columns
 from paimon.domain.manifest.merge_entries import mark_kept, mark_merged
 from paimon.domain.manifest.merge_plan import (

@@ -48,8 +48,7 @@ from paimon.domain.errors import (
     TableReplaced,
 )
 from paimon.domain.paths import MAIN_BRANCH
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.domain.types.arrow_arrays import make_array, to_numpy
 from paimon.operations.metadata.manifests import read_live_columns, read_manifest, read_manifest_list, to_entries
 from paimon.operations.metadata.schemas import check_same_table, find_missing_table

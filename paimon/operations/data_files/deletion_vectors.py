@@ -15,9 +15,16 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.domain.commit.index_entries import plan_rewrites, vector_entries
-from paimon.domain.deletion.index_file import FileVector, IndexFileContent, encode_index_file, encode_index_files
-from paimon.domain.deletion.vector import DeletionVector, Positions
-from paimon.domain.deletion.vector_codec import decode_vector, stored_bytes
+from paimon.domain.deletion.vector import (
+    DeletionVector,
+    FileVector,
+    IndexFileContent,
+    Positions,
+    decode_vector,
+    encode_index_file,
+    encode_index_files,
+    stored_bytes,
+)
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.entries import (
     DELETION_VECTORS,

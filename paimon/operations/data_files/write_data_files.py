@@ -30,8 +30,7 @@ from paimon.domain.schema.declared_indexes import DeclaredIndex, declare_indexes
 from paimon.domain.schema.external_paths import ExternalPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.writable import BLOB_FORMAT, check_rows_writable, is_stored_as_blob, is_stored_as_vector
-from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
-from paimon.domain.stats.modes import Keep, StatsMode
+from paimon.domain.stats.collect import Keep, StatsMode, StatsRules, to_key_stats, to_value_stats
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField

@@ -15,8 +15,7 @@ from contextlib import suppress
 
 from paimon.domain.errors import CorruptTable, NotFound, StorageError
 from paimon.domain.paths import join_path
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.operations.metadata.put_file import check_flushed, flush_found
 from paimon.operations.metadata.snapshots import find_snapshot, write_hint
 from paimon.operations.read.changes.history import (

@@ -14,8 +14,7 @@ from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageErr
 from paimon.domain.json_text import HINT_FILE
 from paimon.domain.maintenance.fault import Fault, FaultKind
 from paimon.domain.paths import MAIN_BRANCH, join_path
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import parse_hint
+from paimon.domain.snapshot.snapshot import Snapshot, parse_hint
 from paimon.operations.commit.publish import find_detached_snapshots
 from paimon.operations.expire.references import ReferencedPart, find_branch
 from paimon.operations.metadata.consumers import list_consumer_files, read_consumer

@@ -23,11 +23,9 @@ from paimon.domain.manifest.entries import (
     ManifestFileMeta,
     count_statistics_bytes,
 )
-from paimon.domain.manifest.entry_codec import entry_from_record, manifest_from_record
+from paimon.domain.manifest.entry_codec import Record, entry_from_record, index_entry_from_record, manifest_from_record
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
-from paimon.domain.manifest.index_codec import index_entry_from_record
 from paimon.domain.manifest.merge_entries import check_added_once, mark_live
-from paimon.domain.manifest.stored_record import Record
 from paimon.domain.paths import check_stored_segment, check_within, join_path
 from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.bucket_paths import BucketPaths

@@ -29,9 +29,8 @@ from paimon.domain.errors import CorruptTable, NotFound, PaimonError, TableDropp
 from paimon.domain.identifier import parse_identifier
 from paimon.domain.json_text import SCHEMA_FILE
 from paimon.domain.paths import MAIN_BRANCH, TablePaths
-from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.schema.table_definition import TableOrigin
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_from_json
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import shielded
 from paimon.ports.engine import Engine

@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from paimon.domain.errors import CorruptTable, NotFound, PaimonError, SnapshotExpired, StorageError, did_you_mean
 from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE, STATISTICS_FILE, load_object
 from paimon.domain.paths import MAIN_BRANCH, TablePaths, join_path
-from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
-from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
+from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag, parse_hint, snapshot_from_json, tag_from_json
 from paimon.domain.stats.table_statistics import TableStatistics
 from paimon.operations.metadata.schemas import check_same_table, check_table_exists, find_missing_table
 from paimon.operations.table_context import TableContext

@@ -16,10 +16,9 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import CorruptTable, NotFound
-from paimon.domain.index.btree_blocks import KeyBounds
+from paimon.domain.index.btree_blocks import KeyBounds, Numbers
 from paimon.domain.index.btree_keys import BtreeKeys
 from paimon.domain.index.btree_reader import BtreeFile, ReadRange
-from paimon.domain.index.varints import Numbers
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import Predicate

@@ -19,7 +19,7 @@ from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_yo
 from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.paths import MAIN_BRANCH, TablePaths, join_path
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import snapshot_to_json
 from paimon.domain.text_checks import check_text
 from paimon.domain.undo import undo_on_failure
 from paimon.domain.whitespace import is_blank

@@ -30,10 +30,8 @@ from paimon.domain.paths import TablePaths, check_stored_segment, check_within, 
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.row_id_groups import count_rows
-from paimon.domain.schema.schema_json import schema_to_json
-from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.schema.table_schema import TableSchema, schema_to_json
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot, snapshot_to_json
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.manifest_writer import ManifestWriter
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions

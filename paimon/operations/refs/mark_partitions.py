@@ -12,7 +12,7 @@ from typing import cast
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.domain.json_text import dump_json, load_object
-from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.partition.partition_text import format_partition_path
 from paimon.domain.paths import join_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.secrets import remove_password

@@ -14,8 +14,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.paths import join_path
 from paimon.domain.report import CardDisplay
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.operations.commit.history import delete_records_after, forget_own_commit
 from paimon.operations.commit.publish import delete_newest_snapshot
 from paimon.operations.metadata.put_file import flush_found, put_file

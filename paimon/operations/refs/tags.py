@@ -20,8 +20,7 @@ from paimon.domain.maintenance.tag_expiry import AutoTags, expired_tags, format_
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
 from paimon.domain.paths import TablePaths, join_path
-from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
-from paimon.domain.snapshot.snapshot_json import tag_to_json
+from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag, tag_to_json
 from paimon.domain.snapshot.tag_periods import TagPeriods
 from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank

@@ -16,7 +16,7 @@ from paimon.domain.commit.increments import files_after, join_compactions
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement, HashIndexBase, ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.partition.partition_text import format_partition_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.data_files.deletion_vectors import IndexChange, delete_index_files

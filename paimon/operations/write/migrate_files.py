@@ -25,11 +25,11 @@ from paimon.domain.maintenance.migration import (
     to_nullable,
 )
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
-from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.partition.partition_text import parse_partition_spec
 from paimon.domain.paths import check_segment, join_path
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.scan.bucket_paths import BucketPaths
-from paimon.domain.stats.file_stats import StatsRules, to_value_stats
+from paimon.domain.stats.collect import StatsRules, to_value_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField

@@ -47,7 +47,7 @@ from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.partition.partition_text import format_partition_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.row.row_hash_columnar import hash_rows, serialize_rows

@@ -29,7 +29,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
-from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.field_ids import all_types
 from paimon.domain.types.type_text import format_type, quote_identifier, quote_text
 from paimon.results import SourceReads, find_reads
 from paimon.sql.parse.parse_rows import is_default

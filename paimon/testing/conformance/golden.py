@@ -30,8 +30,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
 from paimon.domain.schema.bucket_mode import BucketMode, get_bucket_mode
-from paimon.domain.schema.schema_json import schema_from_json
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_from_json
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField, DataType

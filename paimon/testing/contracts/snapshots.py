@@ -12,8 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_from_json
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot, snapshot_from_json
 from paimon.ports.files import FileIO
 from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 from paimon.testing.contracts.files import expect_error

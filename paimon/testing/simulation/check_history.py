@@ -19,8 +19,7 @@ from attrs import frozen
 
 from paimon.domain.errors import CorruptTable, PaimonError
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_from_json
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot, snapshot_from_json
 from paimon.operations.metadata.manifests import (
     read_data_manifests,
     read_index_manifest,

@@ -15,8 +15,7 @@ from attrs import field, frozen
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.domain.errors import PaimonError
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_from_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_from_json
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.ports.engine import Engine
 from paimon.table import Table

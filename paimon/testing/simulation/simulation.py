@@ -15,7 +15,7 @@ from attrs import field, frozen
 from paimon.domain.identifier import Identifier
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.missing_columns import MISSING_COLUMNS
-from paimon.domain.snapshot.snapshot_json import snapshot_from_json
+from paimon.domain.snapshot.snapshot import snapshot_from_json
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.ports.effects import Clock, Ids

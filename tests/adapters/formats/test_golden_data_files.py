@@ -15,8 +15,7 @@ from support.golden_tables import golden_directory
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.records import AvroRecordIO
-from paimon.domain.schema.schema_json import schema_from_json
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_from_json
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND, to_key_field
 from paimon.ports.formats import FormatIO, ReadRequest, WriteRequest, WrittenFile

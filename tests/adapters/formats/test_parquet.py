@@ -23,7 +23,7 @@ from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Operator, Or
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_values
-from paimon.domain.schema.schema_json import schema_from_json
+from paimon.domain.schema.table_schema import schema_from_json
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema

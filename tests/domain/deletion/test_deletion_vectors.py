@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.deletion.index_file import encode_index_file, encode_index_files
-from paimon.domain.deletion.vector import DeletionVector, pack_runs
-from paimon.domain.deletion.vector_codec import decode_vector, encode_vector, stored_bytes
+from paimon.domain.deletion.vector import (
+    DeletionVector,
+    decode_vector,
+    encode_index_file,
+    encode_index_files,
+    encode_vector,
+    pack_runs,
+    stored_bytes,
+)
 from paimon.domain.errors import CorruptTable, Unsupported
 
 NEAR = st.sets(st.integers(0, 200_000), max_size=40)

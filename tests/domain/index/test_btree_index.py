@@ -14,11 +14,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from paimon.domain.index.btree_blocks import Block, Footer, KeyBounds, Place
+from paimon.domain.index.btree_blocks import (
+    Block,
+    Footer,
+    KeyBounds,
+    Place,
+    decode_varints,
+    encode_varints,
+    read_varint,
+)
 from paimon.domain.index.btree_keys import BtreeKeys, supports_btree
 from paimon.domain.index.btree_reader import BtreeFile
 from paimon.domain.index.btree_writer import BtreeWriter
-from paimon.domain.index.varints import decode_varints, encode_varints, read_varint
 from paimon.domain.maintenance.sort_order import SortOrder, add_sort_keys, sort_by_keys
 from paimon.domain.manifest.entries import FileKind, GlobalIndex, IndexManifestEntry
 from paimon.domain.predicate.evaluate_row import matches

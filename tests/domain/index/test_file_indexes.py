@@ -13,12 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
+from paimon.domain.index.bloom_filter import xx_hash, xx_hash_texts
 from paimon.domain.index.build_indexes import IndexBuilder
 from paimon.domain.index.container import decode_head, encode_container
 from paimon.domain.index.index_bytes import mask_to_bitmap, pack_bitmap, to_bitmap
 from paimon.domain.index.index_reference import build_index
 from paimon.domain.index.select_rows import FileIndexes
-from paimon.domain.index.xx_hash import xx_hash, xx_hash_texts
 from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Operator, Or, Predicate
 from paimon.domain.row.row_hash import hash_bytes

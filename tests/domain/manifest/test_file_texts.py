@@ -20,8 +20,7 @@ from paimon.domain.manifest.file_texts_columnar import format_file_columns
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.partition.row_texts import JAVA_TEXTS
 from paimon.domain.paths import TablePaths
-from paimon.domain.row.binary_reader import to_decimal
-from paimon.domain.row.binary_row import serialize
+from paimon.domain.row.binary_row import serialize, to_decimal
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS, SimpleStats

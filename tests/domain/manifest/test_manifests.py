@@ -26,14 +26,16 @@ from paimon.domain.manifest.entries import (
     ManifestFileMeta,
 )
 from paimon.domain.manifest.entry_codec import (
+    Record,
     data_file_from_record,
     entry_from_record,
     entry_to_record,
+    index_entry_from_record,
+    index_entry_to_record,
     manifest_from_record,
     manifest_to_record,
 )
 from paimon.domain.manifest.entry_columns import ENTRY_TYPE, ManifestRecords, drain_files, entry_columns, files_at
-from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta, manifest_meta_of_columns, may_hold_partition
 from paimon.domain.manifest.merge_entries import (
     check_added_once,
@@ -52,7 +54,6 @@ from paimon.domain.manifest.merge_plan import (
     plan_minor_merge,
 )
 from paimon.domain.manifest.record_columns import ArrayColumns
-from paimon.domain.manifest.stored_record import Record
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types.data_types import IntType

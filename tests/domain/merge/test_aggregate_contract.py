@@ -8,7 +8,7 @@ import datasketches
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from paimon.domain.merge.aggregate import roaring64
+from paimon.domain.merge.aggregate import set_foldings
 from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.types import data_types as dt
@@ -24,7 +24,7 @@ def serialize_64(numbers: list[int]) -> bytes:
     for number in numbers:
         key = (number * 65_537 >> 16).to_bytes(6, "big")
         containers[key] = tuple(sorted({*containers.get(key, ()), number & 0xFFFF}))
-    return roaring64.serialize_bitmap(containers)
+    return set_foldings.serialize_bitmap(containers)
 
 
 def serialize_hll(numbers: list[int]) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.merge.aggregate import roaring64, set_foldings
+from paimon.domain.merge.aggregate import set_foldings
 
 
 def serialize_hll(numbers: list[int]) -> bytes:
@@ -21,18 +21,18 @@ def serialize_hll(numbers: list[int]) -> bytes:
 @given(st.lists(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=60), min_size=2, max_size=3))
 def test_64_bit_bitmaps_contain_the_inserted_values(parts: list[list[int]]) -> None:
     def numbers_of(data: bytes) -> set[int]:
-        bitmap = roaring64.parse_bitmap(data)
+        bitmap = set_foldings.parse_bitmap(data)
         return {int.from_bytes(key, "big") << 16 | low for key, values in bitmap.items() for low in values}
 
     def serialize(numbers: list[int]) -> bytes:
         keys = sorted({n >> 16 for n in numbers})
-        return roaring64.serialize_bitmap(
+        return set_foldings.serialize_bitmap(
             {key.to_bytes(6, "big"): tuple(sorted({n & 0xFFFF for n in numbers if n >> 16 == key})) for key in keys}
         )
 
     united = serialize(parts[0])
     for part in parts[1:]:
-        united = roaring64.union(united, serialize(part))
+        united = set_foldings.unite_64_bit_bitmaps(united, serialize(part))
     assert numbers_of(united) == {n for part in parts for n in part}
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.merge.ordering.newest_rows import mask_newest_rows
+from paimon.domain.merge.ordering.key_groups import mask_newest_rows
 from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts, to_key_parts_by_chunk
 
 PREFIXES = st.sampled_from(["", "0", "customer-000", "id:", "a prefix that is longer than all words together "])

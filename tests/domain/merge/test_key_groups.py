@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.group_positions import (
+from paimon.domain.merge.ordering.key_groups import (
     find_first_positions,
     find_largest_positions,
     find_last_positions,
+    group_rows_by_age,
 )
-from paimon.domain.merge.ordering.key_groups import group_rows_by_age
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.types import data_types as dt

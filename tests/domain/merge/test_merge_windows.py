@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paimon.domain.lsm.keys import to_comparable_values
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.newest_rows import mask_newest_rows
+from paimon.domain.merge.ordering.key_groups import mask_newest_rows
 from paimon.domain.merge.windows import Piece, count_below, count_through, cut_into_windows
 from paimon.domain.types.data_types import BigIntType, DataField, VarCharType
 

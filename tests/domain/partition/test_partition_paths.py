@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from paimon.domain.columns.java_text import format_java_float
 from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.partition.partition_path import escape, format_partition_path
-from paimon.domain.partition.partition_spec import parse_partition_spec
-from paimon.domain.partition.partition_text import format_date
+from paimon.domain.partition.partition_text import escape, format_date, format_partition_path, parse_partition_spec
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.domain.whitespace import JAVA_WHITESPACE, is_blank

@@ -18,7 +18,6 @@ from sqlglot.tokens import TokenType
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.build import col
-from paimon.domain.predicate.comparisons_text import parse_comparisons
 from paimon.domain.predicate.evaluate_row import matches
 from paimon.domain.predicate.expression import (
     Compare,
@@ -33,7 +32,7 @@ from paimon.domain.predicate.expression import (
 )
 from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.predicate.sql import parse_number, parse_predicate
-from paimon.domain.predicate.text import format_predicate
+from paimon.domain.predicate.text import format_predicate, parse_comparisons
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.types.ddl import parse_columns
 

@@ -20,7 +20,7 @@ from paimon.domain.predicate.transform import (
     simplify,
     split_conjuncts,
 )
-from paimon.domain.stats import modes
+from paimon.domain.stats import collect
 from paimon.domain.stats.collect import collect_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import NESTED_TYPES, BlobType, DataField, DoubleType, FloatType, VariantType
@@ -109,7 +109,7 @@ def test_pruning_never_loses_a_row(case: Any, mode: str, data: st.DataObject) ->
         full = collect_column_stats(column, field.type)
         if isinstance(field.type, FloatType | DoubleType) and not nan_in_bounds:
             full = _drop_nan([row[fields.index(field)] for row in table_rows], full)
-        stats_by_name[field.name] = modes.apply_stats_mode(full, field.type, modes.parse_mode(mode))
+        stats_by_name[field.name] = collect.apply_stats_mode(full, field.type, collect.parse_mode(mode))
     known = data.draw(st.sets(st.sampled_from([f.name for f in fields])))
     row_count = data.draw(st.sampled_from([None, len(table_rows)]))
     types = {f.name: f.type for f in fields}

@@ -13,7 +13,7 @@ from paimon.domain.row import row_hash as murmur
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.type_json import type_from_json
+from paimon.domain.types.type_text import type_from_json
 
 VECTORS = pathlib.Path(__file__).parents[2] / "data" / "vectors"
 

@@ -10,7 +10,7 @@ from paimon.domain.schema.read_mapping import has_same_values, map_fields, prune
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField, DataType, RowType
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.nested_types import all_fields
+from paimon.domain.types.field_ids import all_fields
 from paimon.domain.types.type_text import parse_type
 from paimon.testing.strategies import schemas
 

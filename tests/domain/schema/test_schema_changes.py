@@ -17,15 +17,13 @@ from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Paimon
 from paimon.domain.options.validate import check_options
 from paimon.domain.schema import changes as ch
 from paimon.domain.schema.changes import Position, SchemaChange, apply_changes
-from paimon.domain.schema.schema_json import schema_from_json, schema_to_json
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_from_json, schema_to_json
 from paimon.domain.schema.validate import check_schema
 from paimon.domain.types.casting import can_cast, can_cast_implicitly
 from paimon.domain.types.data_types import NESTED_TYPES, DataType
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.nested_types import all_fields
-from paimon.domain.types.type_json import type_from_json
-from paimon.domain.types.type_text import parse_type
+from paimon.domain.types.field_ids import all_fields
+from paimon.domain.types.type_text import parse_type, type_from_json
 from paimon.testing.strategies import column_names, data_types, schemas
 
 DATA = Path(__file__).parents[2] / "data" / "schema_rules"

@@ -19,7 +19,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.validate import check_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.type_json import type_from_json
+from paimon.domain.types.type_text import type_from_json
 from paimon.testing.strategies import schemas
 
 DECISIONS = Path(__file__).parents[2] / "data" / "schema_rules" / "created_by_java.jsonl"

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.json_text import dump_json, load_object
-from paimon.domain.schema.schema_json import schema_from_json, schema_to_json
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot, Tag
-from paimon.domain.snapshot.snapshot_json import (
+from paimon.domain.schema.table_schema import schema_from_json, schema_to_json
+from paimon.domain.snapshot.snapshot import (
+    CommitKind,
+    Snapshot,
+    Tag,
     parse_hint,
     snapshot_from_json,
     snapshot_to_json,

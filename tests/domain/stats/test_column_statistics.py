@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.values import to_array
-from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
-from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
-from paimon.domain.stats.modes import Keep, StatsMode, apply_stats_mode, parse_mode, upper_bound
+from paimon.domain.stats.collect import (
+    Keep,
+    StatsMode,
+    StatsRules,
+    apply_stats_mode,
+    collect_column_stats,
+    combine_column_stats,
+    parse_mode,
+    to_key_stats,
+    to_value_stats,
+    upper_bound,
+)
 from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, from_simple_stats, to_simple_stats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField

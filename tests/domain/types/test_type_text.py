@@ -16,11 +16,9 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import TYPE_METADATA, arrow_field, arrow_schema, arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.field_ids import assign_ids, element_id, key_id, value_id
-from paimon.domain.types.nested_types import all_fields
+from paimon.domain.types.field_ids import all_fields, assign_ids, element_id, key_id, value_id
 from paimon.domain.types.system_columns import KEY_ID_START, is_system_name, to_key_field
-from paimon.domain.types.type_json import type_from_json, type_to_json
-from paimon.domain.types.type_text import format_field, format_type, parse_type
+from paimon.domain.types.type_text import format_field, format_type, parse_type, type_from_json, type_to_json
 from paimon.testing.strategies import append_schemas, column_names, data_types
 
 _descriptions = st.none() | st.text(max_size=5)

@@ -22,7 +22,7 @@ from paimon.domain.errors import CommitConflict, CorruptTable, InvalidRequest, U
 from paimon.domain.maintenance.fault import FaultKind
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.row.row_hash_columnar import hash_rows
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import snapshot_to_json
 from paimon.domain.types.data_types import BigIntType, VarCharType
 from paimon.operations.buckets.bucket_assigner import BucketAssigner
 from paimon.operations.commit.manifest_writer import ManifestWriter

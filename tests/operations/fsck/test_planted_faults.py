@@ -19,8 +19,7 @@ from paimon.domain.errors import CorruptTable
 from paimon.domain.maintenance.fault import Fault, FaultKind, HealthReport
 from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange, ManifestEntry, ManifestFileMeta
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.domain.stats.simple_stats import ColumnStats, to_simple_stats
 from paimon.domain.types.data_types import IntType, VarCharType
 from paimon.operations.commit.manifest_writer import ManifestWriter

@@ -16,7 +16,7 @@ import pytest
 from support.tables import create_table
 
 import paimon
-from paimon.domain.deletion.vector_codec import MAGIC_32, MAGIC_64
+from paimon.domain.deletion.vector import MAGIC_32, MAGIC_64
 
 
 def create_table_with_options(

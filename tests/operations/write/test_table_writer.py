@@ -21,9 +21,8 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.row.binary_row import deserialize, serialize
-from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.table_schema import TableSchema, schema_to_json
 from paimon.domain.stats.simple_stats import from_simple_stats
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit.commit import commit

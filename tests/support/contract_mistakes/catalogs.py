@@ -11,7 +11,7 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.snapshots.commits import PutIfAbsentSnapshotCommit
 from paimon.domain.errors import NotFound
-from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import snapshot_to_json
 from paimon.ports.snapshots import PublishOutcome
 from paimon.testing import contracts
 from support.contract_mistakes.planting import plant

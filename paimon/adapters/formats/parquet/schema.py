@@ -22,8 +22,7 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import UNIT_NANOS, arrow_type
 from paimon.domain.types.data_types import DataField, DataType
-from paimon.domain.types.field_ids import element_id, key_id, value_id
-from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.field_ids import all_types, element_id, key_id, value_id
 from paimon.domain.types.time_range import far_time_error
 
 # Remove the hidden nulls of nested columns.

@@ -36,8 +36,7 @@ from attrs import frozen
 from paimon.domain.columns.java_float_order import compare_values
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.rule import ADD, ADD_OLDER, CLEAR, RETRACT, SET, Aggregate
-from paimon.domain.row.binary_reader import to_decimal
-from paimon.domain.row.binary_writer import to_unscaled
+from paimon.domain.row.binary_row import to_decimal, to_unscaled
 from paimon.domain.types.data_types import BigIntType, DecimalType, DoubleType, FloatType, SmallIntType, TinyIntType
 
 Combine = Callable[[Any, Any, Aggregate], Any]

@@ -23,7 +23,7 @@ from paimon.domain.merge.aggregate.steps_columnar import (
     scatter_to_groups,
     set_missing_null,
 )
-from paimon.domain.merge.ordering.group_positions import find_largest_positions
+from paimon.domain.merge.ordering.key_groups import find_largest_positions
 from paimon.domain.merge.ordering.merge_order import Mask, Rows
 from paimon.domain.merge.ordering.normalized_keys import pack_keys, to_key_parts
 from paimon.domain.types.arrow_arrays import from_numpy, to_numpy

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from paimon.domain.columns.buffers import from_stored_numbers, read_validity
 from paimon.domain.merge.aggregate.rule import CLEAR, RETRACT, SET, SKIP
-from paimon.domain.merge.ordering.group_positions import find_first_positions, find_last_positions
+from paimon.domain.merge.ordering.key_groups import find_first_positions, find_last_positions
 from paimon.domain.merge.ordering.merge_order import Mask, Rows, Scalar, argsort_keys
 from paimon.domain.types.arrow_arrays import from_numpy
 

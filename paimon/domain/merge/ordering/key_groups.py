@@ -1,9 +1,114 @@
-"""Number the keys of rows. Rows that are in order of age already are grouped so, without being sorted.
+"""Number the keys of rows, and find the first, last, largest or newest row of each group, without sorting if possible.
+
+Rows that are in order of age already are grouped without being sorted. Their newest rows need no sort where keys are
+dense enough to be slots of an array. No row is moved: a filter keeps the order of each file.
 
 Invariant: key numbers ascend as keys do. `group_rows_by_age` returns the groups of `group_rows_by_key` (`merge_order`).
 `number_keys` is for the key index of cross-partition tables: null equals null, all NaN are equal, and -0.0 does not
-equal 0.0.
+equal 0.0. The newest rows are those that `merge` keeps with the deduplicate engine and row numbers as sequence numbers.
+Of equally large rows, the last one is found.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.columns.java_float_order import unify_nans
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.merge_order import (
+    Groups,
+    Mask,
+    Rows,
+    Scalar,
+    argsort_keys,
+    is_ordered_by_age,
+    mark_key_starts,
+    mask_retracts,
+    number_keys_in_order,
+)
+from paimon.domain.merge.ordering.normalized_keys import KeyWord, pack_key_columns, pack_keys, to_key_parts
+from paimon.domain.types.system_columns import LEVEL
+
+
+def find_last_positions(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+    """Find the last position of each group; -1 for a group without a position in the mask."""
+    places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
+    found = np.full(group_count, -1, dtype=np.int64)
+    found[groups if mask is None else groups[places]] = places  # of equal groups numpy keeps the last
+    return found
+
+
+def find_first_positions(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+    """Find the first position of each group; -1 for a group without a position in the mask."""
+    places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
+    found = np.full(group_count, -1, dtype=np.int64)
+    found[(groups if mask is None else groups[places])[::-1]] = places[::-1]
+    return found
+
+
+def find_largest_positions(keys: Iterable[KeyWord], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+    """Find each group's position of the largest key, the last of equals; -1 without one in the mask."""
+    for word in keys:
+        own = word if mask is None else word & (-mask.astype(np.int64)).view(np.uint64)
+        largest = np.zeros(group_count, dtype=np.uint64)
+        np.maximum.at(largest, groups, own)
+        equal = own == largest[groups]
+        mask = equal if mask is None else mask & equal
+    return find_last_positions(groups, group_count, mask)
+
+
+SLOTS_PER_ROW = 8
+"""How many slots a row may cost before sorting is cheaper."""
+
+
+def mask_newest_rows(columns: Sequence[pa.ChunkedArray | pa.Array]) -> Mask:
+    """Mark the last row of each key, given the key columns; chunks with strictly ascending keys are faster."""
+    keys = pack_key_columns(columns)
+    rows = len(columns[0])
+    if not keys:
+        mask = np.zeros(rows, dtype=np.bool_)
+        mask[-1:] = True
+        return mask
+    highest = int(keys[0].max())
+    if len(keys) > 1 or highest >= SLOTS_PER_ROW * rows:
+        return _mask_last_in_order(keys, rows)
+    slots = keys[0].view(np.int64)
+    sizes = [len(chunk) for chunk in columns[0].chunks] if isinstance(columns[0], pa.ChunkedArray) else [rows]
+    pieces = np.split(slots, np.cumsum(sizes)[:-1])
+    if all((piece[1:] > piece[:-1]).all() for piece in pieces):
+        return _mask_unseen_later(pieces, highest + 1)
+    return _mask_last_in_slot(slots, highest + 1)
+
+
+def _mask_unseen_later(pieces: Sequence[Rows], slots: int) -> Mask:
+    """Mark the last row of each slot, where a piece holds a key once: from the newest piece to the oldest."""
+    unseen = np.ones(slots, dtype=np.bool_)
+    masks: list[Mask] = []
+    for piece in reversed(pieces):
+        masks.append(unseen[piece])
+        unseen[piece] = False
+    return np.concatenate(masks[::-1])
+
+
+def _mask_last_in_slot(slots: Rows, count: int) -> Mask:
+    numbers = np.arange(len(slots), dtype=np.int32 if len(slots) < 1 << 31 else np.int64)
+    last = np.empty(count, dtype=numbers.dtype)
+    last[slots] = numbers  # of equal slots numpy keeps the last
+    mask: Mask = last[slots] == numbers
+    return mask
+
+
+def _mask_last_in_order(keys: list[KeyWord], rows: int) -> Mask:
+    order = argsort_keys(keys, rows)
+    mask = np.empty(rows, dtype=np.bool_)
+    mask[order] = np.append(mark_key_starts(keys, order)[1:], True)
+    return mask
+
 
 # A merge needs groups of rows with equal keys, and the order of age in each. Where rows are in order of age already
 # (one flush, or files that follow each other), nothing has to be sorted: it is enough to number the keys.
@@ -17,33 +122,6 @@ equal 0.0.
 # Ids and dates are mostly that dense. If they are not, or a key needs several words, rows are sorted by key to find the
 # numbers (`mark_key_starts`), but still not moved. `GroupsByAge` and `Groups` (which is ordered by key) have the same
 # members, so that an engine takes either; `to_key_order` converts the first to the second.
-
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from paimon.domain.columns.java_float_order import unify_nans
-from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.merge.ordering.group_positions import find_first_positions, find_last_positions
-from paimon.domain.merge.ordering.merge_order import (
-    Groups,
-    Mask,
-    Rows,
-    Scalar,
-    argsort_keys,
-    is_ordered_by_age,
-    mark_key_starts,
-    mask_retracts,
-    number_keys_in_order,
-)
-from paimon.domain.merge.ordering.newest_rows import SLOTS_PER_ROW
-from paimon.domain.merge.ordering.normalized_keys import KeyWord, pack_key_columns, pack_keys, to_key_parts
-from paimon.domain.types.system_columns import LEVEL
 
 
 class GroupsByAge(NamedTuple):

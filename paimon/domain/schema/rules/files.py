@@ -16,7 +16,7 @@ from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
-from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.field_ids import all_types
 from paimon.domain.types.type_text import format_type
 
 LATEST_DELTA = "latest-delta"

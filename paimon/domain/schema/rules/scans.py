@@ -13,7 +13,7 @@ from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.layout import POSTPONED, option_error, read_flag
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import BlobType
-from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.field_ids import all_types
 
 _BLOBS = "blob-as-descriptor"
 _CHAIN = "chain-table.enabled"

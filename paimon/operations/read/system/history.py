@@ -16,7 +16,7 @@ from paimon.domain.json_text import DETAIL_FILE, load_object
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot, Tag
-from paimon.domain.types.type_json import field_to_json
+from paimon.domain.types.type_text import field_to_json
 from paimon.operations.metadata.schemas import load_schema, schema_ids
 from paimon.operations.metadata.snapshots import snapshots, tags
 from paimon.operations.table_context import TableContext
