@@ -35,7 +35,13 @@ from paimon.operations.metadata.schemas import load_first_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.evaluate import check_condition, evaluate_condition
 from paimon.operations.read.system.columns import aggregation_fields_table, statistics_table
-from paimon.operations.read.system.files import file_indexes_table, file_key_ranges_table, files_table
+from paimon.operations.read.system.files import (
+    file_indexes_table,
+    file_key_ranges_table,
+    files_table,
+    manifests_table,
+    table_indexes_table,
+)
 from paimon.operations.read.system.history import (
     branches_table,
     consumers_table,
@@ -44,7 +50,6 @@ from paimon.operations.read.system.history import (
     snapshots_table,
     tags_table,
 )
-from paimon.operations.read.system.manifests import manifests_table, table_indexes_table
 from paimon.operations.read.system.partitions_and_buckets import buckets_table, partitions_table
 from paimon.operations.read.system.views import DATA_VIEWS, ROW_TRACKING
 from paimon.operations.table_context import TableContext

@@ -19,7 +19,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID, TRACKING_FIELDS
 from paimon.operations.read.projection import bind_predicate, list_readable_fields, select_fields
 from paimon.operations.read.time_travel import pin_snapshot
-from paimon.operations.row_level.row_id_deletes import delete_row_ids, write_row_id_deletes
+from paimon.operations.row_level.row_id_changes import delete_row_ids, upsert_by_keys, write_row_id_deletes
 from paimon.operations.row_level.row_id_updates import (
     RowGroup,
     RowIdUpdates,
@@ -27,7 +27,6 @@ from paimon.operations.row_level.row_id_updates import (
     select_shard,
     update_by_function,
 )
-from paimon.operations.row_level.row_id_upsert import upsert_by_keys
 from paimon.operations.row_level.selected_rows import SelectedChange
 from paimon.operations.table_context import TableContext
 from paimon.results import SnapshotRead, SourceReads, note_reader

@@ -27,7 +27,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import format_type
 from paimon.operations.commit.commit import commit_statistics
 from paimon.operations.evolve import load_at_newest_schema
-from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.metadata_files import delete_files
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.plan import plan_scan

@@ -51,9 +51,8 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import find_deletion_files, read_data_manifests, read_live_columns
-from paimon.operations.metadata.put_file import put_file
+from paimon.operations.metadata.metadata_files import delete_files, put_file
 from paimon.operations.metadata.schemas import check_same_table, latest_schema, load_schema, on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import find_history, latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values

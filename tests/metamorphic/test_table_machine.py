@@ -24,7 +24,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import IntType, VarCharType
 from paimon.operations.compact import plan_bucket
 from paimon.operations.read import merge_read
-from paimon.operations.rescale import partition_rewrite
+from paimon.operations.rescale import rescale
 from paimon.operations.write import buckets, row_writers
 from paimon.testing.strategies import MergingTable, fields_of
 from paimon.testing.strategies.histories import DELETE, INSERT
@@ -74,11 +74,11 @@ def a_rescale_reads_one_run(patch: pytest.MonkeyPatch) -> None:
     def cut(files: Any, types: Any) -> Any:
         return [s[:1] for s in cut_into_sections(files, types)]
 
-    patch.setattr(partition_rewrite, "cut_into_sections", cut)
+    patch.setattr(rescale, "cut_into_sections", cut)
 
 
 def a_rescale_writes_deletes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(partition_rewrite, "mask_retracts", lambda rows: np.zeros(rows.num_rows, np.bool_))
+    patch.setattr(rescale, "mask_retracts", lambda rows: np.zeros(rows.num_rows, np.bool_))
 
 
 PLANTS: list[Plant] = [

@@ -18,7 +18,7 @@ import paimon
 import paimon.spark
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.maintenance.fault import Fault, FaultKind, FileReport
-from paimon.operations.metadata import delete_files
+from paimon.operations.metadata import metadata_files
 from paimon.ports.files import FileIO
 from paimon.spark.tasks.distribute import TaskResult, decode_result, encode_result
 
@@ -100,7 +100,7 @@ def test_tasks_read_list_and_delete_files(
     for orphan in orphans:
         orphan.write_bytes(b"x")
         os.utime(orphan, (0, 0))
-    monkeypatch.setattr(delete_files, "_CHUNK_FILES", 1)
+    monkeypatch.setattr(metadata_files, "_CHUNK_FILES", 1)
     files = _DriverFiles(table.engine.files)
     guarded = table.with_engine(evolve(table.engine, files=files))
     assert paimon.spark.check(guarded, deep=True, spark=session).rows > 0

@@ -18,7 +18,7 @@ from support.drawn_tables import CHANGES, COLUMNS, NOT_SHARED, VALUES, batches, 
 import paimon
 from paimon.adapters.queries.duckdb_queries import DuckDBQueries
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.operations.read import engine_files, lost_rows
+from paimon.operations.read import engine_files
 from paimon.ports.queries import SourceFiles
 from paimon.sql.parse.parse_script import parse_script
 from paimon.sql.plan.plan_query import PlannedQuery, plan_query, query_engine
@@ -97,7 +97,7 @@ def test_queries_return_the_same_rows_as_through_arrow(
     for condition in conditions:
         planned = plan(session, query.format(condition).replace("label", made.schema.names[11]))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lost_rows, "_MOST_LOST", most_lost)
+            patch.setattr(engine_files, "_MOST_LOST", most_lost)
             found = query_engine(session.state).run(planned.sql, planned.sources).read_all()
         expected = run_without_files(session, planned)
         assert found.schema == expected.schema == query_engine(session.state).describe(planned.sql, planned.sources)
@@ -209,7 +209,7 @@ def test_the_newest_rows_of_open_runs_are_read_by_the_engine(
 
 
 def test_newest_rows_by_nan_are_those_of_the_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lost_rows, "_MOST_LOST", 1.0)
+    monkeypatch.setattr(engine_files, "_MOST_LOST", 1.0)
     orders = list(enumerate(product([math.nan, 1.0, 2.0], repeat=3), 100))
     ranges = [(0, 127, 0), (200, 400, None), (0, 127, 1), (99, 300, 2)]  # two are equal: their order in runs counts
     runs = [

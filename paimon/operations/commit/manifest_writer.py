@@ -59,8 +59,8 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import cache_manifest, cache_manifest_list, index_path, read_manifest_columns
+from paimon.operations.metadata.metadata_files import delete_files
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import DeferredFlush, ManyFiles
 

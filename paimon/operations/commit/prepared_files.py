@@ -54,8 +54,8 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.undo import undo_after, undo_on_failure
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import is_committed, iterate_snapshots
-from paimon.operations.metadata.delete_files import delete_empty_directories, delete_files
 from paimon.operations.metadata.manifests import index_path, read_manifest, read_manifest_list
+from paimon.operations.metadata.metadata_files import delete_empty_directories, delete_files
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import Stopped

@@ -38,8 +38,8 @@ from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import index_path, place_index_file, read_index_manifest
+from paimon.operations.metadata.metadata_files import delete_files
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 

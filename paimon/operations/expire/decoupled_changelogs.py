@@ -16,7 +16,7 @@ from contextlib import suppress
 from paimon.domain.errors import CorruptTable, NotFound, StorageError
 from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
-from paimon.operations.metadata.put_file import check_flushed, flush_found
+from paimon.operations.metadata.metadata_files import check_flushed, flush_found
 from paimon.operations.metadata.snapshots import find_snapshot, write_hint
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,

@@ -47,7 +47,6 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import (
     index_path,
     read_data_manifests,
@@ -57,6 +56,7 @@ from paimon.operations.metadata.manifests import (
     read_manifest_list,
     to_entries,
 )
+from paimon.operations.metadata.metadata_files import delete_files
 from paimon.operations.table_context import TableContext
 
 

@@ -53,7 +53,7 @@ from paimon.operations.commit.publish import find_detached_snapshots
 from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference, list_unfinished_branches, read_all_references, read_branches
-from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.metadata_files import delete_files
 from paimon.operations.metadata.schemas import load_schema, on_same_table, schema_ids
 from paimon.operations.metadata.snapshots import list_branch_directories
 from paimon.operations.metadata.storage_time import OlderThan, find_newest_millis, probe_storage_millis

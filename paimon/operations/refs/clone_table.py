@@ -35,10 +35,8 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind,
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.commit.manifest_writer import ManifestWriter
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
-from paimon.operations.data_files.copy_files import copy_stream
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import index_path, read_data_manifests, read_index_manifest, read_live_entries
-from paimon.operations.metadata.put_file import put_file
+from paimon.operations.metadata.metadata_files import copy_stream, delete_files, put_file
 from paimon.operations.metadata.schemas import load_schema, schema_ids
 from paimon.operations.metadata.snapshots import latest_snapshot, load_live_or_tagged, load_tag, report_expired
 from paimon.operations.table_context import TableContext

@@ -23,8 +23,8 @@ from paimon.domain.schema.external_paths import PATHS
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.expire.files_to_delete import delete_empty_bucket_directories, warn_of_kept_files
 from paimon.operations.expire.references import Reference, ReferencedPart, read_all_references, read_branches
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.manifests import read_index_manifest, read_manifest_columns, read_manifest_list
+from paimon.operations.metadata.metadata_files import delete_files
 from paimon.operations.metadata.schemas import latest_schema, load_schema, schema_ids
 from paimon.operations.table_context import TableContext
 from paimon.ports.cancellation import shielded

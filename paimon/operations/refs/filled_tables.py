@@ -24,8 +24,7 @@ from paimon.domain.paths import TablePaths, join_path
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.evolve import CREATION_PREFIX, TableDeclaration, create_table
-from paimon.operations.metadata.delete_files import delete_empty_directories
-from paimon.operations.metadata.put_file import put_file
+from paimon.operations.metadata.metadata_files import delete_empty_directories, put_file
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import list_branch_directories, list_ids, read_snapshot_file
 from paimon.operations.refs.branches import list_tree, remove_tree, sort_for_copy

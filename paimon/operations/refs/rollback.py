@@ -17,7 +17,7 @@ from paimon.domain.report import CardDisplay
 from paimon.domain.snapshot.snapshot import Snapshot, snapshot_to_json
 from paimon.operations.commit.history import delete_records_after, forget_own_commit
 from paimon.operations.commit.publish import delete_newest_snapshot
-from paimon.operations.metadata.put_file import flush_found, put_file
+from paimon.operations.metadata.metadata_files import flush_found, put_file
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_snapshot,

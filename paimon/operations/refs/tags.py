@@ -26,7 +26,7 @@ from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_tag
 from paimon.operations.expire.references import Reference, read_changelog_references, read_nearby_references
-from paimon.operations.metadata.put_file import put_file
+from paimon.operations.metadata.metadata_files import put_file
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import (
     find_first_snapshot,

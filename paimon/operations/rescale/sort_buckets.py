@@ -30,8 +30,14 @@ from paimon.operations.data_files.external_sort import sort_rows
 from paimon.operations.evolve import load_at_newest_schema
 from paimon.operations.metadata.schemas import on_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
-from paimon.operations.rescale.partition_rewrite import open_writer, read_source_rows, with_bucket_count, write_rows
-from paimon.operations.rescale.rescale import plan_rewrite, select_sources
+from paimon.operations.rescale.rescale import (
+    open_writer,
+    plan_rewrite,
+    read_source_rows,
+    select_sources,
+    with_bucket_count,
+    write_rows,
+)
 from paimon.operations.table_context import TableContext
 
 _DYNAMIC = -1

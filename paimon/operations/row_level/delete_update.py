@@ -22,7 +22,7 @@ from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import check_unexpired, latest_snapshot
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.projection import bind_predicate
-from paimon.operations.row_level.row_id_deletes import selects_partitions, write_row_id_deletes
+from paimon.operations.row_level.row_id_changes import selects_partitions, write_row_id_deletes
 from paimon.operations.row_level.row_id_updates import write_row_id_changes
 from paimon.operations.row_level.selected_rows import (
     SelectedChange,

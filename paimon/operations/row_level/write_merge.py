@@ -54,7 +54,7 @@ from paimon.operations.row_level.merge_changes import (
     read_merged_rows,
 )
 from paimon.operations.row_level.merge_match import MergeMatcher, RowChanges
-from paimon.operations.row_level.row_id_merge import write_row_id_merge
+from paimon.operations.row_level.row_id_changes import write_row_id_merge
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.row_level.selected_rows import (
     FileMatch,

@@ -40,8 +40,7 @@ from paimon.domain.types.data_types import DataType
 from paimon.operations.metadata.schemas import check_same_table, load_first_schema, load_schema
 from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
-from paimon.operations.stream.snapshot_plans import SnapshotPlans
-from paimon.operations.stream.start import Progress, check_start, find_progressed_start, protect_start
+from paimon.operations.stream.start import Progress, SnapshotPlans, check_start, find_progressed_start, protect_start
 from paimon.operations.table_context import TableContext
 
 

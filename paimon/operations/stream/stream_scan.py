@@ -19,8 +19,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.schemas import check_same_table
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
-from paimon.operations.stream.snapshot_plans import SnapshotPlans
-from paimon.operations.stream.start import Progress, check_start, find_progressed_start, protect_start
+from paimon.operations.stream.start import Progress, SnapshotPlans, check_start, find_progressed_start, protect_start
 from paimon.operations.table_context import TableContext
 
 _SLEEP_MILLIS = 200

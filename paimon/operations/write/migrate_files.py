@@ -34,8 +34,7 @@ from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.undo import undo_on_failure
-from paimon.operations.data_files.copy_files import copy_stream
-from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.metadata_files import copy_stream, delete_files
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus

@@ -22,8 +22,13 @@ from paimon.domain.maintenance.rescale import PartitionSources, SourceBucket
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.undo import undo_on_failure
 from paimon.operations.maintenance.after_commit import run_after_commit
-from paimon.operations.rescale.partition_rewrite import open_writer, read_source_rows, with_bucket_count, write_rows
-from paimon.operations.rescale.rescale import RescaleResult
+from paimon.operations.rescale.rescale import (
+    RescaleResult,
+    open_writer,
+    read_source_rows,
+    with_bucket_count,
+    write_rows,
+)
 from paimon.operations.rescale.rescale import rescale as run_rescale
 from paimon.operations.table_context import TableContext, commit_user_of
 from paimon.operations.write.route import assign_task_ids

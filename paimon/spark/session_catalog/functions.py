@@ -13,7 +13,7 @@ from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.spark.session_catalog.jvm import CONNECTOR, JavaProxy, Jvm
-from paimon.sql.plan.max_partitions import find_largest
+from paimon.sql.plan.count_from_metadata import find_largest
 from paimon.table import Table
 
 MAX_PARTITION = "max_pt"

@@ -32,8 +32,7 @@ from paimon.operations.read.changes.followed import read_stream_split
 from paimon.operations.read.projection import ReadPlan, build_output_schema
 from paimon.operations.read.system.views import DATA_VIEWS, PLAIN, DataView
 from paimon.operations.stream.ranges import StreamRanges
-from paimon.operations.stream.snapshot_plans import SnapshotPlans
-from paimon.operations.stream.start import Progress
+from paimon.operations.stream.start import Progress, SnapshotPlans
 from paimon.spark.options import STREAM_WRITE_OPTIONS, WRITE_OPTIONS, SourceOptions
 from paimon.spark.types import to_batch_schema, to_spark_batch
 from paimon.table import Table

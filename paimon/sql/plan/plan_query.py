@@ -36,8 +36,7 @@ from paimon.scan import Scan, estimate_scan
 from paimon.sql.parse.parse_query import FILE_FORMATS
 from paimon.sql.parse.query_tree import QueryTree, order_joins
 from paimon.sql.parse.statements import Query, TableName
-from paimon.sql.plan.count_from_metadata import plan_count
-from paimon.sql.plan.max_partitions import replace_max_partitions
+from paimon.sql.plan.count_from_metadata import plan_count, replace_max_partitions
 from paimon.sql.plan.pushdown_predicates import find_needs
 from paimon.sql.session import Session, TablePlace
 from paimon.system_table import SystemScan, SystemTable

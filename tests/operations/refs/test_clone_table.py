@@ -10,7 +10,7 @@ import pytest
 import paimon
 from paimon.cli.main import main
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, SnapshotExpired
-from paimon.operations.data_files.copy_files import copy_stream
+from paimon.operations.metadata.metadata_files import copy_stream
 from paimon.operations.refs import clone_table
 
 

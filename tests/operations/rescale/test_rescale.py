@@ -25,8 +25,7 @@ from paimon.domain.predicate.sql import parse_predicate
 from paimon.domain.row.binary_row import deserialize
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.prepared_files import abort
-from paimon.operations.rescale.partition_rewrite import rewrite_partitions
-from paimon.operations.rescale.rescale import rescale
+from paimon.operations.rescale.rescale import rescale, rewrite_partitions
 from paimon.operations.table_context import TableContext
 
 COUNTS = st.integers(1, 7)

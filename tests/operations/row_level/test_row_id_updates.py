@@ -10,7 +10,7 @@ import pytest
 
 import paimon
 from paimon.domain.commit.message_codec import decode, encode
-from paimon.operations.row_level import row_id_upsert
+from paimon.operations.row_level import row_id_changes
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_one_commit_sets_a_column_once(table: paimon.Table) -> None:
 def test_keys_update_rows_and_append_the_others(
     table: paimon.Table, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    monkeypatch.setattr(row_id_upsert, "_MATCHED_ROWS", part)
+    monkeypatch.setattr(row_id_changes, "_MATCHED_ROWS", part)
     builder = table.new_batch_write_builder()
     rows = {"a": [2, 9, 9, 3, None], "b": ["k2", "first", "last", "other", "null"], "p": ["m", "m", "m", "m", "n"]}
     builder.new_commit().commit(builder.new_update().upsert_by_keys(rows, ["a"]))

@@ -18,7 +18,7 @@ from pyarrow import orc
 import paimon
 from paimon.adapters.executors.local import ThreadExecutor
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
-from paimon.operations.data_files.copy_files import copy_stream
+from paimon.operations.metadata.metadata_files import copy_stream
 from paimon.operations.write import migrate_files
 from paimon.ports.files import FileIO
 

@@ -116,7 +116,6 @@ _EMPTY, _END, _PRESENT = make_array([b"", b"\x00", b"\x02"], pa.binary())
 _NULL = _END  # branch 0 of a union; the end of blocks is the same byte
 _FIXED_BYTES = {dt.FloatType: 4, dt.DoubleType: 8}
 _LONG_BYTES = 8
-_NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
 
 
 def encode_records(columns: list[pa.Array], fields: tuple[DataField, ...], rows: int) -> pa.BinaryArray:

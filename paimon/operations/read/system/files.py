@@ -1,31 +1,37 @@
-"""Build the system tables about data files: `files`, `file_key_ranges` and `file_indexes`.
+"""Build the system tables about files: `files`, `file_key_ranges`, `file_indexes`, `manifests` and `table_indexes`.
 
 Invariant: one row per live file of the chosen snapshot, also for files of level 0 that batch reads skip, but without
-the postponed bucket. Statistics are shown in the current columns; a column that the file lacks is null. Source:
-`FilesTable`, `FileKeyRangesTable`, `FileIndexesTable`.
+the postponed bucket; or one per metadata file that the snapshot names. Statistics are shown in the current columns; a
+column that the file lacks is null.
+Source: `FilesTable`, `FileKeyRangesTable`, `FileIndexesTable`, `ManifestsTable`, `TableIndexesTable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
-from paimon.domain.manifest.entries import FileSource
+from paimon.domain.manifest.entries import FileKind, FileSource, IndexManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, files_at
 from paimon.domain.manifest.file_texts import TEXTS
 from paimon.domain.manifest.file_texts_columnar import format_file_columns
-from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts
+from paimon.domain.partition.row_texts import JAVA_TEXTS, RowTexts, format_partition_row
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow_arrays import from_numpy, make_array
 from paimon.operations.data_files.file_indexes import read_container
 from paimon.operations.data_files.read_data_file import file_format
-from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
+from paimon.operations.metadata.manifests import (
+    read_data_manifests,
+    read_index_manifest,
+    read_live_columns,
+    read_manifest_list,
+)
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.time_travel import pin_snapshot
@@ -206,3 +212,85 @@ def _find_formats(names: pa.Array) -> pa.Array:
     endings = pc.replace_substring_regex(names, r"^[^.]*\.", "x.").dictionary_encode()
     formats = [file_format(name) for name in endings.dictionary.to_pylist()]
     return make_array(formats, pa.string()).take(endings.indices)
+
+
+_MANIFESTS = pa.schema(
+    [
+        ("file_name", pa.string()),
+        ("file_size", pa.int64()),
+        ("num_added_files", pa.int64()),
+        ("num_deleted_files", pa.int64()),
+        ("schema_id", pa.int64()),
+        ("min_partition_stats", pa.string()),
+        ("max_partition_stats", pa.string()),
+        ("min_row_id", pa.int64()),
+        ("max_row_id", pa.int64()),
+    ]
+)
+
+_RANGE = pa.struct([("f0", pa.string()), ("f1", pa.int32()), ("f2", pa.int32()), ("_CARDINALITY", pa.int64())])
+_TABLE_INDEXES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("bucket", pa.int32()),
+        ("index_type", pa.string()),
+        ("file_name", pa.string()),
+        ("file_size", pa.int64()),
+        ("row_count", pa.int64()),
+        ("dv_ranges", pa.list_(_RANGE)),
+    ]
+)
+
+
+def manifests_table(context: TableContext) -> pa.Table:
+    """Return one row per manifest of the base list, the delta list and the changelog list."""
+    snapshot = pin_snapshot(context).snapshot
+    named: tuple[ManifestFileMeta, ...] = ()
+    if snapshot is not None:
+        changelog = snapshot.changelog_manifest_list
+        with report_expired(context, snapshot.id):
+            named = read_data_manifests(context, snapshot)
+            named += () if changelog is None else read_manifest_list(context, changelog)
+    return pa.Table.from_pylist([_to_manifest_row(context.table, manifest) for manifest in named], schema=_MANIFESTS)
+
+
+def _to_manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict[str, object]:
+    fields, stats = table.schema.partition_fields, manifest.partition_stats
+    return {
+        "file_name": manifest.file_name,
+        "file_size": manifest.file_size,
+        "num_added_files": manifest.num_added_files,
+        "num_deleted_files": manifest.num_deleted_files,
+        "schema_id": manifest.schema_id,
+        "min_partition_stats": format_partition_row(stats.min_values, fields),
+        "max_partition_stats": format_partition_row(stats.max_values, fields),
+        "min_row_id": manifest.min_row_id,
+        "max_row_id": manifest.max_row_id,
+    }
+
+
+def table_indexes_table(context: TableContext, texts: RowTexts = JAVA_TEXTS) -> pa.Table:
+    """Return one row per index file: hash indexes and deletion vectors."""
+    snapshot = pin_snapshot(context).snapshot
+    entries: Sequence[IndexManifestEntry] = ()
+    if snapshot is not None and snapshot.index_manifest is not None:
+        with report_expired(context, snapshot.id):
+            entries = read_index_manifest(context, snapshot.index_manifest)
+    rows = [_to_index_row(context.table, entry, texts) for entry in entries if entry.kind is FileKind.ADD]
+    return pa.Table.from_pylist(rows, schema=_TABLE_INDEXES)
+
+
+def _to_index_row(table: TableDefinition, entry: IndexManifestEntry, texts: RowTexts) -> dict[str, object]:
+    vectors = entry.deletion_vectors
+    names = _RANGE.names
+    return {
+        "partition": texts.format_partition(entry.partition, table.schema.partition_fields),
+        "bucket": entry.bucket,
+        "index_type": entry.index_type,
+        "file_name": entry.file_name,
+        "file_size": entry.file_size,
+        "row_count": entry.row_count,
+        "dv_ranges": None
+        if vectors is None
+        else [dict(zip(names, (v.data_file, v.offset, v.length, v.cardinality), strict=True)) for v in vectors],
+    }
