@@ -60,7 +60,7 @@ def format_file_columns(
             parts.append(pa.table(found, schema=TEXTS))
             order.append(rows)
     if rest:
-        rows = np.concatenate(rest)
+        rows = np.sort(np.concatenate(rest))
         parts.append(format_files(to_files(records.take(from_numpy(rows))), table, schemas, texts))
         order.append(rows)
     joined = pa.concat_tables(parts)

@@ -105,6 +105,17 @@ def test_texts_of_many_files_equal_those_of_each(
     assert found.schema == expected.schema
 
 
+def test_texts_remain_in_the_order_of_the_files_where_all_groups_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_texts_columnar, "_FEWEST_FILES", 2)
+    schema = schema_of(0, [DataField(0, "k, \x00'é", dt.VarCharType())])
+    rows = [serialize((text,), (dt.VarCharType(),)) for text in "abc"]
+    files = [DataFileMeta(f"f{r}", 1, 1, r, r, level=i % 2, schema_id=i // 2) for i, r in enumerate([*rows, rows[0]])]
+    schemas = {0: schema, 1: schema_of(1, schema.fields)}
+    assert format_file_columns(to_records(files[:3]), define(schema), schemas, JAVA_TEXTS)["min_key"].to_pylist() == [
+        "[a]", "[b]", "[c]",
+    ]  # fmt: skip
+
+
 ONE_VALUE: dict[type[DataType], Any] = {
     dt.BooleanType: True, dt.FloatType: -0.0, dt.DoubleType: float("nan"), dt.VarCharType: "a long text \U0001f40d",
     dt.CharType: "", dt.BinaryType: b"\xc3z", dt.VarBinaryType: b"ab",
