@@ -5,7 +5,8 @@ Invariant: nothing is rounded, cut or wrapped silently, at any depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Iterator, Set, Sized
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -40,13 +41,19 @@ _CONTAINERS = {list, tuple, dict}
 _NONE = type(None)
 _LISTS = (ArrayType, VectorType)
 _Nested = ArrayType | MapType | MultisetType | RowType | VectorType
+_Convert = Callable[[Any, DataType | None], Any]
 NESTED_TYPES = (ArrayType, MapType, MultisetType, RowType, VectorType)
 _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 """Types for which Arrow truncates values that do not fit, such as 1.5 or a date with a time of day."""
 
 
-def convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Array | pa.ChunkedArray:
-    """Convert the values of a column to a type that casts to the given one without loss; None infers it."""
+def convert_column(
+    name: str, values: Any, data_type: DataType | None, nan_is_null: bool = False
+) -> pa.Array | pa.ChunkedArray:
+    """Convert the values of a column to a type that casts to the given one without loss; None infers it.
+
+    `nan_is_null` reads NaN as null at any depth: pandas has it for nulls in lists.
+    """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
@@ -56,8 +63,9 @@ def convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Arr
     values = values if isinstance(values, Sized) else list(values)
     if data_type is None:
         return _infer_array(name, fill_masks(values))
+    values = _hide_nans(values) if nan_is_null else values
     if isinstance(data_type, NESTED_TYPES):
-        return _convert_nested(name, values, data_type)
+        return _convert_nested(values, data_type, partial(convert_column, name, nan_is_null=nan_is_null), name)
     try:
         return _convert_with_arrow(values, data_type)
     except UnicodeEncodeError as error:
@@ -69,30 +77,46 @@ def convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Arr
         return convert_column(name, plain, data_type)
 
 
-def _convert_nested(name: str, values: Iterable[Any], data_type: _Nested) -> pa.Array:
+def _hide_nans(values: Any) -> Any:
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return np.ma.masked_where(np.isnan(values), values) if values.dtype.kind == "f" else values
+    return [None if isinstance(value, float | np.floating) and value != value else value for value in values]
+
+
+def _convert_nested(values: Iterable[Any], data_type: _Nested, convert: _Convert, name: str) -> pa.Array:
     """Convert nested values level by level, since Arrow cuts numbers and times inside of them."""
     given = list(values)
     if not set(map(type, given)) <= ({list, tuple, _NONE} if isinstance(data_type, _LISTS) else {dict, _NONE}):
-        given = [value.tolist() if isinstance(value, np.ma.MaskedArray) else value for value in given]
-        given = [None if _is_missing(value) else value for value in given]
+        given = [_to_container(value, data_type) for value in given]
         for value in given:
             if value is not None and not has_shape(value, data_type):
                 return _convert_literals(name, [value], data_type)  # which refuses it
     if isinstance(data_type, RowType):
-        return _convert_structs(name, given, data_type)
+        return _convert_structs(given, data_type, convert)
     if isinstance(data_type, _LISTS):
         given = [value if value is None or hasattr(value, "__len__") else list(value) for value in given]
-        return pa.ListArray.from_arrays(_to_offsets(given), convert_column(name, _chain(given), data_type.element))
+        return pa.ListArray.from_arrays(_to_offsets(given), convert(_chain(given), data_type.element))
     entries = [value if value is None or isinstance(value, dict) else _to_pairs(value) for value in given]
     maps = [value for value in entries if value is not None]
     key_type = data_type.key if isinstance(data_type, MapType) else data_type.element
     item_type = data_type.value if isinstance(data_type, MapType) else IntType()
     keys = [key for value in maps for key in (value if isinstance(value, dict) else [key for key, _ in value])]
     items = [v for value in maps for v in (value.values() if isinstance(value, dict) else [v for _, v in value])]
-    made = convert_column(name, keys, key_type)
+    made = convert(keys, key_type)
     if made.null_count:
         raise InvalidRequest(f"Column {name!r} contains a null key", subject=name, hint="give each entry a key")
-    return pa.MapArray.from_arrays(_to_offsets(entries), made, convert_column(name, items, item_type))
+    return pa.MapArray.from_arrays(_to_offsets(entries), made, convert(items, item_type))
+
+
+def _to_container(value: Any, data_type: _Nested) -> Any:
+    """Return masked arrays and pairs as lists, records of numpy as mappings, and what is missing as None."""
+    if isinstance(value, np.ma.MaskedArray):
+        return value.tolist()
+    if isinstance(value, np.void) and value.dtype.names:
+        return {name: value[name] for name in value.dtype.names}
+    if isinstance(value, Iterator | Set) and isinstance(data_type, MapType | MultisetType):
+        return list(value)
+    return None if _is_missing(value) else value
 
 
 def _to_pairs(value: Any) -> list[Any]:
@@ -114,13 +138,13 @@ def _chain(given: list[Any]) -> Any:
     return list(chain.from_iterable(lists))
 
 
-def _convert_structs(name: str, given: list[Any], data_type: RowType) -> pa.Array:
+def _convert_structs(given: list[Any], data_type: RowType, convert: _Convert) -> pa.Array:
     """Convert mappings of field names, or values in the order of the fields; unknown fields remain, to be refused."""
     types: dict[str, DataType | None] = {field.name: field.type for field in data_type.fields}
     known = types.keys() | ()
     rows: list[dict[str, Any]] = [{} if v is None else v if type(v) is dict else _to_mapping(v, types) for v in given]
     types |= dict.fromkeys([key for row in rows if not row.keys() <= known for key in row if key not in known])
-    arrays = [convert_column(name, [row.get(key) for row in rows], kind) for key, kind in types.items()]
+    arrays = [convert([row.get(key) for row in rows], kind) for key, kind in types.items()]
     mask = pa.array([value is None for value in given], pa.bool_())
     return pa.StructArray.from_arrays(arrays, [str(key) for key in types], mask=mask)
 
@@ -168,9 +192,16 @@ def _convert_with_arrow(values: Iterable[Any], data_type: DataType) -> pa.Array:
     found = pa.array(values)
     if pa.types.is_null(found.type):
         return found.cast(kind)
+    if pa.types.is_timestamp(found.type) and _has_times_of_pandas(values):
+        found = pa.array(values, pa.timestamp("ns", found.type.tz))  # Arrow's own choice cuts nanoseconds
     if not _is_same_kind(found.type, kind):
         raise pa.ArrowTypeError(f"{found.type} is not {kind}")
     return found
+
+
+def _has_times_of_pandas(values: Any) -> bool:
+    has_objects = getattr(getattr(values, "dtype", None), "kind", "O") == "O"
+    return has_objects and any(hasattr(kind, "nanosecond") for kind in set(map(type, values)))
 
 
 def _has_infinities(array: pa.Array) -> bool:

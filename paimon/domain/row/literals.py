@@ -40,6 +40,7 @@ from paimon.domain.types.data_types import (
     TimestampType,
     TimeType,
     TinyIntType,
+    VectorType,
 )
 
 _INFINITY_TEXT = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
@@ -119,9 +120,9 @@ def _describe_expected(data_type: DataType) -> str:
             return f"give a time of day such as {_TIME_SHAPE}"
         case TimestampType() | LocalZonedTimestampType():
             return f"give a date and a time such as {_TIMESTAMP_SHAPE}"
-        case ArrayType():
+        case ArrayType() | VectorType():
             return "give a list"
-        case MapType():
+        case MapType() | MultisetType():
             return "give a mapping, or a list of pairs"
         case RowType():
             return "give a mapping of field names, or a list with a value for each field"
@@ -150,7 +151,7 @@ def _integer(value: Any, bits: int) -> int:
         number = int(decimal)
     else:
         number = int(value)
-    if Decimal(str(value).strip()) != number:
+    if Decimal(float(value) if isinstance(value, float | np.floating) else str(value).strip()) != number:
         raise _Misfit("the value has a fraction")
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise _Misfit(f"the value needs more than {bits} bits")
@@ -298,18 +299,20 @@ def _bytes(value: Any) -> bytes:
 
 def has_shape(value: Any, data_type: DataType) -> bool:
     """Return whether a value has the parts of a nested type; text has none."""
-    if isinstance(value, str | bytes | bytearray) or not isinstance(value, Iterable):
+    if isinstance(value, str | bytes | bytearray) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
         return False
     parts = value if isinstance(value, Sequence | np.ndarray) else None
     match data_type:
         case RowType(fields=fields):
             return hasattr(value, "keys") or (parts is not None and len(parts) == len(fields))
         case MapType() | MultisetType() if not hasattr(value, "items"):
-            return parts is not None and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in parts)
+            return parts is not None and all(
+                isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2 for pair in parts
+            )
         case MapType() | MultisetType():
             return True
         case _:
-            return not hasattr(value, "keys")
+            return not hasattr(value, "keys") or hasattr(value, "dtype")  # a series of pandas has both
 
 
 def _nested_literal(value: Any, data_type: DataType) -> Any:

@@ -224,9 +224,11 @@ def _convert_frame(frame: Any, fields: tuple[DataField, ...]) -> pa.Table:
     typed: dict[str, pa.Array] = {}
     for name in types if frame.columns.is_unique else ():
         if name in frame.columns and frame[name].dtype.kind == "O" and frame[name].dtype.name == "object":
-            values = [None if missing else v for v, missing in zip(frame[name], frame[name].isna(), strict=True)]
-            typed[name] = convert_column(name, values, types[name])
-    table = pa.Table.from_pandas(frame.assign(**dict.fromkeys(typed)), preserve_index=False)
+            typed[name] = convert_column(name, frame[name].tolist(), types[name], nan_is_null=True)
+    rest = frame.copy(deep=False) if typed else frame
+    for name in typed:
+        rest[name] = None
+    table = pa.Table.from_pandas(rest, preserve_index=False)
     for index, field in enumerate(table.schema):
         if field.name in typed:
             table = table.set_column(index, field.name, typed[field.name])

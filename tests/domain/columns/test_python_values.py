@@ -19,6 +19,8 @@ from paimon.domain.types.type_text import parse_type
 
 NOON = datetime.datetime(2026, 1, 31, 12, 0, 0, 5)
 DAY = np.datetime64("2026-01-31")
+NANOS = pd.Timestamp("2026-01-31 12:00:00.000000005")
+RECORD = np.array([("a", 1)], [("y", "U1"), ("x", "i4")])[0]
 
 
 def store(values: list[Any], type_text: str) -> list[Any]:
@@ -39,7 +41,10 @@ def store(values: list[Any], type_text: str) -> list[Any]:
         ("ARRAY<DATE>", [NOON]),
         ("ARRAY<TIME>", [NOON.time()]),
         ("ARRAY<TIMESTAMP(3)>", [NOON]),
+        ("ARRAY<TIMESTAMP(6)>", [NANOS]),
         ("TIMESTAMP(3)", "2026-01-31 12:00:00.0005"),
+        ("TIMESTAMP(6)", NANOS),
+        ("ARRAY<INT>", np.array(3)),
         ("MAP<STRING, INT>", {"a": 1.5}),
         ("MAP<STRING, STRING>", ["ab"]),
         ("MAP<INT, STRING>", {1.5: "a"}),
@@ -72,6 +77,13 @@ def test_values_that_do_not_fit_are_refused(type_text: str, value: Any) -> None:
         ("ROW<x INT, y STRING>", (1, "a"), {"x": 1, "y": "a"}),
         ("ROW<x INT, y STRING>", {"y": "a"}, {"x": None, "y": "a"}),
         ("VECTOR<FLOAT, 2>", np.array([1.5, 2.0]), [1.5, 2.0]),
+        ("ARRAY<INT>", pd.Series([1, 2]), [1, 2]),
+        ("ARRAY<TIMESTAMP(9)>", [NANOS, pd.NaT], [NANOS, None]),
+        ("MAP<STRING, INT>", {"a": 1}.items(), [("a", 1)]),
+        ("MAP<STRING, INT>", np.array([("a", 1)], object), [("a", 1)]),
+        ("ROW<x INT, y STRING>", RECORD, {"x": 1, "y": "a"}),
+        ("BIGINT", np.float64(2**60), 2**60),
+        ("TIMESTAMP(9)", NANOS, NANOS),
         ("INT", pd.NA, None),
         ("DATE", DAY, DAY.item()),
         ("TIMESTAMP", DAY, datetime.datetime(2026, 1, 31)),

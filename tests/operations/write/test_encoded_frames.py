@@ -199,9 +199,14 @@ def test_values_that_arrow_cannot_state_are_refused(catalog: paimon.Catalog, fra
         table.write(frame)
 
 
-def test_frames_of_a_table_with_maps_are_written_back(catalog: paimon.Catalog) -> None:
-    table = catalog.create_table("d.maps", "i INT NOT NULL, m MAP<STRING, INT>, r ROW<m MAP<STRING, STRING>>")
-    table.write([{"i": 1, "m": {"a": 1}, "r": {"m": {"b": "c"}}}, {"i": 2, "m": None, "r": None}])
+def test_frames_of_a_table_with_nested_columns_are_written_back(catalog: paimon.Catalog) -> None:
+    """Lists with nulls have NaN in frames of pandas."""
+    nested = "m MAP<STRING, INT>, r ROW<m MAP<STRING, STRING>>, self ARRAY<INT>, d ARRAY<ROW<x ARRAY<DOUBLE>>>"
+    table = catalog.create_table("d.nested", f"i INT NOT NULL, {nested}")
+    full = {"m": {"a": 1}, "r": {"m": {"b": "c"}}, "self": [1, None], "d": [{"x": [None, 0.5]}]}
+    table.write([{"i": 1, **full}, {"i": 2, **dict.fromkeys(full)}])
     stored = rows(table)
-    table.overwrite(table.to_pandas())
+    frame = table.to_pandas()
+    table.overwrite(frame)
     assert rows(table) == stored
+    assert frame["m"].notna().tolist() == [True, False]  # the caller's frame is unchanged
