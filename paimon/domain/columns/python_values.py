@@ -40,6 +40,7 @@ _MISSING = {"NAType", "NaTType"}
 _CONTAINERS = {list, tuple, dict}
 _NONE = type(None)
 _LISTS = (ArrayType, VectorType)
+_LIST_KINDS = {list, tuple, np.ndarray, _NONE}
 _Nested = ArrayType | MapType | MultisetType | RowType | VectorType
 _Convert = Callable[[Any, DataType | None], Any]
 NESTED_TYPES = (ArrayType, MapType, MultisetType, RowType, VectorType)
@@ -86,7 +87,8 @@ def _hide_nans(values: Any) -> Any:
 def _convert_nested(values: Iterable[Any], data_type: _Nested, convert: _Convert, name: str) -> pa.Array:
     """Convert nested values level by level, since Arrow cuts numbers and times inside of them."""
     given = list(values)
-    if not set(map(type, given)) <= ({list, tuple, _NONE} if isinstance(data_type, _LISTS) else {dict, _NONE}):
+    kinds, known = set(map(type, given)), _LIST_KINDS if isinstance(data_type, _LISTS) else {dict, _NONE}
+    if not kinds <= known or (np.ndarray in kinds and 0 in {getattr(value, "ndim", 1) for value in given}):
         given = [_to_container(value, data_type) for value in given]
         for value in given:
             if value is not None and not has_shape(value, data_type):
