@@ -39,6 +39,9 @@ PINNED = "pinned"
 READ_MARK = "read-mark"
 """Option of `paimon.spark.read`: what a read of the newest snapshot reads; plans show it, and readers ignore it."""
 
+PADS_TEXTS = "pads-texts"
+"""Option of streams of attached catalogs: texts of `CHAR` are padded, as Spark itself does in batches."""
+
 FILES_MARK = "files-mark"
 """Option of the files that Spark itself reads: their table and snapshot, for the error about a file that expired."""
 
@@ -79,7 +82,7 @@ _DOCUMENTED_OPTIONS = (
 )
 BATCH_WRITE_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER, _OVERWRITE_MODE)
 """Options that only a batch write has; a stream derives those of its commits from its checkpoint."""
-_SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED, READ_MARK}
+_SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED, READ_MARK, PADS_TEXTS}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
 _JAVA_STREAM = "read.stream."
 """What Java's connector writes before the names of the limits of streams."""
@@ -131,6 +134,8 @@ class SourceOptions:
     checkpoint: str | None = None
     # Column with row kinds, for stream reads
     row_kind_column: str | None = None
+    # Whether texts of `CHAR` are padded, for stream reads
+    pads_texts: bool = False
     # Size limits of a batch, for stream reads
     limits: BatchLimits = field(factory=BatchLimits)
     # A stream read waits for so many rows, but not longer than the delay after the batch before
@@ -244,6 +249,7 @@ def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str]
         commit_identifier=None if identifier is None else _parse_whole_number(_COMMIT_IDENTIFIER, identifier),
         overwrite_mode=_parse_overwrite_mode(given),
         row_kind_column=given.get(ROW_KIND_COLUMN),
+        pads_texts=_parse_flag(given, PADS_TEXTS),
         limits=BatchLimits(*(_parse_limit(given, name) for name in (_MAX_FILES, _MAX_ROWS, _MAX_BYTES))),
         min_rows=_parse_min_rows(given),
         max_delay_millis=_parse_limit(given, _MAX_DELAY) or _DEFAULT_DELAY_MILLIS,

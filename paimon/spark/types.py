@@ -288,6 +288,27 @@ def to_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def pad_texts(column: pa.Array, kind: dt.DataType) -> pa.Array:
+    """Pad the texts of `CHAR(n)` in a column to n characters, as Spark does where it reads a table."""
+    match kind:
+        case dt.CharType():
+            return pc.utf8_rpad(column, width=kind.length)
+        case dt.ArrayType():
+            values = nested.list_values(column)
+            padded = pad_texts(values, kind.element)
+            return column if padded is values else nested.rebuild_list(column, padded, column.type)
+        case dt.MapType():
+            keys, items = nested.map_entries(column)
+            new = pad_texts(keys, kind.key), pad_texts(items, kind.value)
+            return column if new[0] is keys and new[1] is items else nested.rebuild_map(column, *new, column.type)
+        case dt.RowType():
+            parts = nested.struct_children(column)
+            made = [pad_texts(part, f.type) for part, f in zip(parts, kind.fields, strict=True)]
+            is_same = all(new is old for new, old in zip(made, parts, strict=True))
+            return column if is_same else nested.rebuild_struct(column, made, column.type)
+    return column
+
+
 def _cut_digits(column: pa.Array) -> pa.Array:
     """Cut nanoseconds downwards, as Java does also before 1970; a cast of Arrow would cut them towards 1970."""
     kind = column.type

@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import IllegalArgumentException, SparkRuntimeException, UnsupportedOperationException
@@ -15,9 +16,10 @@ from pyspark.sql.classic.dataframe import DataFrame
 from support.case_lists import mark_nightly
 
 import paimon
-from paimon.domain.types.data_types import CharType, VarCharType
+from paimon.domain.types.data_types import ArrayType, CharType, DataField, IntType, MapType, RowType, VarCharType
 from paimon.spark.options import parse_source_options
 from paimon.spark.session_catalog import merge_bounds
+from paimon.spark.types import pad_texts
 
 pytestmark = pytest.mark.spark
 
@@ -130,13 +132,25 @@ def test_defaults_and_primary_keys_are_declared(spark: SparkSession, lake: paimo
     assert [field.default_value for field in copied.fields] == [None, None, "2026-01-01", "-1.50", "7"]
 
 
-def test_texts_are_padded_and_checked_as_spark_does(spark: SparkSession, lake: paimon.Catalog) -> None:
-    columns = "c CHAR(3) NOT NULL, v VARCHAR(2), s ROW<q CHAR(2), `x y` ARRAY<INT>>, n INT"
+def make_texts(lake: paimon.Catalog) -> paimon.Table:
+    columns = "c CHAR(3) NOT NULL, v VARCHAR(2), s ROW<q CHAR(2), `x y` ARRAY<CHAR(2)>>, n INT"
     table = lake.create_table("db.t", columns, primary_keys=["c"], options={"bucket": "1"})
-    table.write([{"c": c, "v": c, "s": {"q": c, "x y": []}, "n": 1} for c in ("a", "b", "d")])  # not padded
+    table.write([{"c": c, "v": c, "s": {"q": c, "x y": [c]}, "n": 1} for c in ("a", "b", "d")])  # not padded
+    return table
+
+
+def test_texts_are_padded_and_checked_as_spark_does(spark: SparkSession, lake: paimon.Catalog) -> None:
+    make_texts(lake)
     assert "CHAR(3)" in spark.sql("SHOW CREATE TABLE lake.db.t").first()[0]  # type: ignore[index]
     with pytest.raises(SparkRuntimeException, match="EXCEED_LIMIT_LENGTH"):
         spark.sql("INSERT INTO lake.db.t SELECT 'x', 'long', NULL, 1")
+    assert run(spark, "SELECT c, s.q FROM lake.db.t WHERE c = 'a'") == [("a  ", "a ")]
+    assert "__CHAR_VARCHAR_TYPE_STRING" in str(spark.readStream.table("lake.db.t").schema["c"].metadata)
+
+
+@pytest.mark.nightly
+def test_statements_change_padded_texts(spark: SparkSession, lake: paimon.Catalog) -> None:
+    table = make_texts(lake)
     spark.sql("INSERT INTO lake.db.t SELECT 'x', 'x', NULL, 1")
     spark.sql("UPDATE lake.db.t SET s.q = 'z', v = 'w' WHERE c = 'a' AND n = 1")
     spark.sql("DELETE FROM lake.db.t WHERE c = 'b'")
@@ -149,14 +163,34 @@ def test_texts_are_padded_and_checked_as_spark_does(spark: SparkSession, lake: p
     spark.sql("CREATE TABLE lake.db.copy AS SELECT c, v FROM lake.db.t")
     fields = lake.table("db.copy").table_schema.fields
     assert [f.type for f in fields] == [CharType(length=3), VarCharType(length=2)]
-    assert "__CHAR_VARCHAR_TYPE_STRING" in str(spark.readStream.table("lake.db.t").schema["c"].metadata)
+
+
+@pytest.mark.nightly
+def test_streams_compare_padded_texts(spark: SparkSession, lake: paimon.Catalog) -> None:
+    make_texts(lake)
+    rows = spark.readStream.table("lake.db.t").where("c = 'a'").writeStream.format("memory").queryName("padded")
+    rows.trigger(availableNow=True).start().awaitTermination()
+    assert run(spark, "SELECT * FROM padded") == [("a  ", "a", ("a ", ["a "]), 1)]
+
+
+def test_parts_of_a_column_are_padded() -> None:
+    char = CharType(length=2)
+    kinds = {"q": char, "m": MapType(char, ArrayType(IntType())), "l": ArrayType(char)}
+    row = RowType(tuple(DataField(number, name, kind) for number, (name, kind) in enumerate(kinds.items())))
+    texts = pa.map_(pa.string(), pa.list_(pa.int32()))
+    arrow = pa.struct([("q", pa.string()), ("m", texts), ("l", pa.list_(pa.string()))])
+    rows = [{"q": "ä", "m": [("b", [1])], "l": ["long", None, ""]}, None, {"q": None, "m": None, "l": []}]
+    padded = [{"q": "ä ", "m": [("b ", [1])], "l": ["long", None, "  "]}, None, {"q": None, "m": None, "l": []}]
+    assert pad_texts(pa.array(rows, arrow)[1:], row).to_pylist() == padded[1:]
+    assert pad_texts(pa.array(rows, arrow), row).to_pylist() == padded
 
 
 @pytest.mark.parametrize("keys", [(), pytest.param(("id",), marks=pytest.mark.nightly)])
 def test_fields_of_a_column_are_assigned(spark: SparkSession, lake: paimon.Catalog, keys: tuple[str, ...]) -> None:
     kind = "ROW<a INT, b ROW<x INT, y STRING>>"
     table = lake.create_table("db.t", f"id INT NOT NULL, c CHAR(1), s {kind}", primary_keys=keys)
-    table.write([{"id": 1, "s": {"a": 1, "b": {"x": 1, "y": "u"}}}, {"id": 2, "s": None}, {"id": 3, "s": None}])
+    first = {"a": 1, "b": {"x": 1, "y": "u"}}
+    table.write([{"id": id, "c": "c", "s": s} for id, s in ((1, first), (2, None), (3, None))])
     spark.sql("UPDATE lake.db.t SET S.B.y = 'v', s.a = s.a + 1 WHERE id < 3")
     merge = "MERGE INTO lake.db.t t USING (SELECT 1 id, 7 z) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET"
     spark.sql(f"{merge} t.s.b.x = z")

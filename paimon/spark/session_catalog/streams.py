@@ -26,6 +26,7 @@ from paimon.operations.read.system.views import DATA_VIEWS, PLAIN
 from paimon.spark.options import (
     ACCESS_OPTIONS,
     BATCH_WRITE_OPTIONS,
+    PADS_TEXTS,
     READ_CHANGELOG,
     ROW_KIND_COLUMN,
     STREAM_READ_OPTIONS,
@@ -41,6 +42,8 @@ from paimon.spark.streams.write_stream import CommitBatch, check_target
 from paimon.system_table import SystemTable
 from paimon.table import Table
 
+_PADDING = {"spark.sql.readSideCharPadding": "true", "spark.sql.legacy.charVarcharAsString": "false"}
+"""The settings of a session that pads texts of `CHAR`."""
 CommitRows = Callable[[DataFrame, int], None]
 """Commits the rows of the batch with a number."""
 _REFUSED = (*ACCESS_OPTIONS, *BATCH_WRITE_OPTIONS, *STREAM_READ_OPTIONS, *TIME_TRAVEL_OPTIONS, READ_CHANGELOG)
@@ -67,7 +70,10 @@ def open_stream(
         hint = f"read `{table.name}$audit_log`, or use readStream.format('paimon')"
         raise InvalidRequest(f"Option {min(added)!r} adds a column to a table.", subject=opened.name, hint=hint)
     limits = {name: value for name, value in given.items() if name.lower() in _LIMITS}
-    frame = spark.readStream.format("paimon").options(**to_source_options(table), **limits).load(path)
+    # Spark pads literals that streams compare with `CHAR`, but no texts that they read
+    pads = isinstance(opened, Table) and all(spark.conf.get(name) == value for name, value in _PADDING.items())
+    options = {**to_source_options(table), **limits, PADS_TEXTS: str(pads)}
+    frame = spark.readStream.format("paimon").options(**options).load(path)
     if [(f.name, f.dataType) for f in frame.schema] != [(f.name, f.dataType) for f in schema]:
         wrong = f"The columns of {opened.name!r} changed after readStream.table, or its options select older ones."
         raise InvalidRequest(wrong, subject=opened.name, hint="call readStream.table again")

@@ -34,7 +34,7 @@ from paimon.operations.read.system.views import DATA_VIEWS, PLAIN, DataView
 from paimon.operations.stream.ranges import StreamRanges
 from paimon.operations.stream.start import Progress, SnapshotPlans
 from paimon.spark.options import STREAM_WRITE_OPTIONS, WRITE_OPTIONS, SourceOptions
-from paimon.spark.types import to_batch_schema, to_spark_batch
+from paimon.spark.types import pad_texts, to_batch_schema, to_spark_batch
 from paimon.table import Table
 
 try:
@@ -135,7 +135,7 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
             read = evolve(partition.read, unmerged=partition.read.binlog and not followed.is_state)
             try:
                 for batch in read_stream_split(context, read, self._read_schema, followed.split, followed.is_state):
-                    yield to_spark_batch(self._select(batch), schema)
+                    yield self._pad(to_spark_batch(self._select(batch), schema))
             except PaimonError as error:
                 explained = SnapshotPlans(context, None).explain_error(followed.split.snapshot_id, error)
                 raise explained from (error if explained is not error else error.__cause__)
@@ -156,6 +156,13 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
             )
         columns = [kinds if field == name else batch[field] for field in self._schema.names]
         return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
+
+    def _pad(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._options.pads_texts:
+            return batch
+        types = {f.name: f.type for f in self._table.table_schema.fields}
+        columns = [pad_texts(batch[name], types[name]) for name in batch.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if columns else batch
 
     def _check_version(self) -> None:
         if _AvailableNow is object:
