@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -25,7 +24,7 @@ from paimon.engines import spark_executor
 from paimon.ports.executor import Executor
 from paimon.testing.contracts import ExecutorContract
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.spark  # workers of Spark import this module, and have no `support`
 
 
 def orders(catalog: paimon.Catalog, name: str = "db.orders", **options: object) -> paimon.Table:
@@ -153,7 +152,7 @@ def test_a_task_that_spark_aborts_commits_no_rows(spark: SparkSession, catalog: 
     assert rows(table) == before
 
 
-@pytest.mark.parametrize("strategy", mark_nightly(["order", "zorder"], always=["zorder"]))
+@pytest.mark.parametrize("strategy", [pytest.param("order", marks=pytest.mark.nightly), "zorder"])
 def test_tasks_sort_ranges_of_keys(spark: SparkSession, catalog: paimon.Catalog, strategy: str) -> None:
     """The files of all tasks have the rows before; in key order, they are one sorted table."""
     table = catalog.create_table(
