@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import field, frozen
 
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.maintenance.small_files import PackRules
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow_arrays import to_numpy
 
 _FEWEST_FILES = 5
 """In a merge tree, fewer small files than this are not worth a rewrite of their bucket."""
@@ -32,6 +35,8 @@ class LayoutRules:
     min_files: int
     # whether only files with adjacent sequence numbers are combined
     ordered: bool = False
+    # whether only files of rows whose ids follow each other are combined
+    by_row_ids: bool = False
 
     @classmethod
     def of(cls, table: TableDefinition) -> LayoutRules:
@@ -41,7 +46,14 @@ class LayoutRules:
             small = CompactionRules.of(options).small_file_bytes
             return cls(True, options.target_file_size_bytes(True), small, _FEWEST_FILES)
         packing = PackRules.of(options, full=False)
-        return cls(False, packing.target_bytes, packing.small_bytes, packing.min_files, packing.ordered)
+        return cls(
+            False,
+            packing.target_bytes,
+            packing.small_bytes,
+            packing.min_files,
+            packing.ordered,
+            options.data_evolution_enabled,
+        )
 
 
 @frozen
@@ -111,6 +123,8 @@ def measure_buckets(live: EntryColumns, rules: LayoutRules) -> BucketColumns:
     above = levels > 0
     is_small = (sizes < rules.small_bytes) & (above if rules.has_levels else True)
     combined = _mark_adjacent(live, places, is_small, rules.min_files) if rules.ordered else is_small
+    if rules.by_row_ids:
+        combined = _mark_joined(live, places, sizes * rules.min_files <= rules.target_bytes, rules.min_files)
     pairs, level_places = np.unique(places * (1 << 32) + levels, return_inverse=True)
     owners, level_numbers = pairs >> 32, pairs & 0xFFFFFFFF
     runs = _count(places, ~above, count) + _count(owners, level_numbers > 0, count)
@@ -147,11 +161,28 @@ def _mark_adjacent(live: EntryColumns, places: Integers, is_small: Mask, least: 
     """Mark the small files of each bucket that follow each other by sequence number, at least `least` in a row."""
     order = np.lexsort((live.number("_MAX_SEQUENCE_NUMBER"), live.number("_MIN_SEQUENCE_NUMBER"), places))
     small, owners = is_small[order], places[order]
-    changes = np.ones(len(order), dtype=bool)
-    changes[1:] = (small[1:] != small[:-1]) | (owners[1:] != owners[:-1])
-    stretches = np.cumsum(changes) - 1
+    return _mark_stretches(order, small, (small[1:] != small[:-1]) | (owners[1:] != owners[:-1]), least)
+
+
+def _mark_joined(live: EntryColumns, places: Integers, is_small: Mask, least: int) -> Mask:
+    """Mark the small files of the same rows and of rows whose ids follow each other; BLOB and VECTOR files stay."""
+    names = live.files.field("_FILE_NAME").cast(pa.string())
+    is_dedicated = to_numpy(pc.match_substring_regex(names, r"\.vector\.|\.blob$"))
+    starts = live.number("_FIRST_ROW_ID", -1)
+    joined = is_small & ~is_dedicated & (starts >= 0)
+    order = np.lexsort((starts, ~joined, places))
+    start, small, owners = starts[order], joined[order], places[order]
+    end = start + live.number("_ROW_COUNT")[order]
+    is_near = (start[1:] == start[:-1]) | (start[1:] == end[:-1])
+    return _mark_stretches(order, small, ~is_near | (small[1:] != small[:-1]) | (owners[1:] != owners[:-1]), least)
+
+
+def _mark_stretches(order: Integers, chosen: Mask, ends: Mask, least: int) -> Mask:
+    """Mark the chosen files, given in this order, of stretches of at least `least`; `ends` is True after the last."""
     marked = np.zeros(len(order), dtype=bool)
-    marked[order] = small & (np.bincount(stretches)[stretches] >= least) if len(order) else False
+    if len(order):
+        stretches = np.concatenate(([0], np.cumsum(ends)))
+        marked[order] = chosen & (np.bincount(stretches)[stretches] >= least)
     return marked
 
 

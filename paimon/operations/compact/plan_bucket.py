@@ -177,7 +177,8 @@ def plan_bucket_work(
 def _plan_row_groups(context: TableContext, bucket: BucketFiles, rules: PackRules, work: BucketWork) -> BucketWork:
     """Plan the compaction of files with columns of the same rows; BLOB and VECTOR files stay as they are.
 
-    If files of other columns contain values of a column that has files of its own, they stay, too.
+    If files of other columns contain values of a column that has files of its own, they stay, too. Rows without files
+    of a column stay apart from rows with them: the values would not begin at the first row of the joined file.
     """
     own, options = context.schema, context.options
     schemas = {own.id: own, **load_schemas(context, {f.schema_id for f in bucket.files} - {own.id})}
@@ -189,8 +190,13 @@ def _plan_row_groups(context: TableContext, bucket: BucketFiles, rules: PackRule
     apart = {f.id for f in own.fields if is_stored_as_blob(f, options) or is_stored_as_vector(f, options)}
     apart.update(*(list_columns(f) for f in bucket.files if not f.is_main_file))
     columns = tuple(f.name for f in own.fields if f.id not in apart)
-    groups = []
+    groups: list[Pack] = []
+    before: set[str] = set()
     for group in group_by_row_range(bucket.files):
+        dedicated = {name for f in group if not f.is_main_file for name in f.write_cols or ()}
+        if dedicated != before:
+            groups.append(())
+        before = dedicated
         main = tuple(f for f in group if f.is_main_file and f.first_row_id is not None)
         groups.append(() if any(apart & list_columns(f) for f in main) else main)
     return evolve(work, packs=pack_row_groups(groups, rules) if columns else (), columns=columns)

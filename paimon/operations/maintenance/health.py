@@ -160,8 +160,8 @@ def _find_analyzed_rows(context: TableContext, statistics: TableStatistics, rows
 
 
 def _measure_vectors(context: TableContext, snapshot: Snapshot, live: EntryColumns) -> VectorFacts:
-    if snapshot.index_manifest is None:
-        return VectorFacts()
+    if snapshot.index_manifest is None or context.options.data_evolution_enabled:
+        return VectorFacts()  # a compaction by row ids keeps deleted rows
     entries = read_index_manifest(context, snapshot.index_manifest)
     ranges = [
         r

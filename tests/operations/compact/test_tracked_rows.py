@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -227,3 +229,55 @@ def test_a_compaction_changes_no_row(steps: list[str], marks: bool, seed: int) -
             table = table.alter("ADD COLUMN c INT")
         expected = [(i, *row, *[None] * (len(table.schema.names) - 3)) for i, row in sorted(rows.items())]
         assert read(table) == expected, step
+
+
+def make_blob_table() -> paimon.Table:
+    table = make_table(f"memory://{uuid.uuid4().hex}", EVOLVING).alter("ADD COLUMN pic BLOB")
+    for value in (0, 2):
+        table.write({"a": [value, value + 1], "b": ["x", "y"], "p": [0, 0], "pic": [b"1", b"2"]})
+    return table
+
+
+def test_rows_without_blobs_are_not_joined_with_rows_with_blobs() -> None:
+    table = make_blob_table().alter("ADD COLUMN c BLOB")
+    table.write({"a": [4], "b": ["x"], "p": [0], "pic": [b"3"], "c": [b"4"]})
+    before = read(table)
+    assert table.compact(full=True).files_after == 1 and read(table) == before
+
+
+@pytest.mark.parametrize("column", ["b", "pic", "c"])
+@pytest.mark.parametrize("is_between", [True, False])
+def test_an_update_and_a_compaction_of_rows_with_blobs(
+    monkeypatch: pytest.MonkeyPatch, column: str, is_between: bool
+) -> None:
+    """The update was prepared before the compaction, and is committed before its publication, or after it."""
+    table = make_blob_table().alter("ADD COLUMN c BLOB")
+    value = pa.array([b"new"]).cast(pa.string() if column == "b" else pa.binary())
+    builder, inner = table.new_batch_write_builder(), commit_module.publish_change
+    messages = builder.new_update().update_by_row_id(pa.table({"_ROW_ID": pa.array([2]), column: value}))
+
+    def publish(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(commit_module, "publish_change", inner)
+        builder.new_commit().commit(messages)
+        return inner(*given, **named)
+
+    if is_between:
+        monkeypatch.setattr(commit_module, "publish_change", publish)
+    with contextlib.suppress(CommitConflict):
+        table.compact(full=True)
+        if not is_between:
+            builder.new_commit().commit(messages)
+    changed = [row[0] for row in read(table) if "new" in row or b"new" in row]
+    assert changed == ([2] if is_between or column == "pic" else [])
+    assert table.maintain.check(deep=True).is_whole
+
+
+def test_health_proposes_only_compactions_that_change_something(tmp_path: Path) -> None:
+    table = make_table(tmp_path, {**EVOLVING, "deletion-vectors.enabled": True}, partition_keys=["p"])
+    write(table, 0, 6)
+    table.delete("a < 9")
+    assert [finding.kind.value for finding in table.maintain.health().findings] == ["small_files"]
+    table.maintain.run_due()
+    assert table.maintain.health().findings == () and len(list_files(table)) == 1
+    write(table, 6, 6, partitions=2)
+    assert table.maintain.health().findings == ()

@@ -8,12 +8,13 @@ Source: `ConflictDetection.checkRowIdExistence` and `checkForRowIdFromSnapshot`,
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict, DeletionVectorConflict, InvalidRequest, RowUpdateConflict
 from paimon.domain.manifest.entries import DELETION_VECTORS, DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
-from paimon.domain.scan.row_id_groups import group_by_row_range
+from paimon.domain.scan.row_id_groups import first_row_id_of, group_by_row_range
 
 _Place = tuple[bytes, int]
 """A partition and a bucket."""
@@ -77,7 +78,37 @@ def _has_column(file: DataFileMeta, columns: Sequence[str] | None) -> bool:
 
 def check_joined_rows(live: Iterable[ManifestEntry], change: Change) -> None:
     """Refuse a compaction if another commit set columns of its rows: their files would have different rows."""
-    _check_removals((entry for entry in live if entry.file.is_main_file), change, "compacted", "compact again")
+    live = list(live)
+    hint = "compact again"
+    _check_removals((entry for entry in live if entry.file.is_main_file), change, "compacted", hint)
+    joined = [e for e in change.entries if e.kind is FileKind.ADD and e.file.first_row_id is not None]
+    places = {(e.partition, e.bucket) for e in joined}
+    dedicated = _group_by_place((entry for entry in live if not entry.file.is_main_file), places)
+    ordered = {place: sorted(files, key=first_row_id_of) for place, files in dedicated.items()}
+    for entry in joined:
+        files = ordered.get((entry.partition, entry.bucket), [])
+        name = _find_partial_column(entry.file, files)
+        if name is not None:
+            raise RowUpdateConflict(
+                f"Another commit set column {name!r} of some of the rows from id {entry.file.first_row_id}, "
+                "which are to be compacted",
+                files=[entry.file.file_name],
+                hint=hint,
+            )
+
+
+def _find_partial_column(joined: DataFileMeta, dedicated: Sequence[DataFileMeta]) -> str | None:
+    """Return a column of dedicated files, in ascending order of rows, that lack some of the rows of a file."""
+    first = first_row_id_of(joined)
+    last = first + joined.row_count
+    ends: dict[str, int] = {}
+    for place in range(*(bisect_left(dedicated, row, key=first_row_id_of) for row in (first, last))):
+        file = dedicated[place]
+        for name in file.write_cols or ():
+            end = ends.setdefault(name, first)
+            if first_row_id_of(file) <= end:
+                ends[name] = max(end, first_row_id_of(file) + file.row_count)
+    return next((name for name, end in ends.items() if end < last), None)
 
 
 def _check_removals(
@@ -120,7 +151,8 @@ def _group_updates(change: Change) -> dict[_Place, list[DataFileMeta]]:
 def _check_update(update: DataFileMeta, present: Iterable[DataFileMeta], base: int) -> None:
     range_of_rows = update.first_row_id, update.row_count
     same_rows = [file for file in present if (file.first_row_id, file.row_count) == range_of_rows]
-    if not same_rows:
+    # BLOB files keep their ranges when a compaction joins the other files: they fit only new values of their column
+    if not any(f.is_main_file or (not update.is_main_file and _overlaps(update, f)) for f in same_rows):
         raise CommitConflict(
             f"The rows from id {update.first_row_id} are no longer in the table", files=[update.file_name]
         )
