@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.case_lists import mark_nightly
 
 import paimon
 from paimon.adapters.cache import LruCache
@@ -26,7 +25,8 @@ def create_table_with_commits(folder: Path, commits: int, **options: str) -> pai
     return table
 
 
-@pytest.mark.parametrize("vectors", mark_nightly([False, True], always=[True]))
+# The processes of `measure_cache` import this module, and have no `support`.
+@pytest.mark.parametrize("vectors", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_a_writer_caches_no_file_that_expired(tmp_path: Path, vectors: bool) -> None:
     table = create_table_with_commits(tmp_path, 60, **RETAINED, **{"deletion-vectors.enabled": str(vectors).lower()})
     cache = table.engine.cache

@@ -229,6 +229,7 @@ def _convert_literals(name: str, values: Iterable[Any], data_type: DataType) -> 
     """Convert values that Arrow rejects for this type, such as text for dates and integers for decimals."""
     try:
         literals = [None if _is_missing(value) else parse_literal(value, data_type) for value in values]
+        made = to_array(literals, data_type)
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
     except (InvalidRequest, Unsupported) as error:
@@ -242,7 +243,7 @@ def _convert_literals(name: str, values: Iterable[Any], data_type: DataType) -> 
                     subject=name,
                     hint="change the data, or the column's type",
                 )
-    return to_array(literals, data_type)
+    return made
 
 
 def _infer_array(name: str, values: Iterable[Any]) -> pa.Array:
